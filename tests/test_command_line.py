@@ -418,7 +418,7 @@ def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monke
     flag = re.match(r"derivlang: (--[a-z-]+): ", message)
     assert flag is not None
     assert flag[1] in command
-    assert "[unused-option]" in message
+    assert message.rpartition(" [")[2].startswith(("unused-option]", "two-options]"))
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_command_has_the_options_that_another_depends_on(
     needs = option.dependencies
     assert needs is not None
     others = [one for text in (needs.only_with, needs.requires, needs.excludes) for one in text.split(", ") if one]
-    known = {spelling for one in command.params for spelling in (*one.opts, one.human_readable_name)}
+    known = {spelling for one in command.params for spelling in (*one.opts, (one.name or "").upper())}
     assert set(others) <= known - set(option.opts)
     assert needs.extra in {"", *EXTRAS}
     record = option.get_help_record(click.Context(command))

@@ -368,7 +368,7 @@ def test_names_that_are_not_there_are_refused(tmp_path: Path) -> None:
     assert "did you mean align-mlm-tiny" in run("study", "align-mlm-tyni", code=2).err
     assert "did you mean packing" in run("study", "align-mlm-tiny", "--grids", "packings", code=2).err
     assert "there is no cell 'perm.0.4'; did you mean" in run("study", path, "--cells", "perm.0.4", code=2).err
-    assert "only one of these" in run("study", path, "--dry-run", "--array", code=2).err
+    assert "cannot be given with --array" in run("study", path, "--dry-run", "--array", code=2).err
 
 
 def test_some_cells_are_chosen_by_name(tmp_path: Path) -> None:

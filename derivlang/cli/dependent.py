@@ -29,21 +29,21 @@ class DependentOption(click.Option):
         found = super().handle_parse_result(ctx, opts, args)  # first: a wrong value is told first
         if self.dependencies is not None and self.name in opts and not ctx.resilient_parsing:
             given = [one for one in ctx.command.params if _is_typed(one, opts)]
-            names = {name for one in given for name in (*one.opts, one.human_readable_name)}
+            names = {name for one in given for name in (*one.opts, (one.name or "").upper())}
             self.dependencies.check(next(name for name in self.opts if name.startswith("--")), names)
         return found
 
 
-def option(*spellings: str, dependencies: Dependencies | None = None, **facts: Any) -> Callable[[Command], Command]:
-    """Return the decorator of an option, as `click.option`, that may have fields of Dependencies: only_with, excludes.
+def option(*spellings: str, cls: type[DependentOption] | None = None, **facts: Any) -> Callable[[Command], Command]:
+    """Return the decorator of an option, as `click.option`, that may have what `Dependencies` has: only_with, excludes.
 
-    Its help says what it depends on. dependencies: for a help that says so already.
+    Its help says what it depends on.
     """
     needs = {name: facts.pop(name) for name in ("only_with", "requires", "excludes", "extra") if name in facts}
     if needs:
-        dependencies = Dependencies(**needs)
-        facts["help"] = dependencies.added_to(facts["help"])
-    return click.option(*spellings, cls=DependentOption, dependencies=dependencies, **facts)
+        facts["dependencies"] = Dependencies(**needs)
+        facts["help"] = facts["dependencies"].added_to(facts["help"])
+    return click.option(*spellings, cls=cls or DependentOption, **facts)
 
 
 def _is_typed(one: click.Parameter, typed: Mapping[str, Any]) -> bool:

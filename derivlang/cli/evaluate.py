@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, warn
 from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option
 from derivlang.cli.settings import settings_options, type_of
@@ -47,12 +48,12 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 
 @click.command("evaluate", no_args_is_help=True)
 @click.argument("run", metavar="[RUN[@STEP]]", type=FOLDER, required=False, shell_complete=completes("run"))
-@click.option("--init", metavar="FOLDER|hub:NAME", help="Checkpoint that was trained elsewhere, instead of RUN.")
-@spec_option("Transforms of the derived language, with --init.")
-@click.option("--source", help="Name or path of the source of held-out text, with --init.")
-@click.option(
-    "-o", "--out", type=OUT_FOLDER, help="Folder of the results, with --init.  [default: SOURCE.TRANSFORMS.…, here]"
-)
+@option("--init", metavar="FOLDER|hub:NAME", requires="--t, --source", excludes="RUN, --every-checkpoint",
+        help="Checkpoint that was trained elsewhere.")  # fmt: skip
+@spec_option("Transforms of the derived language.", only_with="--init")
+@option("--source", only_with="--init", help="Name or path of the source of held-out text.")
+@option("-o", "--out", type=OUT_FOLDER, only_with="--init",
+        help="Folder of the results.  [default: SOURCE.TRANSFORMS.…, here]")  # fmt: skip
 @click.option("--task", "tasks", default="none", show_default=True, shell_complete=completes("tasks"),
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
               "takes train and dev from A and test from B, blimp:FILE names minimal pairs. Measures may be "
@@ -104,10 +105,6 @@ def command(
     from derivlang.training.checkpoint import run_and_step, steps
     from derivlang.training.folder import read
 
-    if every_checkpoint and options["init"] is not None:
-        raise UsageError(
-            "--init is one checkpoint", where="--every-checkpoint", fix="leave out --every-checkpoint", id="usage"
-        )
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     settings = options_from(click.get_current_context(), warn)
     folder, step = run_and_step(run)
@@ -141,7 +138,7 @@ def options_from(context: click.Context, warn: Callable[[str], None] = lambda me
 def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Path:
     """Return RUN, or the folder of the checkpoint of --init, which is made unless it is there.
 
-    given: the options that belong to --init. Raise UsageError unless there is one of both, with all it needs.
+    given: the options that belong to --init. Raise UsageError if there is neither.
     """
     from derivlang.cli.folders import default_folder
     from derivlang.evaluation.checkpoint_run import write_checkpoint_run
@@ -149,21 +146,10 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     from derivlang.sources.request import SourceRequest
     from derivlang.store.disk import file_lock
 
-    flags = {"init": "--init", "spec": "--t", "source": "--source", "out": "-o"}
     if given["init"] is None:
-        unused = [flags[name] for name, value in given.items() if value is not None]
-        if unused:
-            raise UsageError("is an option of --init", where=unused[0], fix="leave it out", id="unused-option")
         if run is None:
             raise UsageError("there is nothing to evaluate", fix="name a RUN, or give --init FOLDER", id="usage")
         return run
-    if run is not None:
-        raise UsageError("a run is evaluated as it is", where="--init", fix="leave RUN or --init out", id="usage")
-    missing = [flags[name] for name in ("spec", "source") if given[name] is None]
-    if missing:
-        raise UsageError(
-            f"--init needs {' and '.join(missing)}", where="--init", fix="e.g. --t inv --source wikitext2", id="usage"
-        )
     init, source = given["init"], given["source"]
     spec = str(Pipeline.parse(given["spec"]))
     name = Path(init).name if ":" not in init else init

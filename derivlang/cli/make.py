@@ -32,7 +32,7 @@ from derivlang.engine.options import MakeOptions
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
-@run_options
+@run_options()
 def command(source: str, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Make a derived language from SOURCE: a name, a file, a folder, hub:name/config, or a derived set.
 

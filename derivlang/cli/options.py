@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,13 +16,15 @@ import click
 from click.core import ParameterSource
 
 from derivlang.cli.counts import sentence, templates_of
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import under
 from derivlang.cli.messages import echo, is_quiet, say, warn
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import SpecOption
+from derivlang.core.dependencies import Dependencies
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
-from derivlang.core.settings import given
+from derivlang.core.settings import declared, given
 from derivlang.display.bar import ProgressBar
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.progress import LOOKING, Unit
@@ -60,8 +62,8 @@ _LABELS = (
     settings_options(Policies),
     settings_options(MakeOptions, only=("repair_tags",)),
 )
-# Only `make` takes a lexicon and columns. All others, so that a new field is an option without a line here.
-_RUN = settings_options(MakeOptions, without=("splits", "limit", "sentences", "repair_tags", "lexicon", "columns"))
+# Only `make` takes a lexicon and columns. All others of a run, so that a new field is an option without a line here.
+_NOT_RUN = ("splits", "limit", "sentences", "repair_tags", "lexicon", "columns")
 
 
 def typed_flags(*names: str) -> Iterator[str]:
@@ -87,9 +89,9 @@ def warn_of_data_dir(source: str) -> None:
             warn(f"only a named source is looked up in a folder of corpora, so {flag} has no effect on {source}")
 
 
-def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:
-    """`--t`, also written `-t` or `--transform`."""
-    return click.option(cls=SpecOption, required=required, help=help)
+def spec_option(help: str, **facts: Any) -> Callable[[Command], Command]:
+    """`--t`, also written `-t` or `--transform`. facts: as of `option`."""
+    return option(cls=SpecOption, help=help, **facts)
 
 
 def data_dir_option(command: Command) -> Command:
@@ -109,7 +111,8 @@ def find_options(command: Command) -> Command:
 
 def text_options(command: Command) -> Command:
     """How a text or a file is read, for commands that take one beside derived sets."""
-    return under("Text or file (with --t)", settings_options(SourceRequest, without=("data_dir",)))(command)
+    needs = dict.fromkeys(declared(SourceRequest), Dependencies(only_with="--t"))
+    return under("Text or file", settings_options(SourceRequest, without=("data_dir",), needs=needs))(command)
 
 
 def source_options(command: Command) -> Command:
@@ -117,11 +120,14 @@ def source_options(command: Command) -> Command:
     return under("Source", settings_options(SourceRequest), _SPLITS)(under("Sentences and labels", *_LABELS)(command))
 
 
-def run_options(command: Command) -> Command:
-    """How a run goes."""
-    return under("Run", _RUN)(
-        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
-    )
+def run_options(needs: Mapping[str, Dependencies] | None = None) -> Callable[[Command], Command]:
+    """How a run goes. needs: as of `settings_options`."""
+
+    def add(command: Command) -> Command:
+        command = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+        return under("Run", settings_options(MakeOptions, without=_NOT_RUN, needs=needs))(command)
+
+    return add
 
 
 def request_of(source: str, options: dict[str, Any]) -> SourceRequest:

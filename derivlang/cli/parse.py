@@ -10,7 +10,6 @@ import click
 
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.options import (
-    refuse_given,
     request_of,
     run_and_show,
     run_options,
@@ -19,13 +18,21 @@ from derivlang.cli.options import (
     warn_of_data_dir,
 )
 from derivlang.cli.types import OUT_FOLDER, completes
+from derivlang.core.dependencies import Dependencies
+
+# The parses that `make` reads are of one size, and are kept.
+_NEEDS = {
+    "shard_tokens": Dependencies(only_with="--out"),
+    "force": Dependencies(only_with="--out"),
+    "parses": Dependencies(excludes="--out"),
+}
 
 
 @click.command("parse", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
 @click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: the cache that make reads]")
 @source_options
-@run_options
+@run_options(_NEEDS)
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Parse SOURCE once, for all sets that `syn` derives from it.
 
@@ -39,10 +46,6 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers start no threads that core/threads.py leaves idle
     from derivlang.engine.parse import parse, parses_folder
 
-    if out is None:
-        refuse_given("the parses that make reads are of one size, and are kept", "shard_tokens", "force")
-    else:
-        refuse_given("the parse is written to -o", "parses")
     settings = settings_of(out or Path(), options)
     warn_of_data_dir(source)
     run_and_show(

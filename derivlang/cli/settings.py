@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import click
 
 from derivlang.cli.dependent import option
 from derivlang.cli.types import FILE, FOLDER, Whole, completes
+from derivlang.core.dependencies import Dependencies
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
 COMPLETED = ("objective", "model", "parser")  # settings whose values a shell may complete
@@ -22,34 +24,36 @@ def settings_options(
     only: Collection[str] = (),
     without: Collection[str] = (),
     unset: Mapping[str, str] | None = None,
+    needs: Mapping[str, Dependencies] | None = None,
     **more: Any,
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of a dataclass's settings to a click command.
 
     only: names of the settings to add. without: names of settings to leave out. unset: the default to show for settings
-    whose default depends on something else. more: further arguments of every `click.option`.
+    whose default depends on something else. needs: what some need of other options of this command, by name. more:
+    further arguments of every `click.option`.
 
     An option has the value None if it is not given and a file may give the setting, or `unset` names its default.
     `core.settings.given` omits it, so that the dataclass's default applies.
     """
     found = [
-        one
-        for one in declared(kind).values()
-        if one.option and (not only or one.name in only) and one.name not in without
+        replace(one, unset=(unset or {}).get(name, one.unset), needs=(needs or {}).get(name, one.needs))
+        for name, one in declared(kind).items()
+        if one.option and (not only or name in only) and name not in without
     ]
 
     def add(command: Command) -> Command:
         for one in reversed(found):
-            command = option_of(one, (unset or {}).get(one.name, one.unset), **more)(command)
+            command = option_of(one, **more)(command)
         return command
 
     return add
 
 
-def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command], Command]:
-    """Return the decorator that adds the option of a setting. unset: the default to show, if the setting has none."""
+def option_of(one: Declared, **more: Any) -> Callable[[Command], Command]:
+    """Return the decorator that adds the option of a setting. more: as of `settings_options`."""
     assert one.option is not None
-    left_open = one.is_open or bool(unset or more)
+    left_open = one.is_open or bool(more)
     facts: dict[str, Any] = {"help": one.help_text, "default": None if left_open else one.default}
     spelling = one.option
     if one.kind is bool and left_open:
@@ -62,7 +66,7 @@ def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command]
         facts["type"] = type_of(one)
     if one.name in COMPLETED:
         facts["shell_complete"] = completes(one.name)
-    shown = unset or ("" if one.default in (None, ()) else default_text(one))
+    shown = one.unset or ("" if one.default in (None, ()) else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"
     facts["show_default"] = not left_open and one.kind not in (bool, tuple)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.colours import painted
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, OUT_FILE, PLACE, completes
+from derivlang.core.dependencies import Dependencies
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
 from derivlang.engine.options import MakeOptions
@@ -26,14 +28,19 @@ if TYPE_CHECKING:
 @click.command("show", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("derived", shell_complete=completes("set"))
 @spec_option("Transforms of a text or file of your own; DERIVED is then the text, or the path of the file.")
-@settings_options(MakeOptions, only=("lexicon",))
+@settings_options(MakeOptions, only=("lexicon",), needs={"lexicon": Dependencies(only_with="--t")})
 @click.option("--split", help="Split to show.  [default: the first]")
 @click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
 @click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
 @click.option(
     "--html", type=OUT_FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row."
 )
-@click.option("--statistics", is_flag=True, help="Print statistics of the whole split instead of rows.")
+@option(
+    "--statistics",
+    is_flag=True,
+    excludes="--t, --row, --count, --html",
+    help="Print statistics of the whole split of a set instead of rows.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options
 def command(
@@ -62,12 +69,7 @@ def command(
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    if spec is None:
-        refuse_given("is for a text or file of your own, with --t", "lexicon", *options)
     if statistics:
-        if spec is not None:
-            raise UsageError("statistics are of a derived set", where="--statistics", fix="make it first", id="usage")
-        refuse_given("has no effect with --statistics, which are of a whole split", "row", "count", "html")
         _print_statistics(Path(derived), split, as_json=as_json)
         return
     if spec is None:

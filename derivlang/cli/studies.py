@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, tell
-from derivlang.cli.options import Bar, data_dir_option, refuse_given
+from derivlang.cli.options import Bar, data_dir_option
 from derivlang.cli.types import COUNT, FOLDER, OUT_FOLDER, Number
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
@@ -27,17 +28,21 @@ _OPTIONS = (
     click.option("-o", "--out", type=OUT_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
     data_dir_option,
     click.option("--parses", type=FOLDER, help="Folder that keeps parses.  [default: OUT/parses]"),
-    click.option("--workers", type=COUNT, help="Number of cells to run in parallel.  [default: the study's]"),
+    option("--workers", type=COUNT, excludes="--array, --data-only",
+           help="Number of cells to run in parallel.  [default: the study's]"),
     click.option("--threads", type=COUNT, help="Number of CPU threads a cell.  [default: the study's]"),
     click.option("--steps", type=COUNT, help="Number of steps of each run, for a trial.  [default: the study's]"),
     click.option("--cells", help="Cells to run without a report, e.g. trans-inv.mlm.1,trans.*.  [default: all]"),
     click.option("--grids", "--as-published", help="Named grids of the study to run in addition, e.g. untied,packing."),
-    click.option("--data-only", is_flag=True, help="Prepare text, tokenizer and encoded data, and stop."),
+    option("--data-only", is_flag=True, excludes="--dry-run, --array",
+           help="Prepare text, tokenizer and encoded data, and stop."),
     click.option("--data-as-is", is_flag=True, help="Use encoded data made elsewhere, without its text."),
-    click.option("--dry-run", is_flag=True, help="Print the steps with sizes, estimated time and disk; run nothing."),
-    click.option("--array", is_flag=True, help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
-    click.option("--rate", type=Number(1), help="Training speed in sub-words a second, for --dry-run.  "
-                 "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
+    option("--dry-run", is_flag=True, excludes="--array, --data-only",
+           help="Print the steps with sizes, estimated time and disk; run nothing."),
+    option("--array", is_flag=True, excludes="--dry-run, --data-only",
+           help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
+    option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words a second.  "
+           "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )  # fmt: skip
 # Options that a study gives to its commands, and what a user gives instead.
@@ -64,8 +69,8 @@ _RESERVED = {
 
 def study_options(command: Command) -> Command:
     """Add the options of a study, but not its name."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    for add in reversed(_OPTIONS):
+        command = add(command)
     return command
 
 
@@ -135,15 +140,6 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     from derivlang.study.plan import Place
     from derivlang.study.run import prepare, run_study
 
-    modes = [f"--{mode.replace('_', '-')}" for mode in ("dry_run", "array", "data_only") if options[mode]]
-    if len(modes) > 1:
-        raise UsageError("only one of these can be done at a time", where=" and ".join(modes), id="usage")
-    if not options["dry_run"]:
-        refuse_given("is for the estimate of --dry-run", "rate")
-    if options["array"]:
-        refuse_given("each cell of --array is a job of its own", "workers")
-    if options["data_only"]:
-        refuse_given("--data-only makes one folder after the other", "workers")
     whole = read(
         name,
         options_of("pretrain"),

@@ -34,9 +34,9 @@ class Dependencies:
     def added_to(self, help: str) -> str:
         """Return the help of an option, with what it needs: `Kind of noise (with --noise).`"""
         parts = (
-            ("with ", self.only_with.replace(", ", " or ")),
-            ("with ", self.requires.replace(", ", " and ")),
-            ("not with ", self.excludes.replace(", ", " or ")),
+            ("with ", _listed(self.only_with, "or")),
+            ("with ", _listed(self.requires, "and")),
+            ("not with ", _listed(self.excludes, "or")),
             ("pip install ", self.extra and f"'derivlang[{self.extra}]'"),
         )
         told = "; ".join(word + names for word, names in parts if names)
@@ -56,6 +56,12 @@ class Dependencies:
                 raise UsageError(f"cannot be given with {name}", where=option, fix=fix, id="two-options")
         if self.extra:
             require(self.extra, option)
+
+
+def _listed(names: str, word: str) -> str:
+    """`--a, --b, --c` and `or`  ->  `--a, --b or --c`"""
+    first, comma, last = names.rpartition(", ")
+    return f"{first} {word} {last}" if comma else last
 
 
 def check_dependencies(given: Mapping[str, Dependencies], also: Collection[str] = ()) -> None:
