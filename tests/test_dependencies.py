@@ -9,7 +9,7 @@ import pytest
 
 from derivlang.cli.dependent import DependentOption
 from derivlang.cli.main import COMMANDS, main
-from derivlang.core.dependencies import Dependencies, check_dependencies
+from derivlang.core.dependencies import OptionNeeds, check_dependencies
 from derivlang.core.errors import UsageError
 from derivlang.core.extras import EXTRAS
 
@@ -34,7 +34,7 @@ DEPENDENT = [
     (name, command, option)
     for name, command in commands()
     for option in command.params
-    if isinstance(option, DependentOption) and option.dependencies not in (None, Dependencies())
+    if isinstance(option, DependentOption) and option.dependencies not in (None, OptionNeeds())
 ]
 
 
@@ -58,15 +58,15 @@ def test_a_command_has_the_options_that_another_depends_on(
 @pytest.mark.parametrize(
     ("needs", "given", "told"),
     [
-        (Dependencies(only_with="--a, --b"), {"--b"}, None),
-        (Dependencies(only_with="--a, --b"), {"--c"}, "--x: has no effect without --a or --b"),
-        (Dependencies(requires="--a, --b"), {"--a", "--b"}, None),
-        (Dependencies(requires="--a, --b"), {"--a"}, "--x: needs --b, too"),
-        (Dependencies(excludes="--a, SOURCE"), {"--b"}, None),
-        (Dependencies(excludes="--a, SOURCE"), {"SOURCE"}, "--x: cannot be given with SOURCE"),
+        (OptionNeeds(only_with="--a, --b"), {"--b"}, None),
+        (OptionNeeds(only_with="--a, --b"), {"--c"}, "--x: has no effect without --a or --b"),
+        (OptionNeeds(requires="--a, --b"), {"--a", "--b"}, None),
+        (OptionNeeds(requires="--a, --b"), {"--a"}, "--x: needs --b, too"),
+        (OptionNeeds(excludes="--a, SOURCE"), {"--b"}, None),
+        (OptionNeeds(excludes="--a, SOURCE"), {"SOURCE"}, "--x: cannot be given with SOURCE"),
     ],
 )
-def test_the_check(needs: Dependencies, given: set[str], told: str | None) -> None:
+def test_the_check(needs: OptionNeeds, given: set[str], told: str | None) -> None:
     check_dependencies({}, given)
     if told is None:
         check_dependencies({"--x": needs}, given)

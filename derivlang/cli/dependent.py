@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from derivlang.core.dependencies import Dependencies
+from derivlang.core.dependencies import OptionNeeds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class DependentOption(click.Option):
     """An option that is checked against the others of its command line. dependencies: None for none."""
 
-    def __init__(self, *args: Any, dependencies: Dependencies | None = None, **options: Any):
+    def __init__(self, *args: Any, dependencies: OptionNeeds | None = None, **options: Any):
         super().__init__(*args, **options)
         self.dependencies = dependencies
 
@@ -35,13 +35,13 @@ class DependentOption(click.Option):
 
 
 def option(*spellings: str, cls: type[DependentOption] | None = None, **facts: Any) -> Callable[[Command], Command]:
-    """Return the decorator of an option, as `click.option`, that may have what `Dependencies` has: only_with, excludes.
+    """Return the decorator of an option, as `click.option`, that may have what `OptionNeeds` has: only_with, excludes.
 
     Its help says what it depends on.
     """
     needs = {name: facts.pop(name) for name in ("only_with", "requires", "excludes", "extra") if name in facts}
     if needs:
-        facts["dependencies"] = Dependencies(**needs)
+        facts["dependencies"] = OptionNeeds(**needs)
         facts["help"] = facts["dependencies"].added_to(facts["help"])
     return click.option(*spellings, cls=cls or DependentOption, **facts)
 

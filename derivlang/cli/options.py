@@ -21,7 +21,7 @@ from derivlang.cli.headings import under
 from derivlang.cli.messages import echo, is_quiet, say, warn
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import SpecOption
-from derivlang.core.dependencies import Dependencies
+from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import declared, given
@@ -111,7 +111,7 @@ def find_options(command: Command) -> Command:
 
 def text_options(command: Command) -> Command:
     """How a text or a file is read, for commands that take one beside derived sets."""
-    needs = dict.fromkeys(declared(SourceRequest), Dependencies(only_with="--t"))
+    needs = dict.fromkeys(declared(SourceRequest), OptionNeeds(only_with="--t"))
     return under("Text or file", settings_options(SourceRequest, without=("data_dir",), needs=needs))(command)
 
 
@@ -120,7 +120,7 @@ def source_options(command: Command) -> Command:
     return under("Source", settings_options(SourceRequest), _SPLITS)(under("Sentences and labels", *_LABELS)(command))
 
 
-def run_options(needs: Mapping[str, Dependencies] | None = None) -> Callable[[Command], Command]:
+def run_options(needs: Mapping[str, OptionNeeds] | None = None) -> Callable[[Command], Command]:
     """How a run goes. needs: as of `settings_options`."""
 
     def add(command: Command) -> Command:

@@ -18,13 +18,13 @@ from derivlang.cli.options import (
     warn_of_data_dir,
 )
 from derivlang.cli.types import OUT_FOLDER, completes
-from derivlang.core.dependencies import Dependencies
+from derivlang.core.dependencies import OptionNeeds
 
 # The parses that `make` reads are of one size, and are kept.
 _NEEDS = {
-    "shard_tokens": Dependencies(only_with="--out"),
-    "force": Dependencies(only_with="--out"),
-    "parses": Dependencies(excludes="--out"),
+    "shard_tokens": OptionNeeds(only_with="--out"),
+    "force": OptionNeeds(only_with="--out"),
+    "parses": OptionNeeds(excludes="--out"),
 }
 
 

@@ -11,7 +11,7 @@ import click
 
 from derivlang.cli.dependent import option
 from derivlang.cli.types import FILE, FOLDER, Whole, completes
-from derivlang.core.dependencies import Dependencies
+from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
 COMPLETED = ("objective", "model", "parser")  # settings whose values a shell may complete
@@ -24,7 +24,7 @@ def settings_options(
     only: Collection[str] = (),
     without: Collection[str] = (),
     unset: Mapping[str, str] | None = None,
-    needs: Mapping[str, Dependencies] | None = None,
+    needs: Mapping[str, OptionNeeds] | None = None,
     **more: Any,
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of a dataclass's settings to a click command.

@@ -19,7 +19,7 @@ from derivlang.core.extras import require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
+class OptionNeeds:
     """Names of other options, as typed, with commas: `--noise`, `-o`; of an argument, `SOURCE`.
 
     only_with: the option has an effect with one of them alone. requires: all of them have to be given, too. excludes:
@@ -64,7 +64,7 @@ def _listed(names: str, word: str) -> str:
     return f"{first} {word} {last}" if comma else last
 
 
-def check_dependencies(given: Mapping[str, Dependencies], also: Collection[str] = ()) -> None:
+def check_dependencies(given: Mapping[str, OptionNeeds], also: Collection[str] = ()) -> None:
     """Raise UsageError for the first of some options that does not go with the others.
 
     given: what the options that the user gave need, by name. also: names of the other options and arguments given.

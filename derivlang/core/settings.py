@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from derivlang.core.dependencies import Dependencies
+from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 
 MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum
@@ -60,7 +60,7 @@ class Declared:
     above: float | None
     below: float | None
     checked_by: Callable[[Any, str], object] | None
-    needs: Dependencies
+    needs: OptionNeeds
     subject: str
     unset: str
     in_file: bool
@@ -139,14 +139,14 @@ def setting(
     differs from the field's name. also: another spelling of the option. minimum, maximum: bounds that are allowed
     themselves. above, below: bounds that are not. check: called with the value and the option's name; raises
     UsageError. subject, unset, in_file, file, commas: see `Declared`. needs: only_with, requires, excludes, extra: see
-    `Dependencies`.
+    `OptionNeeds`.
     """
     return dataclasses.field(
         default=default,
         metadata={
             "setting": {
                 "help": help, "option": option, "key": key, "also": also, "minimum": minimum, "maximum": maximum,
-                "above": above, "below": below, "checked_by": check, "needs": Dependencies(**needs), "subject": subject,
+                "above": above, "below": below, "checked_by": check, "needs": OptionNeeds(**needs), "subject": subject,
                 "unset": unset, "in_file": in_file, "file": file, "commas": commas,
             }
         },
