@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from derivlang.cli.dependent import DependentOption
+from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.main import COMMANDS, main
 from derivlang.core.dependencies import OptionNeeds, check_dependencies
 from derivlang.core.errors import UsageError
@@ -74,3 +77,21 @@ def test_the_check(needs: OptionNeeds, given: set[str], told: str | None) -> Non
     with pytest.raises(UsageError) as error:
         check_dependencies({"--x": needs}, given)
     assert str(error.value).startswith(told)
+
+
+def test_help_shows_the_usual_options_and_help_all_shows_all() -> None:
+    usual, every = (CliRunner().invoke(main, ["pretrain", flag]).output for flag in ("--help", "--help-all"))
+    command = main.get_command(click.Context(main), "pretrain")
+    assert isinstance(command, HeadedCommand)
+    flags = {
+        next(name for name in one.opts if name.startswith("--")): one.name
+        for one in command.params
+        if isinstance(one, click.Option) and not one.hidden
+    }
+
+    def shown(page: str) -> set[str | None]:
+        return {name for flag, name in flags.items() if re.search(rf"^  (-\w, )?{flag}(?![\w-])", page, re.MULTILINE)}
+
+    assert shown(every) == set(flags.values())
+    assert shown(usual.partition("Options:")[2]) == {*command.usual, "help_all"}
+    assert f"--help-all shows {len(flags) - len(command.usual) - 1} more." in usual

@@ -2,17 +2,20 @@
 
 @click.command("make", cls=HeadedCommand)
 @under("Run", settings_options(MakeOptions), ...)
+
+With `usual=("source", "out")` in the first line, --help shows these options alone, and --help-all shows all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 OPTIONS = "Options"  # the heading of all other options
+_ALL = "derivlang.help-all"  # in a context's `meta`: whether all options are shown
 
 
 def under(heading: str, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -40,13 +43,38 @@ def grouped(command: click.Command, context: click.Context) -> dict[str, list[tu
 
 
 class HeadedCommand(click.Command):
-    """A command whose help page has headings."""
+    """A command whose help page has headings. usual: names of the options that --help shows; () for all."""
+
+    def __init__(self, *args: Any, usual: Collection[str] = (), **options: Any):
+        super().__init__(*args, **options)
+        self.usual = usual
+        if usual:
+            help = "Show all options and exit."
+            self.params.append(
+                click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_all, help=help)
+            )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a list of options for each heading."""
-        for heading, records in grouped(self, ctx).items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
+        """Write a list of options for each heading, or one of the usual options."""
+        if not self.usual or ctx.meta.get(_ALL):
+            for heading, records in grouped(self, ctx).items():
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+            return
+        usual = [option for option in self.get_params(ctx) if option.name in (*self.usual, "help_all")]
+        shown = [*usual, *filter(None, [self.get_help_option(ctx)])]
+        with formatter.section(OPTIONS):
+            formatter.write_dl([record for option in shown if (record := option.get_help_record(ctx)) is not None])
+        others = sum(map(len, grouped(self, ctx).values())) - len(shown)
+        formatter.write_paragraph()
+        formatter.write_text(f"--help-all shows {others} more.")
+
+
+def _all(context: click.Context, option: click.Parameter, typed: bool) -> None:
+    if typed and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
 
 
 def _parameters(command: Any) -> list[click.Parameter]:

@@ -21,12 +21,13 @@ from derivlang.core.settings import given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+_USUAL = ("source", "spec", "objective", "model", "out", "seed", "steps", "coverage", "parallel", "data_dir")
 # Settings of training by the headings of the help page; "Training" has all others.
 _CHOICES = ("objective", "model")
 _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "limit")
 
 
-@click.command("pretrain", cls=HeadedCommand, no_args_is_help=True, context_settings=_HELP)
+@click.command("pretrain", cls=HeadedCommand, usual=_USUAL, no_args_is_help=True, context_settings=_HELP)
 @click.option(
     "--source", required=True, metavar="SOURCE", shell_complete=completes("source"), help="Name or path of the source."
 )

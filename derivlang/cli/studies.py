@@ -100,11 +100,11 @@ def _command(name: str) -> click.Command:
 
 
 def _option(parameter: click.Parameter) -> list[tuple[str, CommandOption]]:
-    """Return an option under the first of its long names, or nothing for an argument."""
+    """Return an option under the first of its long names, or nothing for an argument and for --help-all."""
     from derivlang.study.commands import CommandOption
 
     spellings = [spelling for spelling in parameter.opts if spelling.startswith("--")]
-    if not isinstance(parameter, click.Option) or not spellings:
+    if not isinstance(parameter, click.Option) or not spellings or not parameter.expose_value:
         return []
     no = (parameter.secondary_opts or [""])[0]
     is_path = isinstance(parameter.type, click.Path)
