@@ -18,7 +18,7 @@ PAGE = Path(__file__).parent / "reference" / "options.md"
 
 HEAD = """# Options
 
-The help pages of all commands: `derivlang COMMAND --help` shows the same. Every command also takes
+The help pages of all commands: `derivlang COMMAND --help` shows the same (of `pretrain`, `--help-all`). Every command also takes
 `-h, --help`, `-v, --verbose` and `-q, --quiet`.
 [Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
 
@@ -53,7 +53,7 @@ def _section(command: click.Command, above: click.Context) -> Iterator[str]:
                 yield from _section(found, context)
         return
     for heading, records in grouped(command, context).items():
-        rows = [f"| `{_cell(spelling)}` | {_cell(help)} |\n" for spelling, help in records if "--help" not in spelling]
+        rows = [f"| `{_cell(spelling)}` | {_cell(help)} |\n" for spelling, help in records if not spelling.endswith("--help")]
         if rows:
             yield TABLE.format(f"**{heading}**").replace(f"**{OPTIONS}**\n\n", "") + "".join(rows)
 
