@@ -312,7 +312,7 @@ def test_a_checkpoint_without_a_head_has_states(tmp_path: Path) -> None:
 def test_refused_evaluations_of_checkpoints(tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluate(out, "--measure", "links", spec="inv")
-    assert "is another evaluation: spec is inv, not perm" in evaluate(out, "--measure", "links", spec="perm", code=1)
+    assert "holds another evaluation: spec is inv, not perm" in evaluate(out, "--measure", "links", spec="perm", code=1)
     assert "orders sub-words" in evaluate(tmp_path / "unit", spec="inv:unit=token", code=2)
     assert "a run is evaluated as it is" in run("evaluate", out, "--init", checkpoint(), code=2).err
     assert "--init needs --source" in run("evaluate", "--init", checkpoint(), "--t", "inv", code=2).err
@@ -322,6 +322,38 @@ def test_refused_evaluations_of_checkpoints(tmp_path: Path) -> None:
         "evaluate", "--init", tmp_path, "--t", "inv", "--source", "demo", "-o", tmp_path / "none", code=2
     ).err  # fmt: skip
     assert not (tmp_path / "none").exists()
+
+
+def test_a_file_of_a_measured_checkpoint_that_is_missing_is_written_again(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    evaluate(out, "--measure", "links", spec="trans:overlap=25")
+    whole = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    for name in ("tokenizer/tokenizer.json", "lexicon.tsv"):
+        (out / name).unlink()
+        assert f"{name} is missing; the evaluation is made again" in evaluate(
+            out, "--measure", "links", spec="trans:overlap=25"
+        )
+        assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == whole
+
+
+def test_what_has_changed_since_a_checkpoint_was_measured_is_named(tmp_path: Path) -> None:
+    model, out, table = (tmp_path / name for name in ("model", "out", "table.tsv"))
+    shutil.copytree(checkpoint(), model)
+    table.write_text("the\tda\n")
+
+    def again(code: int = 1) -> str:
+        options = ("--init", model, "--t", f"lex:{table}", "--source", "demo", "-o", out, "--measure", "links")
+        return run("evaluate", *options, "--pairs", "9", code=code).err
+
+    again(code=0)
+    table.write_text("the\tdu\n")
+    assert "holds another evaluation: a file of its transforms" in again()
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer | {"normalizer": {"type": "Lowercase"}}))
+    assert "holds another evaluation: the tokenizer of the checkpoint is another one" in again()
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"initializer_range": 0.5}))
+    assert "holds another evaluation: the weights of the checkpoint are others" in again()
 
 
 def test_a_script_that_the_tokenizer_does_not_know_is_a_warning(tmp_path: Path) -> None:

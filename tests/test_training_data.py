@@ -18,6 +18,7 @@ from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
+from derivlang.lexical.dictionary import DICTIONARIES
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -26,7 +27,7 @@ from derivlang.training import prepare as preparing
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
-from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TWIN, TwinLanguages
+from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
 from derivlang.training.prepare import prepare_data
 from derivlang.training.prepared import Prepared
@@ -543,7 +544,8 @@ def test_a_dictionary_of_another_source_is_refused(two_columns: Path) -> None:
 def test_encoded_data_of_another_column_is_refused(two_columns: Path) -> None:
     prepare_of(two_columns, "t.csv")
     given = {"tokenizer": two_columns / "data" / TOKENIZER}
-    (two_columns / "data" / "dictionary-25-random-1.tsv.recipe.json").unlink()
+    for name in ("dictionary-25-random-1.tsv", "dictionary-25-random-1.tsv.recipe.json"):
+        (two_columns / "data" / name).unlink()
     with pytest.raises(StoreError, match=r"train-32: holds another encoded text: reading.columns is text, not other"):
         prepare_of(two_columns, "t.csv", texts=("other",), **given)
 
@@ -572,3 +574,74 @@ def test_a_lexicon_of_another_source_is_refused(two_columns: Path) -> None:
     assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first.data.fingerprint
     with pytest.raises(StoreError, match=r"lexicon\.tsv: was made of another text: it is of t\.csv, not of z\.txt"):
         prepare_of(two_columns, "z.txt", seq_len=64, **given)
+
+
+def test_a_dictionary_of_the_data_folder_is_used_only_if_it_is_the_one_that_was_made(two_columns: Path) -> None:
+    """A cut dictionary, or another one under this name, would train another model."""
+    prepare_of(two_columns, "t.csv")
+    prepare_of(two_columns, "t.csv", coverage="50")
+    dictionary, other = (two_columns / "data" / f"dictionary-{coverage}-random-1.tsv" for coverage in (25, 50))
+    recipe = DICTIONARIES.record_of(dictionary)
+    texts = {path: path.read_bytes() for path in (dictionary, recipe)}
+
+    def restore() -> None:
+        for path, text in texts.items():
+            path.write_bytes(text)
+
+    dictionary.write_bytes(texts[dictionary][:40])
+    with pytest.raises(StoreError, match=r"-1\.tsv: was changed since it was made"):
+        prepare_of(two_columns, "t.csv")
+    restore()
+    recipe.unlink()
+    with pytest.raises(StoreError, match=r"-1\.tsv: exists already, and no .*recipe\.json says how it was made"):
+        prepare_of(two_columns, "t.csv")
+    for path, source in ((dictionary, other), (recipe, DICTIONARIES.record_of(other))):
+        path.write_bytes(source.read_bytes())
+    with pytest.raises(StoreError, match=r"-1\.tsv: is another dictionary: coverage is 50, not 25"):
+        prepare_of(two_columns, "t.csv")
+    restore()
+    dictionary.unlink()  # as if the process had been killed between both
+    prepare_of(two_columns, "t.csv")
+    assert {path: path.read_bytes() for path in texts} == texts
+
+
+def test_a_copied_tokenizer_is_made_again_or_refused(two_columns: Path) -> None:
+    from tests.checkpoints import checkpoint
+
+    given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
+    first = prepare_of(two_columns, "t.csv", **given).data.fingerprint
+    copy = two_columns / "data" / TOKENIZER
+    whole = {path.name: path.read_bytes() for path in copy.iterdir()}
+    (copy / "tokenizer.json").unlink()
+    with pytest.warns(DerivlangWarning, match=r"tokenizer\.json is missing; the tokenizer is made again"):
+        assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == whole
+    (copy / "tokenizer.json").write_bytes(whole["tokenizer.json"][:900])
+    with pytest.raises(StoreError, match=r"(?s)this is not a valid tokenizer.*remove it, or give another folder"):
+        prepare_of(two_columns, "t.csv", **given)
+    (copy / "tokenizer.json").write_bytes(whole["tokenizer.json"])
+    with pytest.raises(StoreError, match=r"holds another tokenizer: vocab_size is [\d]+, not [\d]+"):
+        prepare_of(two_columns, "t.csv", **{**given, "tokenizer": checkpoint("roberta")})
+    (copy / "tokenizer_config.json").unlink()
+    with pytest.raises(StoreError, match="holds something else, and no tokenizer"):
+        prepare_of(two_columns, "t.csv", **given)
+
+
+def test_a_lexicon_of_the_data_folder_has_its_recipe(two_columns: Path) -> None:
+    """Without it nobody knows its text. A cut one is named by the data that was encoded with it."""
+    from tests.checkpoints import checkpoint
+
+    given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
+    prepare_of(two_columns, "t.csv", **given)
+    lexicon = two_columns / "data" / LEXICON
+    recipe = preparing.LEXICONS.record_of(lexicon)
+    texts = {path: path.read_bytes() for path in (lexicon, recipe)}
+    lexicon.write_bytes(b"".join(texts[lexicon].splitlines(keepends=True)[:-1]))
+    with pytest.raises(StoreError, match="train-32: holds another encoded text: it was encoded with another lexicon"):
+        prepare_of(two_columns, "t.csv", **given)
+    lexicon.unlink()  # as if the process had been killed between both
+    prepare_of(two_columns, "t.csv", **given)
+    assert {path: path.read_bytes() for path in texts} == texts
+    recipe.unlink()
+    with pytest.raises(StoreError, match=r"lexicon\.tsv: exists already, and no lexicon\.tsv\.recipe\.json says"):
+        prepare_of(two_columns, "t.csv", **given)

@@ -144,7 +144,6 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     from derivlang.evaluation.checkpoint_run import write_checkpoint_run
     from derivlang.pipeline import Pipeline
     from derivlang.sources.request import SourceRequest
-    from derivlang.store.disk import file_lock
 
     if given["init"] is None:
         if run is None:
@@ -157,7 +156,7 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     request = SourceRequest(source, options["data_dir"])
     if given["out"] is None:
         say(f"{name}: results in {out}{os.sep}")
-    with Bar(), file_lock(out):  # another process that began with this one would write it again, over results
+    with Bar():
         write_checkpoint_run(out, init, spec, request, parser=options["parser"])
     return out
 

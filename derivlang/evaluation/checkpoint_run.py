@@ -10,34 +10,58 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
-from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.lexical.foreign import COPIES, ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.files import writing
-from derivlang.store.folders import is_free, replace_folder, settle
-from derivlang.store.record import difference
+from derivlang.store.artifact import Artifact, Kind
 from derivlang.training import folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
 from derivlang.training.record import pipeline_of, reading_of
+from derivlang.training.run_files import FILES, with_hashes
+
+
+def _read(out: Path) -> dict[str, Any]:
+    """Return run.json with the fingerprint of the copied tokenizer as "tokenizer"; None without a copy."""
+    record = folder.read(out)
+    return {**record, "tokenizer": COPIES.read(out / TOKENIZER).get("fingerprint")}
+
+
+CHECKPOINT_RUNS = Kind(
+    noun="evaluation",
+    record=folder.RUN,
+    names=(folder.RUN, LEXICON, f"{TOKENIZER}/*", f"{SPEC_FILES}/*"),
+    read=_read,
+    files=lambda record: record.get(FILES) or (),
+    words={
+        "weights": "the weights of the checkpoint are others",
+        "tokenizer": "the tokenizer of the checkpoint is another one",
+        "fingerprint": "a file of its transforms, the text of its lexicon or a rule of derivlang has changed",
+    },
+    shared=True,  # with the results
+    fix="give another folder with -o",
+    id="other-run",
+)
 
 
 def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest, *, parser: str | None = None) -> None:
-    """Write the folder of a checkpoint, unless it is there.
+    """Write the folder of a checkpoint, unless it is there. A file of it that is missing is written again.
 
     init: FOLDER or hub:NAME. parser: not used here; a warning says that it has no effect if the order needs no trees.
     Raise UsageError if init is no checkpoint or the spec does not suit it, StoreError if the folder holds something
     else.
     """
-    settle(out)
+    CHECKPOINT_RUNS.check_free(out)
     found = checkpoint_folder(init)
     if found is None:
         raise UsageError(
@@ -50,45 +74,46 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     config, _ = config_of(found, init)
     weights = hash_of_weights(found)
     identity = [weights, tokenizer.fingerprint, pipeline.stored, request.source]
-    before = folder.read(out) if (out / folder.RUN).exists() else None
-    if before is None or before.get("pipeline"):  # earlier versions compared no content of files
-        identity += [pipeline.fingerprint(), *_fitted_on(pipeline, request)]
-    fingerprint = sha256("|".join(identity).encode()).hexdigest()[:16]
-    if before is not None:
-        if before["fingerprint"] != fingerprint:
-            wanted = {"source": request.source, "spec": pipeline.stored, "weights": weights}
-            told = difference(before, wanted, {"weights": "the weights of the checkpoint are others"})
-            raise StoreError(
-                f"is another evaluation: {told or 'a file that it was made from has changed'}",
-                where=str(out),
-                fix="give another folder with -o",
-                id="other-run",
-            )
-        return
-    if not is_free(out):
-        raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
-    source = Source.open(pipeline, request, parser=parser, trees=False)
-    lexicon = source.lexicon()
-    languages = TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
-    saved = pipeline.save(lexicon)
-    record = {
-        "format": folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
-        "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
-        "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(found.resolve()),
-        "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
-        "pipeline": pipeline_of(languages), "heldout_files": source.files([source.corpus.heldout]),
-    }  # fmt: skip
+    contents = [pipeline.fingerprint(), *_fitted_on(pipeline, request)]
+    fingerprint = _digest([*identity, *contents])
 
-    def write(fresh: Path) -> None:
+    def write(fresh: Path) -> dict[str, Any]:
+        source = Source.open(pipeline, request, parser=parser, trees=False)
+        lexicon = source.lexicon()
+        languages = TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
+        saved = pipeline.save(lexicon)
         (fresh / TOKENIZER).mkdir()
         tokenizer.save(fresh / TOKENIZER)
         if saved is not None:
-            with writing(fresh / LEXICON) as file:
-                file.write(saved.encode())
+            (fresh / LEXICON).write_text(saved, "utf-8", newline="")
         folder.keep_files(fresh, pipeline)
-        folder.write(fresh, record)
+        record = {
+            "format": folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
+            "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
+            "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(found.resolve()),
+            "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
+            "pipeline": pipeline_of(languages), "heldout_files": source.files([source.corpus.heldout]),
+        }  # fmt: skip
+        return with_hashes(fresh, record)
 
-    replace_folder(out, write)
+    artifact = Artifact(
+        kind=CHECKPOINT_RUNS,
+        path=out,
+        wanted={
+            "source": request.source,
+            "spec": pipeline.stored,
+            "weights": weights,
+            "tokenizer": tokenizer.fingerprint,
+            "fingerprint": fingerprint,
+        },
+        # Earlier versions compared no content of files. A copy of the tokenizer may be missing.
+        earlier={"fingerprint": _digest(identity), "tokenizer": None},
+    )
+    artifact.make(write)
+
+
+def _digest(parts: list[str]) -> str:
+    return sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
 def _fitted_on(pipeline: Pipeline, request: SourceRequest) -> list[str]:

@@ -38,9 +38,10 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import check_replaceable
+from derivlang.store.artifact import Kind, check_replaceable
 from derivlang.store.disk import remove
 from derivlang.store.files import held_file, is_stream, writing
+from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -68,6 +69,40 @@ class DictionaryOptions:
     format: str | None = None
     repair_tags: bool = False
     force: bool = False
+
+
+def _read_recipe(dictionary: Path) -> dict[str, Any]:
+    recipe, fix = DICTIONARIES.record_of(dictionary), f"remove it and {dictionary.name}, and run again"
+    return read_record(recipe, "recipe", lambda found: check_types(found, {"files": dict}), id="data", fix=fix)
+
+
+def _check_content(dictionary: Path) -> None:
+    """Raise StoreError if a dictionary is not the one that its recipe lists."""
+    if _read_recipe(dictionary)["files"].get(dictionary.name) != file_hash(dictionary):
+        raise StoreError("was changed since it was made", where=str(dictionary), id="damaged")
+
+
+DICTIONARIES = Kind(
+    noun="dictionary",
+    record=".recipe.json",
+    is_file=True,
+    read=_read_recipe,
+    check=_check_content,
+    fix="remove it and its recipe, and run again",
+    id="other-data",
+)
+
+
+def choice_of(options: DictionaryOptions) -> dict[str, Any]:
+    """Return what a recipe tells of the choice of entries and of the file's format."""
+    return {
+        "rule_version": RULE_VERSION,
+        "level": options.level,
+        "by": options.by,
+        "seed": options.seed,
+        **{name: number(getattr(options, name)) for name in ("coverage", "heldout", "noise")},
+        "kind": format_of(options.out, options.format),
+    }
 
 
 def make_dictionary(
@@ -161,18 +196,13 @@ def _make(
             "files": source_files(job, [split]),
         },
         "reading": corpus.reading(request.encoding),
-        "rule_version": RULE_VERSION,
-        "level": options.level,
-        "by": options.by,
-        "seed": options.seed,
-        **{name: number(getattr(options, name)) for name in ("coverage", "heldout", "noise")},
-        "kind": kind,
+        **choice_of(options),
         "result": result,
         "files": {name: sha256(text.encode()).hexdigest() for name, (text, _) in files.items()},
         "wrong": [[pairs[i][0], found, pairs[i][1]] for i, found in sorted(wrong.items())],
     }
     texts = {name: text for name, (text, _) in files.items()}
-    told = options.out.with_name(f"{options.out.name}.recipe.json")
+    told = DICTIONARIES.record_of(options.out)
     if not options.force:
         wanted = {name: value for name, value in recipe.items() if name not in ("result", "files", "wrong")}
         check_replaceable(map(options.out.with_name, texts), told, wanted, noun="dictionary")

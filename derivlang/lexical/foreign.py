@@ -25,9 +25,16 @@ from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.pretrained import from_pretrained
+from derivlang.store.artifact import Artifact, Kind
 from derivlang.store.record import short
 
-TOKENIZER = "tokenizer.json"
+TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
+# What transformers writes for a tokenizer besides these two, as far as it is known.
+OTHER_FILES = (
+    "*.codes", "*.jinja", "*.model", "*.spm", "*.tiktoken", "*.tokenizer", "*vocab*", "added_tokens.json",
+    "byte_maps.json", "dict.txt", "emoji.json", "merges.txt", "normalizer.json", "special_tokens_map.json",
+    "tekken.json", "word_*.json",
+)  # fmt: skip
 _MOST_ENTRIES = 1 << 24
 _TEXTS_AT_ONCE = 1 << 12  # bounds memory: `tokenizers` makes an object of each text
 _ROLES = (("cls_token_id", "bos_token_id"), ("pad_token_id",), ("sep_token_id", "eos_token_id"), ("mask_token_id",))
@@ -63,6 +70,12 @@ class ForeignTokenizer:
     def save(self, folder: Path) -> None:
         """Write the tokenizer's files into a folder."""
         self.whole.save_pretrained(str(folder))
+
+    def copy(self, folder: Path) -> None:
+        """Make a copy in a folder unless it is there. Raise StoreError if the folder holds another tokenizer."""
+        identity = {"vocab_size": self.size, "fingerprint": self.fingerprint}
+        # A copy without its tokenizer.json has no identity, and is made again.
+        Artifact(kind=COPIES, path=folder, wanted=identity, earlier=dict.fromkeys(identity)).make(self.save)
 
     @property
     def size(self) -> int:
@@ -155,6 +168,26 @@ class ForeignTokenizer:
         word = np.searchsorted(sentence * room + ends, text * room + starts, "right")
         last = offsets[1:][text] - 1  # white space after the last word
         return ids, np.minimum(word, last)
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    """Return what identifies the copy in a folder; {} without its tokenizer.json."""
+    if not (folder / TOKENIZER).is_file():
+        return {}
+    found = ForeignTokenizer.load(folder)
+    return {"vocab_size": found.size, "fingerprint": found.fingerprint}
+
+
+COPIES = Kind(
+    noun="tokenizer",
+    record=CONFIG,  # written by transformers; the identity is that of the content
+    names=(TOKENIZER, CONFIG, *OTHER_FILES),
+    read=_identity,
+    files=lambda record: (TOKENIZER,),
+    words={"fingerprint": "its entries or its rules are others"},
+    fix="remove it, or give another folder",
+    id="other-tokenizer",
+)
 
 
 def _check_ids(path: Path) -> None:

@@ -7,13 +7,14 @@
     the same, but a file is missing       it is made again, with a warning
     another one, or a damaged one         a StoreError names the first difference; with `force` it is replaced
 
-The same: its record has what is wanted (`record.difference`). Whole: all files of the recipe are there. Sets, runs and
+The same: its record has what is wanted (`record.difference`). Whole: all files of the recipe are there. A file with its
+record beside it (a dictionary, a lexicon) is found in the same way; its command writes both at once. Sets, runs and
 studies live longer lives (a journal, checkpoints); they use `difference` alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,42 +29,58 @@ from derivlang.store.record import difference, read_record, record_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of artifact, such as tokenizers.
+    """A kind of artifact, such as tokenizers: a folder, or a file with its record beside it.
 
-    noun: for messages. record: the file in its folder that tells its recipe. names: patterns of the files that it owns
-    (`folders.py`). read: returns the record of a folder, or raises StoreError. files: the other files of a whole one,
-    by its record. check: raises StoreError for files that are not those of the record. words: fields of the record that
-    mean nothing to a reader, such as hashes -> what is wrong if they differ. fix: what to do with another one that is
-    there. id: of that error.
+    noun: for messages. record: the file in its folder that tells its recipe; of a file, what its record adds to its
+    name (`.recipe.json`). is_file: whether it is a file. names: patterns of the files that a folder owns
+    (`folders.py`). read: returns the record of what is there, or raises StoreError. files: the other files of a whole
+    folder, by its record. check: raises StoreError for files that are not those of the record. words: fields of the
+    record that mean nothing to a reader, such as hashes -> what is wrong if they differ. shared: whether other commands
+    add files to its folder, which stay there without a warning. fix: what to do with another one that is there. id: of
+    that error.
     """
 
     noun: str
     record: str
-    names: tuple[str, ...]
     read: Callable[[Path], Mapping[str, Any]]
-    files: Callable[[Mapping[str, Any]], Iterable[str]]
+    is_file: bool = False
+    names: tuple[str, ...] = ()
+    files: Callable[[Mapping[str, Any]], Iterable[str]] = lambda record: ()
     check: Callable[[Path], object] = lambda path: None
     words: Mapping[str, str] = field(default_factory=dict)
+    shared: bool = False
     fix: str = "give another folder, or --force"
     id: str = "output"
 
-    def check_free(self, folder: Path) -> None:
-        """Raise StoreError if a folder holds something else than an artifact of this kind."""
-        free = is_free(folder)  # first: it finishes what a killed process was writing
-        if not free and not (folder / self.record).exists():
-            what = f"holds something else, and no {self.noun}"
-            raise StoreError(what, where=str(folder), fix="give another folder", id="output")
+    def record_of(self, path: Path) -> Path:
+        """Return the place of the record: DIR/record of a folder, FILE.recipe.json of a file."""
+        return path.with_name(path.name + self.record) if self.is_file else path / self.record
 
-    def is_whole(self, folder: Path) -> bool:
-        """Return whether a folder holds an artifact with all its files. Raise StoreError for a damaged record."""
-        if not (folder / self.record).exists():
-            return False
-        return all((folder / name).is_file() for name in self.files(self.read(folder)))
+    def check_free(self, path: Path) -> None:
+        """Raise StoreError if something is there that is not an artifact of this kind."""
+        record = self.record_of(path)
+        if self.is_file:
+            if path.exists() and not record.exists():
+                raise _of_unknown_origin(path, record, self.fix)
+            return
+        free = is_free(path)  # first: it finishes what a killed process was writing
+        if not free and not record.exists():
+            what = f"holds something else, and no {self.noun}"
+            raise StoreError(what, where=str(path), fix="give another folder", id="output")
+
+    def missing(self, path: Path, record: Mapping[str, Any]) -> Iterator[Path]:
+        """Yield the files that are missing from the artifact of a record."""
+        files = [path] if self.is_file else [path / name for name in self.files(record)]
+        yield from (file for file in files if not file.is_file())
+
+    def is_whole(self, path: Path) -> bool:
+        """Return whether an artifact is there with all its files. Raise StoreError for a damaged record."""
+        return self.record_of(path).exists() and not any(self.missing(path, self.read(path)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An artifact that is wanted in a folder.
+    """An artifact that is wanted at a path.
 
     wanted: what the record of the same one has. earlier, later: as of `difference`. force: whether what is there is
     replaced, the same or another one.
@@ -79,16 +96,15 @@ class Artifact:
     def found(self, warn: Callable[[str], None] = warn) -> dict[str, Any] | None:
         """Return the record of the same artifact if it is there and whole; None if it has to be made.
 
-        Raise StoreError if the folder holds another one, a damaged one or something else.
+        Raise StoreError if another one is there, a damaged one or something else.
         """
         self.kind.check_free(self.path)
-        if self.force or not (self.path / self.kind.record).exists():
+        if self.force or not self.kind.record_of(self.path).exists():
             return None
         record = self.required()
-        for name in self.kind.files(record):
-            if not (self.path / name).is_file():
-                warn(f"{self.path}: {name} is missing; the {self.kind.noun} is made again")
-                return None
+        for file in self.kind.missing(self.path, record):
+            warn(f"{file} is missing; the {self.kind.noun} is made again")
+            return None
         self._read(self.kind.check)
         return record
 
@@ -96,16 +112,18 @@ class Artifact:
         """Return the record of the artifact, which must be there. Raise StoreError if it is not, or is another one."""
         record, kind = self._read(self.kind.read), self.kind
         if told := difference(record, self.wanted, kind.words, earlier=self.earlier, later=self.later):
-            raise StoreError(f"holds another {kind.noun}: {told}", where=str(self.path), fix=kind.fix, id=kind.id)
+            what = f"{'is' if kind.is_file else 'holds'} another {kind.noun}: {told}"
+            raise StoreError(what, where=str(self.path), fix=kind.fix, id=kind.id)
         return dict(record)
 
     def make(
-        self, write: Callable[[Path], Mapping[str, Any]], kept: Callable[[Path], None] = lambda path: None
+        self, write: Callable[[Path], Mapping[str, Any] | None], kept: Callable[[Path], None] = lambda path: None
     ) -> dict[str, Any]:
-        """Make the artifact unless it is there, in one process at a time, and return its record.
+        """Make a folder unless it is there, in one process at a time, and return its record.
 
-        write: fills an empty folder and returns the record, which is written last. kept: called with the folder if the
-        artifact is there already. Raise StoreError as `found`; nothing is changed then.
+        write: fills an empty folder and returns the record, which is written last; None if the folder is its own
+        record. kept: called with the folder if the artifact is there already. Raise StoreError as `found`; nothing is
+        changed then.
         """
         # Another process may be at work in the folder: what it leaves is looked at once it has ended.
         record = None if is_begun(self.path) else self.found(warn=lambda message: None)
@@ -120,14 +138,17 @@ class Artifact:
             made: dict[str, Any] = {}
 
             def fill(folder: Path) -> None:
-                made.update(write(folder))
-                (folder / self.kind.record).write_text(record_text(made), "utf-8", newline="\n")
+                told = write(folder)
+                if told is not None:
+                    (folder / self.kind.record).write_text(record_text(told), "utf-8", newline="\n")
+                made.update(self.wanted if told is None else told)
 
-            replace_folder(self.path, fill, self.kind.names, record=self.kind.record, what=self.kind.noun)
+            others = (lambda message: None) if self.kind.shared else warn
+            replace_folder(self.path, fill, self.kind.names, record=self.kind.record, what=self.kind.noun, warn=others)
             return made
 
     def _read(self, read: Callable[[Path], Any]) -> Any:
-        """Read the folder. An error says what to do with the folder, unless it knows better."""
+        """Read what is there. An error says what to do with it, unless it knows better."""
         try:
             return read(self.path)
         except StoreError as error:
@@ -145,8 +166,11 @@ def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, 
         return
     fix = "name another file, or --force"
     if not recipe.exists():
-        raise StoreError(
-            f"exists already, and no {recipe.name} says how it was made", where=str(there), fix=fix, id="out-exists"
-        )
+        raise _of_unknown_origin(there, recipe, fix)
     if told := difference(read_record(recipe, "recipe", id="data", fix=fix), wanted):
         raise StoreError(f"is another {noun}: {told}", where=str(there), fix=fix, id="out-exists")
+
+
+def _of_unknown_origin(file: Path, recipe: Path, fix: str) -> StoreError:
+    what = f"exists already, and no {recipe.name} says how it was made"
+    return StoreError(what, where=str(file), fix=fix, id="out-exists")

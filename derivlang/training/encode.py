@@ -41,6 +41,7 @@ DATA = Kind(
         "pipeline": "the rules or the files of its transforms are others",
         "tokenizer": "it was encoded with another tokenizer",
         "twin": "it was encoded with another twin",
+        "lexicon": "it was encoded with another lexicon",
     },
     fix="give another folder, or remove this one",
     id="other-data",

@@ -13,6 +13,7 @@ from typing import Any
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.seal import check_intact
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.lexical.foreign import OTHER_FILES
 from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import FILES as TOKENIZER_FILES
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
@@ -32,14 +33,8 @@ from derivlang.training.run_files import FILES, check_files, damages, with_hashe
 FORMAT = 1
 RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
-# What transformers writes for a tokenizer, as far as it is known.
-_OF_TRANSFORMERS = (
-    "*.codes", "*.jinja", "*.model", "*.spm", "*.tiktoken", "*.tokenizer", "*vocab*", "added_tokens.json",
-    "byte_maps.json", "dict.txt", "emoji.json", "merges.txt", "normalizer.json", "special_tokens_map.json",
-    "tekken.json", "word_*.json",
-)  # fmt: skip
-_TOKENIZER = (*TOKENIZER_FILES, *_OF_TRANSFORMERS)
-MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *_OF_TRANSFORMERS)
+_TOKENIZER = (*TOKENIZER_FILES, *OTHER_FILES)
+MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *OTHER_FILES)
 _CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
 _NEVER_FIRST = (
     LOG,

@@ -29,9 +29,9 @@ from derivlang.lexical.twin_folder import TWINS, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.artifact import Artifact, Kind
 from derivlang.store.disk import file_lock
-from derivlang.store.files import writing
-from derivlang.store.folders import replace_folder, sweep
+from derivlang.store.folders import sweep
 from derivlang.store.record import check_types, difference, read_record, record_text
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
@@ -44,7 +44,6 @@ from derivlang.training.languages import (
     Languages,
     TextLanguages,
     TwinLanguages,
-    fingerprint_of,
     is_foreign,
 )
 from derivlang.training.languages.base import unknown_warning
@@ -95,7 +94,7 @@ def _prepare(
     origin = None if where.data_as_is else _origin(request)
     for length in sorted(lengths) if origin is None else ():
         check_source(_there(folder, settings, length), request)
-    languages, files = _languages(folder, pipeline, settings, request, where, say, origin)
+    languages, files = _languages(folder, pipeline, settings, request, where, warn, say, origin)
     pairs: JointDictionary | WordDictionary | None = None
     if isinstance(languages, TwinLanguages):
         dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say, origin)
@@ -165,13 +164,14 @@ def _languages(
     settings: TrainingSettings,
     request: SourceRequest,
     where: Where,
+    warn: Say,
     say: Say,
     origin: dict[str, Any] | None,
 ) -> tuple[Languages, dict[str, Path]]:
     """Return the languages, and the files that a run keeps of them, by name."""
     tokenizer = where.tokenizer or folder / TOKENIZER
     if is_foreign(tokenizer):
-        return _of_checkpoint(folder, pipeline, request, where, tokenizer, origin)
+        return _of_checkpoint(folder, pipeline, request, where, tokenizer, warn, origin)
     if where.tokenizer is None and not TOKENIZERS.is_whole(tokenizer):
         _required(origin, tokenizer)
         say("training the tokenizer")
@@ -199,32 +199,26 @@ def _of_checkpoint(
     request: SourceRequest,
     where: Where,
     tokenizer: Path,
+    warn: Say,
     origin: dict[str, Any] | None,
 ) -> tuple[Languages, dict[str, Path]]:
     """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
     own, lexicon = folder / TOKENIZER, folder / LEXICON
     found = ForeignTokenizer.load(tokenizer)
-    if not own.exists():
-        replace_folder(own, found.save)
-    elif fingerprint_of(own) != found.fingerprint:
-        raise StoreError(
-            f"is not the tokenizer of {tokenizer}", where=str(own), fix="give another --data folder",
-            id="other-tokenizer",
-        )  # fmt: skip
+    found.copy(own)
     saved = None
-    if lexicon.exists():
-        _check_origin(lexicon, _recipe_beside(lexicon), origin)
+    told = Artifact(kind=LEXICONS, path=lexicon, wanted={}).found(warn)
+    if told is not None:
+        _check_origin(lexicon, told, origin)
         saved = read_lexicon(lexicon)
     if pipeline.needs_counts(saved):
         origin = _required(origin, lexicon)
         fitted = Source.open(pipeline, request, parser=where.parser, trees=False).lexicon()
         saved = pipeline.save(fitted)
         if saved is not None:
-            with writing(lexicon) as file:
-                file.write(saved.encode())
             recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
-            with writing(_beside(lexicon)) as file:
-                file.write(record_text(recipe).encode())
+            texts = {lexicon.name: saved, LEXICONS.record_of(lexicon).name: record_text(recipe)}
+            dictionaries.write_texts(lexicon, texts)
     languages = TextLanguages(pipeline, found, pipeline.fit(saved=saved, where=str(lexicon)))
     return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
 
@@ -294,16 +288,19 @@ def _ending(settings: TrainingSettings, length: int) -> str:
     return f"-{length}{'-stream' if _packing(settings, length) == 'stream' else ''}"
 
 
-def _beside(path: Path) -> Path:
-    """Return the place of a file's recipe: dictionary.tsv -> dictionary.tsv.recipe.json."""
-    return path.with_name(f"{path.name}.recipe.json")
+def _read_recipe(lexicon: Path) -> dict[str, Any]:
+    fix = f"remove it and {lexicon.name}, and run again"
+    return read_record(LEXICONS.record_of(lexicon), "recipe", id="data", fix=fix)
 
 
-def _recipe_beside(path: Path) -> dict[str, Any]:
-    """Return the recipe of a file in the data folder, {} if there is none."""
-    recipe = _beside(path)
-    fix = f"remove it and {path.name}, and run again"
-    return read_record(recipe, "recipe", id="data", fix=fix) if recipe.exists() else {}
+LEXICONS = Kind(
+    noun="lexicon",
+    record=".recipe.json",
+    is_file=True,
+    read=_read_recipe,
+    fix="remove it, and run again",
+    id="other-data",
+)
 
 
 def _dictionary(
@@ -319,21 +316,23 @@ def _dictionary(
     coverage = settings.coverage.replace("/", "_")  # 100/3
     name = f"dictionary-{coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
     path = folder / name
-    if path.exists():
-        _check_origin(path, _recipe_beside(path), origin)
+    options = dictionaries.DictionaryOptions(
+        path,
+        coverage=percent(settings.coverage, "--dict-coverage"),
+        by=settings.dictionary_by,
+        level="token",
+        tokenizer=tokenizer,
+        seed=settings.dictionary_seed,
+    )
+    wanted = dictionaries.choice_of(options)
+    told = Artifact(kind=dictionaries.DICTIONARIES, path=path, wanted=wanted).found(warn)
+    if told is not None:
+        _check_origin(path, told, origin)
     else:
         _required(origin, path)
         say("making the dictionary")
         # An overlap keeps words, but every vocabulary entry still has a twin.
         plain = replace(trans_of(Pipeline.parse(settings.spec)), overlap=0)
-        options = dictionaries.DictionaryOptions(
-            path,
-            coverage=percent(settings.coverage, "--dict-coverage"),
-            by=settings.dictionary_by,
-            level="token",
-            tokenizer=tokenizer,
-            seed=settings.dictionary_seed,
-        )
         with stage("making the dictionary"):
             dictionaries.make_dictionary(str(plain), request, options, warn)
     return path

@@ -1028,11 +1028,12 @@ for _file in ("pieces.bin", "instances.bin", "ids.bin"):
 
 @reader("recipe of a dictionary to train with", "json", lambda: _data_recipe(), "training.prepare")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.training.prepare import _beside, _check_origin, _origin, _recipe_beside
+    from derivlang.lexical.dictionary import DICTIONARIES
+    from derivlang.training.prepare import _check_origin, _origin
 
     path = folder / "dictionary.tsv"
-    _beside(path).write_bytes(data)
-    _check_origin(path, _recipe_beside(path), _origin(SourceRequest("demo")))
+    DICTIONARIES.record_of(path).write_bytes(data)
+    _check_origin(path, DICTIONARIES.read(path), _origin(SourceRequest("demo")))
     return None
 
 
