@@ -60,13 +60,14 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.model import build_model
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.settings import LogSettings
+    from derivlang.training.settings import LogSettings, Resolved
     from derivlang.training.start import settings_of
     from derivlang.training.streams.packed import Packed, PackedRows
 
     torch.set_num_threads(1)
     options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": steps, "threads": 1}
     settings, _, _ = settings_of("made-up", options)
+    resolved = Resolved(settings, settings.vocab_size, steps)
     data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
     rows = OpenStream(Packed(), PackedRows(data), settings.batch_size, 0)
@@ -86,7 +87,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
         if way == "derivlang":
             began = time.process_time()
             train(
-                Path(folder), settings, lm, loader.objective, lambda rank, world: loader,
+                Path(folder), resolved, lm, loader.objective, lambda rank, world: loader,
                 fingerprint="", log_settings=LogSettings(save_every=10 * steps),
             )  # fmt: skip
         else:

@@ -24,8 +24,7 @@ from derivlang.training import devices, processes
 from derivlang.training import folder as runs
 from derivlang.training.batch import MicroBatch
 from derivlang.training.encoder import Encoder
-from derivlang.training.loop import train
-from derivlang.training.loss_module import optimizer_of
+from derivlang.training.loop import optimizer_of, train
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, Objective
 from derivlang.training.start import settings_of

@@ -21,7 +21,7 @@ from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.languages import SpecialIds
-from derivlang.training.loss_module import optimizer_of
+from derivlang.training.loop import optimizer_of
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.start import settings_of
 from tests.evaluations import options, rows

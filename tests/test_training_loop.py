@@ -30,7 +30,7 @@ from derivlang.training.begin import Init
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
-from derivlang.training.loss_module import optimizer_of
+from derivlang.training.loop import optimizer_of
 from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
@@ -49,6 +49,8 @@ from tests.training import (
     model_file,
     network,
     pair,
+    resolve,
+    resolved,
     rows_batch,
     settings,
     trained,
@@ -452,7 +454,7 @@ def test_the_log(objective: str, weights: dict[str, float], tmp_path: Path) -> N
     counts = [micros[0].counts for micros in made.steps(0, 7)]
     at = np.cumsum([sum(found.subwords.values()) for found in counts])
     assert [entry["tokens"] for entry in entries] == [at[entry["step"] - 1] for entry in entries]
-    wanted = settings(steps=7)
+    wanted = resolved(steps=7)
     assert [entry["lr"] for entry in entries] == [wanted.learning_rate_at(entry["step"] - 1) for entry in entries]
     for begin, entry in zip([0, 2, 3, 4, 6], entries, strict=True):
         since = counts[begin : entry["step"]]
@@ -586,16 +588,16 @@ def test_a_damaged_log_is_refused_with_its_line(unfinished: Path, line: str, tmp
 
 
 def test_the_learning_rate() -> None:
-    wanted = settings(steps=20, warmup=0.2, learning_rate=1.0)
+    wanted = resolved(steps=20, warmup=0.2, learning_rate=1.0)
     assert [wanted.learning_rate_at(step) for step in range(4)] == [0.25, 0.5, 0.75, 1.0]
     assert [wanted.learning_rate_at(step) for step in range(4, 21)] == pytest.approx(
         [(20 - step) / 16 for step in range(4, 21)]
     )
-    flat = settings(steps=5, warmup=0.0, learning_rate=1.0)
+    flat = resolved(steps=5, warmup=0.0, learning_rate=1.0)
     assert [flat.learning_rate_at(step) for step in range(5)] == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
     for steps in (1, 2, 3, 50):
         for warmup in (0.0, 0.02, 0.5, 0.99):
-            found = [settings(steps=steps, warmup=warmup).learning_rate_at(step) for step in range(steps)]
+            found = [resolved(steps=steps, warmup=warmup).learning_rate_at(step) for step in range(steps)]
             assert all(0 < rate < 3.000001e-3 for rate in found), (steps, warmup, found)
 
 
@@ -966,7 +968,7 @@ def read_back(record: dict[str, Any]) -> TrainingSettings:
 
 def test_settings_read_back() -> None:
     for wanted in (settings(), settings("dict-mlm:rate=70", limit=5, tie=False, coverage="12.5", precision="bf16")):
-        assert read_back(json.loads(json.dumps(record_of(wanted)))) == wanted
+        assert read_back(json.loads(json.dumps(record_of(resolve(wanted))))) == wanted
 
 
 def test_the_record_of_a_run(tmp_path: Path) -> None:
@@ -1042,7 +1044,7 @@ def test_the_record_leaves_out_what_is_not_read(objective: str, own: str, tmp_pa
     record = runs.read(tmp_path / "run")
     assert not {"parallel", "pair_length"} & record["settings"].keys()
     assert ("coverage" in record["settings"]) == (own == "dictionary")
-    assert record["settings"].keys() | record["unread"].keys() == record_of(settings()).keys()
+    assert record["settings"].keys() | record["unread"].keys() == record_of(resolved()).keys()
     assert not record["settings"].keys() & record["unread"].keys()
     assert record["parallel"] is None
     assert record.pop(own)["coverage"] == "50"
@@ -1070,7 +1072,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
 
     def fingerprint(wanted: TrainingSettings, model_config: ModelConfig, found: Prepared, **more: Any) -> str:
         tlm = loader("tlm")
-        return RunInputs(wanted, tlm.objective, model_config, found, tlm.streams, **{"init": None, **more}).fingerprint
+        asked = resolve(wanted)
+        return RunInputs(asked, tlm.objective, model_config, found, tlm.streams, **{"init": None, **more}).fingerprint
 
     prints = {fingerprint(wanted, model_config, pair())}
     other: dict[str, Any] = {
@@ -1080,7 +1083,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
         "vocab_size": 9, "coverage": "9", "dictionary_by": "mass", "dictionary_seed": 9, "parallel": "9",
         "packing": "stream", "limit": 9, "precision": "bf16", "embeddings": "new", "freeze": "encoder",
     }  # fmt: skip
-    assert set(other) == set(record_of(wanted))
+    assert set(other) == set(record_of(resolve(wanted)))
     for name, value in other.items():
         prints.add(fingerprint(replace(wanted, **{name: value}), model_config, pair()))
     prints.add(fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))

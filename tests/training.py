@@ -38,7 +38,7 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.prepared import Prepared
 from derivlang.training.run import Callbacks, pretrain
-from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
+from derivlang.training.settings import Duration, LogSettings, Resolved, TrainingSettings, Where
 from derivlang.training.streams.base import Material, RowSource, Stream
 
 torch.set_num_threads(1)  # models this small: a second one only waits
@@ -112,6 +112,15 @@ def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) ->
         "vocab_size": 300,
     }
     return TrainingSettings(**{**given, **changes})
+
+
+def resolved(**changes: Any) -> Resolved:
+    """Settings as a run records them. changes: of settings."""
+    return resolve(settings(**changes))
+
+
+def resolve(found: TrainingSettings) -> Resolved:
+    return Resolved(found, found.vocab_size, found.steps)
 
 
 def data_folder(spec: str = "trans,inv") -> Path:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.devices import within_memory
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
-from derivlang.training.loss_module import LossModule, optimizer_of
+from derivlang.training.loop import optimizer_of
+from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import PROBE, SMALLER, available, rows_that_fit, too_large
 from derivlang.training.model import build_model
@@ -91,9 +92,10 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
     if plan.compile:
         lm.base_model.compile()
     net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1).to(device)
+    n_rows = settings.batch_size
     if device.type == "cpu":
-        settings = replace(settings, batch_size=_rows(net, loader_of, settings, shrink=plan.shrink))
-    loader = loader_of(settings.batch_size)
+        n_rows = _rows(net, loader_of, settings, shrink=plan.shrink)
+    loader = loader_of(n_rows)
     optimizer = optimizer_of(net, settings)
     if device.type == "cuda":  # torch raises if this is called before anything is on the device
         torch.cuda.reset_peak_memory_stats()
@@ -124,12 +126,12 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
     done = steps - plan.warm_up
     # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
-    tokens = done * settings.batch_size * settings.seq_len / seconds
+    tokens = done * n_rows * settings.seq_len / seconds
     flop = flop_per_token(lm, settings.seq_len, 1.0 if model_config.causal else settings.mask)
     rate = matrix_rate(device, bf16=bf16)
     began = time.perf_counter()
     made = sum(1 for _ in zip(range(20), loader.steps(0, 20), strict=False))
-    loaded = made * settings.batch_size * settings.seq_len / (time.perf_counter() - began)
+    loaded = made * n_rows * settings.seq_len / (time.perf_counter() - began)
     return {
         "tokens_per_second": round(tokens),
         "matrix_rate_fraction": float(f"{tokens * flop / rate:.3g}"),
@@ -142,7 +144,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "precision": settings.precision,
         "threads": torch.get_num_threads(),
-        "batch_size": settings.batch_size,
+        "batch_size": n_rows,
     }
 
 

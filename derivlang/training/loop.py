@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +26,16 @@ from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.devices import within_memory
 from derivlang.training.loader import Loader
 from derivlang.training.log import Meter, TrainingLog
-from derivlang.training.loss_module import LossModule, optimizer_of
+from derivlang.training.loss_module import LossModule
 from derivlang.training.objectives.base import Objective
 from derivlang.training.processes import accelerator as make_accelerator
-from derivlang.training.settings import LogSettings, TrainingSettings
+from derivlang.training.settings import LogSettings, Resolved, TrainingSettings
 
 
 @within_memory()
 def train(
     run: Path,
-    settings: TrainingSettings,
+    resolved: Resolved,
     lm: Any,
     objective: Objective,
     loader_of: Callable[[int, int], Loader],
@@ -53,6 +52,7 @@ def train(
     loss or a weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full,
     UsageError if the device's memory is full.
     """
+    settings = resolved.settings
     accelerator = make_accelerator(settings.precision)
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
@@ -71,7 +71,7 @@ def train(
     step = begin.step if begin else 0
     earlier = (begin.subwords, begin.seconds, begin.counts) if begin else (0, 0.0, {})
     meter = Meter(device, *earlier, masks=not objective.causal)
-    boards = boards_of(log_settings, run, step, asdict(settings)) if main else []
+    boards = boards_of(log_settings, run, step, resolved.record()) if main else []
     log = TrainingLog(run, step, boards, None if begin is None else begin.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
@@ -88,13 +88,13 @@ def train(
             )  # fmt: skip
         accelerator.wait_for_everyone()
 
-    save_every = log_settings.save_every or max(1, settings.steps // 10)
-    steps = loader.steps(step, settings.steps) if device.type == "cpu" else loader.ahead(step, settings.steps)
+    save_every = log_settings.save_every or max(1, resolved.steps // 10)
+    steps = loader.steps(step, resolved.steps) if device.type == "cpu" else loader.ahead(step, resolved.steps)
     steps_done(step)
     try:
         for micros in steps:
             for group in optimizer.param_groups:
-                group["lr"] = settings.learning_rate_at(step)
+                group["lr"] = resolved.learning_rate_at(step)
             # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one; in 63 bits,
             # since torch takes signed numbers.
             torch.manual_seed(int(text_key(f"{settings.seed}|{step}|{accelerator.process_index}")) >> 1)
@@ -114,9 +114,9 @@ def train(
                 objective.after_step(model, state, step)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
-            at_end = step == settings.steps
+            at_end = step == resolved.steps
             if step % log_settings.log_every == 0 or step % save_every == 0 or at_end:
-                entry = meter.entry(step, settings.learning_rate_at(step - 1), accelerator)
+                entry = meter.entry(step, resolved.learning_rate_at(step - 1), accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
                     raise _not_finite(step, entry, run)
                 if log is not None:
@@ -130,6 +130,17 @@ def train(
         accelerator.end_training()
     done = {"subwords": meter.subwords, "seconds": round(meter.seconds, 3), "counts": meter.counts}
     return {**entry, **done, "processes": loader.world}
+
+
+def optimizer_of(net: LossModule, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Return AdamW over the trainable weights, without weight decay for norms and biases."""
+    learnt = [p for p in net.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in learnt if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in learnt if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    betas = settings.beta1, settings.beta2
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
 
 
 def _not_finite(step: int, entry: dict[str, Any], run: Path) -> DataError:

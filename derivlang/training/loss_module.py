@@ -10,7 +10,6 @@ from derivlang.training.batch import MicroBatch
 from derivlang.training.doses import OF, SOME
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share
-from derivlang.training.settings import TrainingSettings
 
 
 class LossModule(torch.nn.Module):
@@ -43,14 +42,3 @@ class LossModule(torch.nn.Module):
                 both = {SOME: share.some, OF: share.of}
                 seen |= {name + ending: count.detach().float() for ending, count in both.items()}
         return loss, seen
-
-
-def optimizer_of(net: LossModule, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """Return AdamW over the trainable weights, without weight decay for norms and biases."""
-    learnt = [p for p in net.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in learnt if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in learnt if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    betas = settings.beta1, settings.beta2
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)

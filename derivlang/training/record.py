@@ -28,7 +28,7 @@ from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
-from derivlang.training.settings import CHOSEN, TrainingSettings
+from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
 from derivlang.transforms.fingerprint import FORMAT
 
 # Raise it when the same settings and data give another model.
@@ -43,13 +43,18 @@ class RunInputs:
     corpus.
     """
 
-    settings: TrainingSettings
+    resolved: Resolved
     objective: Objective
     model_config: ModelConfig
     prepared: Prepared
     streams: tuple[OpenStream, ...]
     init: Init | None
     pairs: Path | None = None
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """The settings as they were asked."""
+        return self.resolved.settings
 
     @property
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -66,7 +71,7 @@ class RunInputs:
         """The settings that the objective does not read; they are in the fingerprint, as in earlier versions."""
         files = {"dictionary"} if self.prepared.given else set()
         reads = self.objective.reads(files | ({"pairs"} if self.pairs else set()))
-        return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN - reads}
+        return {name: value for name, value in record_of(self.resolved).items() if name in CHOSEN - reads}
 
     def doses(self, counts: Mapping[str, int], subwords: int, step: int) -> dict[str, float]:
         """Return the doses of the first `step` steps; {} if the run was begun by a version that did not count them.
@@ -84,7 +89,7 @@ class RunInputs:
         """16 hex digits of everything that the model depends on."""
         prepared = self.prepared
         parts = (
-            record_of(self.settings),
+            record_of(self.resolved),
             self._config,
             [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
             None if prepared.pairs is None else prepared.pairs.sha256,
@@ -116,7 +121,7 @@ class RunInputs:
             "streams": {name: facts.get("sha256") for name, facts in (before.get("streams") or {}).items()},
         }
         wanted = {
-            **record_of(self.settings),
+            **record_of(self.resolved),
             "init": self.init and self.init.facts["run"],
             "data": self.prepared.data.fingerprint,
             "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
@@ -144,7 +149,7 @@ class RunInputs:
             "spec": Pipeline.parse(settings.spec).stored,
             "objective": settings.objective,
             "seed": settings.seed,
-            "steps": settings.steps,
+            "steps": self.resolved.steps,
             "step": 0,
             "tokens": 0,
             "seconds": 0.0,
@@ -165,7 +170,7 @@ class RunInputs:
             "fingerprint": self.fingerprint,
             "pipeline": pipeline_of(prepared.languages),
             "heldout_files": prepared.heldout,
-            "settings": {name: value for name, value in record_of(settings).items() if name not in unread},
+            "settings": {name: value for name, value in record_of(self.resolved).items() if name not in unread},
             "unread": unread,
             "reading": reading_of(request),
             "streams": {
@@ -192,9 +197,9 @@ _WORDS = {
 }
 
 
-def record_of(settings: TrainingSettings) -> dict[str, Any]:
-    """Settings as run.json keeps them; their spec means the same to later versions."""
-    return asdict(settings) | {"spec": Pipeline.parse(settings.spec).stored}
+def record_of(resolved: Resolved) -> dict[str, Any]:
+    """Return the settings as run.json keeps them; their spec means the same to later versions."""
+    return resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:

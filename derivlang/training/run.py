@@ -41,7 +41,7 @@ from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, environment, levels_of
 from derivlang.training.run_files import check_files
-from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
+from derivlang.training.settings import Duration, LogSettings, Resolved, TrainingSettings, Where
 from derivlang.training.streams.base import Material
 
 
@@ -77,7 +77,6 @@ def pretrain(
     """
     model_config = model_config or ModelConfig.read(settings.model)
     objective = read_objective(settings.objective)
-    settings = replace(settings, objective=str(objective), spec=str(Pipeline.parse(settings.spec)))
     run, ranks = where.run, processes()
     main = ranks.is_main_process
     if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
@@ -120,15 +119,15 @@ def _pretrain(
             check_files(run, before, missing=False, warn=callbacks.warn)
         init = _init(where, settings, before, causal=objective.causal)
         prepared = prepare(settings, request, where, objective, callbacks, before)
-        settings = replace(settings, vocab_size=prepared.languages.tokenizer.size)  # a given tokenizer has its own
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
         streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
         _check_pairs(where, objective, streams)
         context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
         # A run that begins from another one does not see its rows and masks again.
         seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
-        settings = replace(settings, steps=_steps(settings, duration, Loader(streams, objective, context, seed)))
-        inputs = RunInputs(settings, objective, model_config, prepared, streams, init, where.pairs)
+        steps = _steps(settings, duration, Loader(streams, objective, context, seed))
+        resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)  # a given tokenizer has its own size
+        inputs = RunInputs(resolved, objective, model_config, prepared, streams, init, where.pairs)
         fingerprint = inputs.fingerprint
         if before is not None:
             inputs.check_same(before, run)
@@ -171,10 +170,10 @@ def _pretrain(
         return Loader(streams, objective, context, seed, settings.accumulate, rank, world)
 
     try:
-        with stage("training", "steps", settings.steps):
+        with stage("training", "steps", steps):
             found = train(
                 run,
-                settings,
+                resolved,
                 lm,
                 objective,
                 loader_of,
@@ -188,7 +187,7 @@ def _pretrain(
         raise
     result = {
         "out": str(run),
-        "steps": settings.steps,
+        "steps": steps,
         "tokens": found["subwords"],
         "seconds": found["seconds"],
         "tokens_per_second": round(found["subwords"] / max(found["seconds"], 1e-9)),
@@ -197,10 +196,10 @@ def _pretrain(
         "parameters": parameters,
         "fingerprint": fingerprint,
     }
-    doses = inputs.doses(found["counts"], found["subwords"], settings.steps)
+    doses = inputs.doses(found["counts"], found["subwords"], steps)
     if main:
-        folder.finish(run, settings.steps)
-        done = {"step": settings.steps, "tokens": result["tokens"], "seconds": result["seconds"], "doses": doses}
+        folder.finish(run, steps)
+        done = {"step": steps, "tokens": result["tokens"], "seconds": result["seconds"], "doses": doses}
         weights = checkpoint.hash_of_weights(run / checkpoint.MODEL)
         folder.write(run, {**record, **done, "weights": weights, "status": "done", "result": result})
     return {**result, "doses": doses}

@@ -1,8 +1,8 @@
 """What a training run can be told: settings that a model depends on, and those that it does not.
 
-    Settings    every number that the model depends on; recorded in run.json
-    Duration    how long to train              Machine    what of the machine to use
-    LogSettings log, checkpoints               Where      where a run reads and writes
+    TrainingSettings  what the model depends on, as it was asked        Duration     how long to train
+    Resolved          the same, with what follows from the data         Machine      what of the machine to use
+    Where             where a run reads and writes                      LogSettings  log, checkpoints
 
 Each setting is declared once (core/settings.py). Help pages import this module, which therefore imports nothing heavy.
 """
@@ -162,12 +162,29 @@ class TrainingSettings:
     def parallel_rate(self) -> Fraction:
         return percent(self.parallel, "--parallel")
 
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings of a run with what follows from its data; run.json records these.
+
+    vocab_size: number of entries of the tokenizer, which may have been given. steps: number of updates of the weights,
+    which may follow from a number of sub-words or epochs (`Duration`).
+    """
+
+    settings: TrainingSettings
+    vocab_size: int
+    steps: int
+
+    def record(self) -> dict[str, Any]:
+        """Return every setting by name, in the order of declaration."""
+        return asdict(self.settings) | {"vocab_size": self.vocab_size, "steps": self.steps}
+
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of a step, from 0. It rises linearly in the warm-up, then falls linearly to 0."""
-        warm = round(self.warmup * self.steps)
+        highest, warm = self.settings.learning_rate, round(self.settings.warmup * self.steps)
         if step < warm:
-            return self.learning_rate * (step + 1) / warm
-        return self.learning_rate * (self.steps - step) / max(self.steps - warm, 1)
+            return highest * (step + 1) / warm
+        return highest * (self.steps - step) / max(self.steps - warm, 1)
 
 
 # Settings that some objectives do not read: `Objective.reads` says which it does.

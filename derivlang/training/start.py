@@ -9,6 +9,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import declared, given
+from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.foreign import checkpoint_folder, config_of
@@ -45,7 +46,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
         "objective": str(objective),
         "precision": precision,
     }
-    settings = TrainingSettings(source=source, spec=options["spec"], **found)
+    settings = TrainingSettings(source=source, spec=str(Pipeline.parse(options["spec"])), **found)
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
