@@ -60,8 +60,8 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.model import build_model
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.options import settings_of
     from derivlang.training.settings import LogSettings, Resolved
-    from derivlang.training.start import settings_of
     from derivlang.training.streams.packed import Packed, PackedRows
 
     torch.set_num_threads(1)
@@ -86,10 +86,8 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         if way == "derivlang":
             began = time.process_time()
-            train(
-                Path(folder), resolved, lm, loader.objective, lambda rank, world: loader,
-                fingerprint="", log_settings=LogSettings(save_every=10 * steps),
-            )  # fmt: skip
+            log_settings = LogSettings(save_every=10 * steps)
+            train(Path(folder), resolved, lm, loader, fingerprint="", log_settings=log_settings)
         else:
             lm.config.sparse_prediction = lm.sparse_prediction = way.endswith("sparse")
             trainer = _trainer(lm, data, settings, Path(folder))

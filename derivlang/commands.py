@@ -29,7 +29,7 @@ from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettin
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.pipeline import Pipeline, seeded
 from derivlang.sources.request import SourceRequest
-from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -235,7 +235,7 @@ class Run(_Folder):
     @property
     def record(self) -> dict[str, Any]:
         """The content of run.json. Raise StoreError if the folder is no run, or was changed."""
-        from derivlang.training.folder import read
+        from derivlang.training.run_folder import read
 
         return read(self.path)
 
@@ -278,7 +278,7 @@ class Run(_Folder):
         return scores(self.path)
 
 
-@takes(TrainingSettings, Duration, Where, Machine, LogSettings, SourceRequest)
+@takes(TrainingSettings, Duration, RunPaths, Machine, LogSettings, SourceRequest)
 def pretrain(
     source: PathLike,
     spec: str,
@@ -295,20 +295,19 @@ def pretrain(
     out: the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of
     the same settings. parser, parses: as of `make`. Raise DerivlangError as the command.
     """
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import require_torch
 
     require_torch()
-    from derivlang.training.asked import check_size, warn_of_unused
     from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.options import check_size, settings_of, warn_of_unused
     from derivlang.training.run import Callbacks, with_tokenizer
     from derivlang.training.run import pretrain as run
-    from derivlang.training.start import settings_of
 
     every = [one for kind in _TRAINING for one in declared(kind).values()]
     values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
     settings, model_config, log_settings = settings_of(str(source), values)
     parsed = Path(parses) if parses is not None else None
-    where = Where(Path(out), parser=parser, parses=parsed, **given(Where, options))
+    where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
     duration = Duration(values["steps"], **given(Duration, options))
     check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
     warn_of_unused(values, settings, duration, read_objective(settings.objective), warn)
@@ -347,7 +346,7 @@ def report(
     return Path(out) / PAGE
 
 
-_TRAINING = (TrainingSettings, Duration, Where, Machine, LogSettings)
+_TRAINING = (TrainingSettings, Duration, RunPaths, Machine, LogSettings)
 
 
 def _request(source: PathLike, options: Mapping[str, Any]) -> SourceRequest:

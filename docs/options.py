@@ -53,7 +53,11 @@ def _section(command: click.Command, above: click.Context) -> Iterator[str]:
                 yield from _section(found, context)
         return
     for heading, records in grouped(command, context).items():
-        rows = [f"| `{_cell(spelling)}` | {_cell(help)} |\n" for spelling, help in records if not spelling.endswith("--help")]
+        rows = [
+            f"| `{_cell(spelling)}` | {_cell(help)} |\n"
+            for spelling, help in records
+            if not spelling.endswith("--help")
+        ]
         if rows:
             yield TABLE.format(f"**{heading}**").replace(f"**{OPTIONS}**\n\n", "") + "".join(rows)
 

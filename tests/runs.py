@@ -16,7 +16,7 @@ from derivlang.evaluation.columns import Column
 from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash, write_part
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.training.run_files import with_hashes
+from derivlang.training.run_folder import with_hashes
 
 SENTENCES = 60
 SEEDS = (1, 2, 3)

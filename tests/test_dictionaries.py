@@ -26,7 +26,7 @@ from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.train import train
 from derivlang.lexical.twin import twin_of
 from derivlang.sources.request import SourceRequest
-from derivlang.training.word_dictionary import WordDictionary
+from derivlang.training.dictionary import WordDictionary
 from derivlang.transforms.scripts import load_script
 from tests.commands import run, trees
 from tests.helpers import make, rows

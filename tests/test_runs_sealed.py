@@ -20,10 +20,9 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.evaluation.verify import verify_run
 from derivlang.store import listing
-from derivlang.training.begin import model_of
 from derivlang.training.checkpoint import newest
-from derivlang.training.folder import read
-from derivlang.training.run_files import check_files
+from derivlang.training.init_weights import model_of
+from derivlang.training.run_folder import check_files, read
 from tests.commands import run as cli
 from tests.leaves import changes
 from tests.tiny_runs import data_folder
@@ -230,9 +229,9 @@ def test_a_log_that_was_changed_before_a_checkpoint_is_refused(run: Path) -> Non
     shutil.rmtree(run / "checkpoints" / "step-00000006")
     shutil.rmtree(run / "model")
     record = json.loads((run / "run.json").read_text("utf-8"))
-    from derivlang.training import folder
+    from derivlang.training import run_folder
 
-    folder.write(run, record | {"status": "stopped"})
+    run_folder.write(run, record | {"status": "stopped"})
     text = (run / "log.jsonl").read_text("utf-8")
     (run / "log.jsonl").write_text(text.replace('"step": 2', '"step": 1'), "utf-8")
     with pytest.raises(DerivlangError, match=r"log\.jsonl: was changed since the checkpoint of step 3 was written"):

@@ -20,13 +20,13 @@ from derivlang.core.settings import Declared, check_settings, declared, given, s
 from derivlang.engine.options import MakeOptions
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
-from derivlang.training.start import settings_of
+from derivlang.training.options import settings_of
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 from tests.commands import ROOT, run
 
 # The dataclasses that a command's options come from.
 USED = (
-    [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, Where)]
+    [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, RunPaths)]
     + [("evaluate", kind) for kind in (EvaluateOptions, FinetuneSettings)]
     + [("make", kind) for kind in (MakeOptions, Policies)]
 )

@@ -162,7 +162,7 @@ def test_descriptions(text: str, message: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["torch", "transformers", "accelerate"])
 def test_a_package_that_is_missing(missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr("derivlang.training.needs.find_spec", lambda name: None if name == missing else found(name))
+    monkeypatch.setattr("derivlang.core.extras.find_spec", lambda name: None if name == missing else found(name))
     said = refused(tmp_path / "run")
     assert f"training needs {missing}" in said
     assert "pip install 'derivlang[train]'" in said
@@ -383,7 +383,7 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
     """A narrow model has one, unless others are asked for; a wide one what torch takes."""
     import torch
 
-    from derivlang.training.start import settings_of
+    from derivlang.training.options import settings_of
 
     found: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", found.append)

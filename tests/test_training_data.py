@@ -29,9 +29,8 @@ from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
-from derivlang.training.prepare import prepare_data
-from derivlang.training.prepared import Prepared
-from derivlang.training.settings import Where
+from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.settings import RunPaths
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
 from tests.training import SEQ_LEN, batches, data_folder, pair, settings, trained
@@ -467,13 +466,16 @@ def two_columns(tmp_path: Path) -> Path:
 
 
 def prepare_of(folder: Path, source: str, **changes: Any) -> Prepared:
-    """What a run on a file of the folder prepares in DATA, `data`. changes: of settings, request or `Where`."""
+    """What a run on a file of the folder prepares in DATA, `data`. changes: of settings, request or `RunPaths`."""
     some = {name: changes.pop(name) for name in ("texts", "encoding") if name in changes}
     given = {name: changes.pop(name) for name in ("tokenizer", "dictionary", "data_as_is") if name in changes}
     path = str(folder / source)
     wanted = settings(source=path, spec=changes.pop("spec", "trans,inv"), **{"vocab_size": 34, **changes})
     return prepare_data(
-        wanted, SourceRequest(path, **some), Where(folder / "run", data=folder / "data", **given), lambda message: None
+        wanted,
+        SourceRequest(path, **some),
+        RunPaths(folder / "run", data=folder / "data", **given),
+        lambda message: None,
     )
 
 

@@ -21,13 +21,13 @@ from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices, processes
-from derivlang.training import folder as runs
+from derivlang.training import run_folder as runs
 from derivlang.training.batch import MicroBatch
 from derivlang.training.encoder import Encoder
 from derivlang.training.loop import optimizer_of, train
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, Objective
-from derivlang.training.start import settings_of
+from derivlang.training.options import settings_of
 from tests.elsewhere import HERE, Elsewhere, Held, fused
 from tests.test_evaluate_examples import made
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
@@ -152,7 +152,7 @@ def elsewhere(fused: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sav
         with monkeypatch.context() as patch:
             patch.setattr("derivlang.training.loop.make_accelerator", accelerator)
             patch.setattr("derivlang.training.run.train", there)
-            patch.setattr("derivlang.training.folder.finish", lambda *_: None)
+            patch.setattr("derivlang.training.run_folder.finish", lambda *_: None)
             patch.setattr("derivlang.training.checkpoint.save", save)
             trained(folder, *names, **options)
         return Saved(device, kept)

@@ -23,7 +23,7 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loop import optimizer_of
 from derivlang.training.model import build_model, is_tied
-from derivlang.training.start import settings_of
+from derivlang.training.options import settings_of
 from tests.evaluations import options, rows
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_training_loop import Stop, stopping, torchrun

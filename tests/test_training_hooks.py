@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.training import folder as runs
+from derivlang.training import run_folder as runs
 from derivlang.training.batch import MicroBatch
 from derivlang.training.checkpoint import load_model
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, Need
-from derivlang.training.prepared import Prepared
+from derivlang.training.prepare import Prepared
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed

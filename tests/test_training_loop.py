@@ -24,19 +24,18 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.seal import sealed
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
-from derivlang.training import folder as runs
+from derivlang.training import run_folder as runs
 from derivlang.training.batch import MicroBatch
-from derivlang.training.begin import Init
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
+from derivlang.training.init_weights import Init
 from derivlang.training.loop import optimizer_of
 from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
-from derivlang.training.prepare import prepare_data
-from derivlang.training.prepared import Prepared
+from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
 from tests.commands import command_line, cut_off, environment, run, written
@@ -154,7 +153,7 @@ def test_stopped_between_the_last_checkpoint_and_the_end(tmp_path: Path, monkeyp
     """Nothing is left to train, and the result is that of the whole run."""
     trained(tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr("derivlang.training.folder.finish", stopped)
+        patch.setattr("derivlang.training.run_folder.finish", stopped)
         with pytest.raises(Stop):
             trained(tmp_path / "run")
     assert not (tmp_path / "run" / "model").exists()

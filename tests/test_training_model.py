@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.lexical.pretrained import quiet
 from derivlang.training.bench import flop_per_token
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.model import build_model, is_tied, set_tie
-from derivlang.training.quiet import quiet
 from tests.training import (
     CAUSAL,
     KINDS,
@@ -350,7 +350,7 @@ def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path) -> None:
-    from derivlang.training.start import settings_of
+    from derivlang.training.options import settings_of
 
     text = toml()
     assert text.count(old) == 1

@@ -26,7 +26,7 @@ from derivlang.training.objectives.base import Context, Loss, LossPart, Objectiv
 from derivlang.training.objectives.needs import DICTIONARY, Need
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
 from derivlang.training.prepare import prepare_data
-from derivlang.training.settings import Where
+from derivlang.training.settings import RunPaths
 from derivlang.training.streams.base import Material
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.plugin.derivlang_sample.streams import DerivedMlm
@@ -138,7 +138,7 @@ def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
 def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
     """-log p of each sub-word and each </s>, by the library's own forward over the row up to there, in float64."""
     wanted = settings("clm", packing=packing)
-    found = prepare_data(wanted, SourceRequest("demo"), Where(Path("none"), data_folder()))
+    found = prepare_data(wanted, SourceRequest("demo"), RunPaths(Path("none"), data_folder()))
     objective = read_objective("clm")
     streams = open_streams(objective, Material(replace(wanted, batch_size=4), found.languages, found.encoded))
     net, _ = network("clm", kind)
@@ -361,7 +361,7 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 
 @every
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
-    found = prepare_data(settings(name), SourceRequest("demo"), Where(Path("none"), data_folder("trans,inv")))
+    found = prepare_data(settings(name), SourceRequest("demo"), RunPaths(Path("none"), data_folder("trans,inv")))
     assert found.pairs.sha256 == pair().pairs.sha256
     assert found.files["dictionary.tsv"].name == "dictionary-25-random-1.tsv"
     assert found.data.fingerprint == pair().data.fingerprint

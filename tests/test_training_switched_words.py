@@ -13,12 +13,12 @@ import pytest
 from derivlang.core.errors import DataError
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
+from derivlang.training.dictionary import WordDictionary
 from derivlang.training.languages import DERIVED, SOURCE, TextLanguages
 from derivlang.training.masking import Keys
 from derivlang.training.streams.bitext import FilePairs, WordLists, read_pairs
 from derivlang.training.streams.switched import CodeSwitched
 from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
-from derivlang.training.word_dictionary import WordDictionary
 from tests.checkpoints import checkpoint
 from tests.commands import run
 from tests.training import log

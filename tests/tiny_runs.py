@@ -21,7 +21,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.config import CAUSAL
 from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
-from derivlang.training.run_files import with_hashes
+from derivlang.training.run_folder import with_hashes
 
 torch.set_num_threads(1)  # models this small: a second one only waits
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"

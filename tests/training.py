@@ -35,10 +35,9 @@ from derivlang.training.masking import LanguageIds
 from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.prepare import prepare_data
-from derivlang.training.prepared import Prepared
+from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import Callbacks, pretrain
-from derivlang.training.settings import Duration, LogSettings, Resolved, TrainingSettings, Where
+from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import Material, RowSource, Stream
 
 torch.set_num_threads(1)  # models this small: a second one only waits
@@ -133,7 +132,7 @@ def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") 
     """The demo source and its derived language, encoded for rows of every length that an objective reads."""
     wanted = settings("xlm", spec=spec, seq_len=seq_len, coverage=coverage)
     lengths = read_objective("xlm").row_lengths(wanted)
-    return prepare_data(wanted, SourceRequest("demo"), Where(_HOME / "none", data_folder(spec)), lengths=lengths)
+    return prepare_data(wanted, SourceRequest("demo"), RunPaths(_HOME / "none", data_folder(spec)), lengths=lengths)
 
 
 def batches(spec: str, split: str = "train") -> list[Batch]:
@@ -181,8 +180,8 @@ def network(
 
 
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
-    """The result of a run in this process, on the shared data. changes: of settings, `Where`, `Watch` or `pretrain`."""
-    where = {f.name: changes.pop(f.name) for f in fields(Where) if f.name in changes}
+    """The result of a run in this process, on the shared data. changes: of settings or `pretrain`."""
+    where = {f.name: changes.pop(f.name) for f in fields(RunPaths) if f.name in changes}
     log_settings = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
     callbacks = Callbacks(
         warn=changes.pop("warn", lambda message: None),
@@ -192,7 +191,7 @@ def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **change
     return pretrain(
         settings(objective, spec, **changes),
         SourceRequest("demo"),
-        Where(run, **{"data": data_folder(spec), **where}),
+        RunPaths(run, **{"data": data_folder(spec), **where}),
         callbacks=callbacks,
         **{"duration": Duration(), **options},
     )

@@ -148,7 +148,7 @@ def _aligner(
         raise UsageError(f"is no option of {model}", where=unused[0], fix="leave it out", id="unused-option")
     if encoder is None:
         return lambda bitext: align_bitext(bitext, options), {"symmetrise": options.method}
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import require_torch
 
     require_torch()
     from derivlang.evaluation.encoder_links import LinkEncoder

@@ -40,11 +40,11 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
     derivlang bench train --model roberta-8
     derivlang bench train --model tiny --seconds 1
     """
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import require_torch
 
     require_torch()
     from derivlang.training.bench import Plan, bench
-    from derivlang.training.start import settings_of
+    from derivlang.training.options import settings_of
 
     settings, model_config, log_settings = settings_of("made-up", {**options, "spec": "trans,inv", "objective": "mlm"})
     shrink = options["batch_size"] is None

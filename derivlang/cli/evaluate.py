@@ -97,13 +97,13 @@ def command(
     derivlang evaluate RUN --task blimp:pairs.jsonl --measure none
     derivlang evaluate --init FOLDER --t inv --source demo --measure links,retrieval
     """
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import require_torch
 
     require_torch()
     from derivlang.evaluation.evaluate import evaluate
     from derivlang.evaluation.lines import lines, short_lines
     from derivlang.training.checkpoint import run_and_step, steps
-    from derivlang.training.folder import read
+    from derivlang.training.run_folder import read
 
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     settings = options_from(click.get_current_context(), warn)

@@ -114,7 +114,7 @@ def _format_of(out: Path) -> str:
 
 
 def _export_model(run: Path, out: Path, *, source: bool, force: bool, unfit: dict[str, Any], as_json: bool) -> None:
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import require_torch
 
     require_torch()
     from derivlang.evaluation.export import export_model

@@ -18,7 +18,7 @@ from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FOLDER, completes
 from derivlang.core.messages import counted
 from derivlang.core.settings import given
-from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _USUAL = ("source", "spec", "objective", "model", "out", "seed", "steps", "coverage", "parallel", "data_dir")
@@ -35,7 +35,7 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 @settings_options(TrainingSettings, only=_CHOICES)
 @click.option("-o", "--out", type=OUT_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
 @under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_DATA)), settings_options(Duration))
-@under("Tokenizer, dictionary and data", settings_options(TrainingSettings, only=_DATA), settings_options(Where))
+@under("Tokenizer, dictionary and data", settings_options(TrainingSettings, only=_DATA), settings_options(RunPaths))
 @under("Machine and log", settings_options(Machine), settings_options(LogSettings))
 @find_options
 @under("Source", parser_options)
@@ -59,7 +59,7 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
 
 def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
     from derivlang.core.errors import UsageError
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import require_torch
 
     require_torch()
     if options["resume"] and options["force"]:
@@ -70,15 +70,14 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             id="bad-value",
         )
     from derivlang.pipeline import Pipeline
-    from derivlang.training import folder
-    from derivlang.training.asked import check_size, warn_of_unused
-    from derivlang.training.folder import RUN
+    from derivlang.training import run_folder
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.options import check_size, settings_of, warn_of_unused
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
     from derivlang.training.run import Callbacks, prepare, pretrain, with_tokenizer
-    from derivlang.training.start import settings_of
+    from derivlang.training.run_folder import RUN
 
     settings, model_config, log_settings = settings_of(source, options)
     objective = read_objective(settings.objective)
@@ -89,9 +88,9 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         out = default_folder(source, spec, changed, last=str(objective))
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = not options["force"]
-    before = folder.read(out) if options["resume"] and (out / RUN).exists() else None
+    before = run_folder.read(out) if options["resume"] and (out / RUN).exists() else None
     request = request_of(source, options)
-    where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
+    where = RunPaths(out, parser=options["parser"], parses=options["parses"], **given(RunPaths, options))
     duration = Duration(options["steps"], **given(Duration, options))
     check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
     if is_main():
@@ -128,7 +127,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         return
     if before is not None and before["status"] == "done":
         complete(out)
-        if options["factors"] and levels_of(tuple(options["factors"])) != (folder.read(out).get("factors") or {}):
+        if options["factors"] and levels_of(tuple(options["factors"])) != (run_folder.read(out).get("factors") or {}):
             warn("the run is complete and keeps its factors, so --factor has no effect; --force trains it again")
     if as_json:
         echo(json.dumps(result, ensure_ascii=False))

@@ -116,8 +116,8 @@ def _check_values(name: str, context: click.Context) -> None:
     """Raise UsageError for values out of bounds, which the command itself would find only when it runs."""
     from derivlang.cli.evaluate import options_from
     from derivlang.evaluation.evaluate import check_mixed
+    from derivlang.training.options import settings_of
     from derivlang.training.settings import Duration
-    from derivlang.training.start import settings_of
 
     if name == "evaluate":
         check_mixed(options_from(context))
@@ -129,8 +129,7 @@ def _check_values(name: str, context: click.Context) -> None:
 
 def study_command(name: str, options: dict[str, Any]) -> None:
     """Run a study, or what else the options ask for, and print the result."""
-    from derivlang.core.extras import EXTRAS
-    from derivlang.training.needs import require_torch
+    from derivlang.core.extras import EXTRAS, require_torch
 
     require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
     import time
@@ -233,7 +232,7 @@ def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool)
     import torch
 
     from derivlang.training.bench import Plan, bench
-    from derivlang.training.start import settings_of
+    from derivlang.training.options import settings_of
 
     if asked is not None:
         return asked, "as asked"

@@ -55,7 +55,7 @@ class OptionNeeds:
                 fix = f"leave {option} or {name} out"
                 raise UsageError(f"cannot be given with {name}", where=option, fix=fix, id="two-options")
         if self.extra:
-            require(self.extra, option)
+            require(self.extra, where=option)
 
 
 def _listed(names: str, word: str) -> str:

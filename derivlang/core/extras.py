@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -47,9 +48,17 @@ def module_of(name: str, what: str) -> Any:
         ) from None
 
 
-def require(extra: str, where: str) -> None:
-    """Raise UsageError if a package of an extra is missing. where: the option that needs it."""
-    missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
+def require(extra: str, packages: Iterable[str] = (), *, what: str = "", where: str | None = None) -> None:
+    """Raise UsageError, with the install command, if packages of an extra are missing. packages: () for all of them.
+
+    what, where: needs them, for the message: `training`, or the option.
+    """
+    missing = [package for package in packages or EXTRAS[extra] if find_spec(package) is None]
     if missing:
-        fix = f"pip install 'derivlang[{extra}]'"
-        raise UsageError(f"needs {', '.join(missing)}", where=where, fix=fix, id="missing-package")
+        told = f"{what} needs {', '.join(missing)}".lstrip()
+        raise UsageError(told, where=where, fix=f"pip install 'derivlang[{extra}]'", id="missing-package")
+
+
+def require_torch(*more: str) -> None:
+    """Raise UsageError if torch, transformers, accelerate or one of `more` is missing."""
+    require("train", dict.fromkeys(("torch", "transformers", "accelerate", *more)), what="training")

@@ -23,24 +23,24 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, Kind
-from derivlang.training import folder
+from derivlang.training import run_folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
 from derivlang.training.record import pipeline_of, reading_of
-from derivlang.training.run_files import FILES, with_hashes
+from derivlang.training.run_folder import FILES, with_hashes
 
 
 def _read(out: Path) -> dict[str, Any]:
     """Return run.json with the fingerprint of the copied tokenizer as "tokenizer"; None without a copy."""
-    record = folder.read(out)
+    record = run_folder.read(out)
     return {**record, "tokenizer": COPIES.read(out / TOKENIZER).get("fingerprint")}
 
 
 CHECKPOINT_RUNS = Kind(
     noun="evaluation",
-    record=folder.RUN,
-    names=(folder.RUN, LEXICON, f"{TOKENIZER}/*", f"{SPEC_FILES}/*"),
+    record=run_folder.RUN,
+    names=(run_folder.RUN, LEXICON, f"{TOKENIZER}/*", f"{SPEC_FILES}/*"),
     read=_read,
     files=lambda record: record.get(FILES) or (),
     words={
@@ -86,9 +86,9 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         tokenizer.save(fresh / TOKENIZER)
         if saved is not None:
             (fresh / LEXICON).write_text(saved, "utf-8", newline="")
-        folder.keep_files(fresh, pipeline)
+        run_folder.keep_files(fresh, pipeline)
         record = {
-            "format": folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
+            "format": run_folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
             "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
             "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(found.resolve()),
             "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),

@@ -23,9 +23,15 @@ from derivlang.evaluation.scores import SCHEMA
 from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
 from derivlang.store.record import Kind, check_types, read_record
 from derivlang.training.checkpoint import MODEL
-from derivlang.training.folder import RUN, check
-from derivlang.training.run_files import AGAIN as AGAIN_MODEL
-from derivlang.training.run_files import check_files, has_hashes, has_last_checkpoint, lacks_model
+from derivlang.training.run_folder import (
+    MODEL_AGAIN,
+    RUN,
+    check,
+    check_files,
+    has_hashes,
+    has_last_checkpoint,
+    lacks_model,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -89,7 +95,7 @@ class _Collection:
             told = "cannot be checked, as an earlier version wrote files without hashes"
             warn(f"{counted(len(found.early), 'run')} {told}: {first_names(found.early)}")
         if found.without_model:
-            warn(f"{MODEL}/ is missing in {first_names(found.without_model)}; {AGAIN_MODEL}")
+            warn(f"{MODEL}/ is missing in {first_names(found.without_model)}; {MODEL_AGAIN}")
         return found
 
     def frame(self) -> DataFrame:

@@ -54,11 +54,11 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.folders import sweep
 from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
-from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.processes import use_threads
+from derivlang.training.run_folder import RUN
 
 
 @dataclass(frozen=True, slots=True, eq=False)

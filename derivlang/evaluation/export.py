@@ -21,8 +21,8 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
-from derivlang.training.folder import MODEL_FILES
 from derivlang.training.languages import SOURCE, TwinLanguages
+from derivlang.training.run_folder import MODEL_FILES
 
 _RECORD = "config.json"  # a folder with it holds a model
 

@@ -25,19 +25,17 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
-from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
+from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
-from derivlang.training import folder as runs
+from derivlang.training import run_folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, check_finite, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
-from derivlang.training.folder import RUN
 from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
-from derivlang.training.quiet import quiet
-from derivlang.training.run_files import check_files
+from derivlang.training.run_folder import RUN, check_files
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 from derivlang.core.errors import DerivlangError
 from derivlang.evaluation import results
 from derivlang.evaluation.collect import evaluations
-from derivlang.training import checkpoint, folder
-from derivlang.training.run_files import damages, has_hashes
+from derivlang.training import checkpoint, run_folder
+from derivlang.training.run_folder import damages, has_hashes
 
 Problem = dict[str, Any]
 
@@ -28,18 +28,18 @@ def verify_run(run: Path) -> dict[str, Any]:
     problems: list[Problem] = []
     notes: list[Problem] = []
     record: dict[str, Any] = {}
-    if not (run / folder.RUN).exists():
-        folder.read(run)
+    if not (run / run_folder.RUN).exists():
+        run_folder.read(run)
     try:
-        record = folder.read(run)
+        record = run_folder.read(run)
     except DerivlangError as error:
-        problems.append(_entry(folder.RUN, error.what))
+        problems.append(_entry(run_folder.RUN, error.what))
     else:
         problems += [_entry(name, what) for name, what in damages(run, record)]
         if not has_hashes(record):
-            notes.append(_entry(folder.RUN, "has no hashes: an earlier version made this run"))
+            notes.append(_entry(run_folder.RUN, "has no hashes: an earlier version made this run"))
         if record["status"] != "done":
-            notes.append(_entry(folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
+            notes.append(_entry(run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
     problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
     n_evaluations = 0

@@ -5,13 +5,15 @@
 
 A checkpoint may name code: `auto_map` in one of its configs names classes in its own `.py` files or in a repository,
 `attn_implementation` a kernel on the hub. `transformers` would ask on the terminal whether to run it, and `yes y |`
-would answer. Such a checkpoint is refused before anything is loaded.
+would answer. Such a checkpoint is refused before anything is loaded. `quiet` silences the bars and reports of
+`transformers` on standard error.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +84,19 @@ def _class(name: Any) -> str:
     repository, _, place = str(name).rpartition("--")
     module, _, cls = place.rpartition(".")
     return f"class {cls} of {module}.py" + (f" in {repository}" if repository else "")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Switch off bars and reports of `transformers` inside the block, and restore the settings after it."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -33,8 +33,7 @@ from derivlang.study.cells import Cell
 from derivlang.study.file import TEXT, Study
 from derivlang.study.plan import Place, PlannedCommand, plan
 from derivlang.training.checkpoint import MODEL
-from derivlang.training.folder import RUN
-from derivlang.training.run_files import FILES
+from derivlang.training.run_folder import FILES, RUN
 from derivlang.training.streams.bitext import PARTS
 
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder

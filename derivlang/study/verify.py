@@ -12,7 +12,7 @@ from derivlang.evaluation.verify import verify_run
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record
 from derivlang.study.records import EVALUATED, PRETRAINED
-from derivlang.training.folder import RUN
+from derivlang.training.run_folder import RUN
 
 
 def verify_study(out: Path) -> dict[str, Any]:

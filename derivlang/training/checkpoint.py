@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Any
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact, sealed
-from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
+from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.store.folders import remove_files, replace_folder, split_files
 from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class, check_finite
 from derivlang.training.log_file import LOG
-from derivlang.training.quiet import quiet
 
 if TYPE_CHECKING:  # reports and `verify`, which load no torch, look at checkpoints, too
     import torch

@@ -35,7 +35,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record, short
-from derivlang.training.languages import Both, SpecialIds
+from derivlang.training.languages import ParallelBatch, SpecialIds
 from derivlang.training.settings import Packing
 
 FORMAT = 2
@@ -196,7 +196,7 @@ class DataWriter(ABC):
         return {}
 
     @abstractmethod
-    def arrays(self, batch: Batch, both: Both, pieces: Int64, begins: Bool) -> dict[str, Any]:
+    def arrays(self, batch: Batch, both: ParallelBatch, pieces: Int64, begins: Bool) -> dict[str, Any]:
         """Return what a batch adds to the files of `types`.
 
         pieces: int64[P + 1], slot offsets; begins: bool[K], the slots that begin a word.

@@ -1,11 +1,15 @@
-"""A bilingual dictionary for training: pairs of joint ids in both directions, read from a file of `derivlang dict`.
+"""Bilingual dictionaries for training, read from a file of `derivlang dict`.
 
-er</w>  ერ</w>       ->      (217, 2205): an entry of the source's tokenizer, and the joint id of the twin's
+JointDictionary     pairs of joint ids, for a tokenizer and its twin
+                    er</w>  ერ</w>   ->   (217, 2205): an entry of the source's, and the joint id of the twin's
+WordDictionary      words, for the tokenizer of a checkpoint, whose entries have no counterparts
+                    dog Hund         ->   SOURCE: {"dog": ("Hund", "Rüde")}
+                    dog Rüde              DERIVED: {"Hund": ("dog",), "Rüde": ("dog",)}
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +18,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, offsets_of
 from derivlang.core.errors import DataError
-from derivlang.formats.dictionary import read_dictionary
+from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.training.languages import TwinLanguages
 
 DICTIONARY = "dictionary.tsv"  # in the folder of a run
@@ -78,3 +82,33 @@ class JointDictionary:
         """Return a translation of each id, chosen uniformly by uint64 bits of the same shape. Each id must have one."""
         n = (self.offsets[np.asarray(ids) + 1] - self.offsets[ids]).astype(np.uint64)
         return self.images[self.offsets[ids] + ((bits >> np.uint64(1)) % n).astype(np.int64)].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordDictionary:
+    """Translations of words in both directions.
+
+    pairs: (word of the source, word of the derived language). translations: of the words of each language, without a
+    word as its own translation. sha256: hash of the file.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    translations: tuple[Mapping[str, tuple[str, ...]], Mapping[str, tuple[str, ...]]]
+    sha256: str
+
+    @classmethod
+    def read(cls, path: Path, warn: Callable[[str], None] = lambda message: None) -> WordDictionary:
+        """Read a file in any form of `derivlang dict`. Raise DataError if it is missing or holds no pair."""
+        found = read_dictionary(path)
+        if told := found.warning(path):
+            warn(told)
+        pairs = tuple(pair for pair in found.pairs if pair[0] != pair[1])
+        there, back = (
+            Dictionary(some, (), "").entries() for some in (pairs, tuple((right, left) for left, right in pairs))
+        )
+        return cls(pairs, (there, back), found.sha256)
+
+    def of(self, word: str, language: int) -> tuple[str, ...]:
+        """Return the translations of a word of a language, looked up as it is, else in lower case."""
+        known = self.translations[language]
+        return known.get(word) or known.get(word.lower(), ())

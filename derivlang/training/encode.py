@@ -24,7 +24,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, Kind
 from derivlang.store.record import digest
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
-from derivlang.training.languages import SOURCE, Both, Languages
+from derivlang.training.languages import SOURCE, Languages, ParallelBatch
 from derivlang.training.packing import cut
 from derivlang.training.settings import Packing
 from derivlang.training.text_data import TextData, TextWriter
@@ -232,7 +232,7 @@ def _check_rows(n_rows: int, seq_len: int) -> None:
         )
 
 
-def _keys(batch: Batch, both: Both) -> UInt64:
+def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     """Return uint64[S]: the content keys of the blocks that an order keeps together.
 
     Blocks are the derived language's sentences. Their offsets are valid in the source, too, since each is a permutation

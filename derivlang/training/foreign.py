@@ -14,12 +14,11 @@ from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
+from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short
 from derivlang.training.config import CAUSAL, ModelConfig, check_finite, positions_of
 from derivlang.training.languages import TOKENIZER
-from derivlang.training.quiet import quiet
 
 HUB = "hub:"
 _CONFIG, _RUN = "config.json", "run.json"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -67,6 +67,18 @@ class Loader:
     accumulate: int = 1
     rank: int = 0
     world: int = 1
+
+    def of_process(self, rank: int, world: int) -> Loader:
+        """Return the loader of one of several processes."""
+        return replace(self, rank=rank, world=world)
+
+    def with_rows(self, rows: int, of: int) -> Loader:
+        """Return the loader of a smaller step, in one micro-batch. rows: kept of the step's `of` rows.
+
+        3 of 8 rows, streams of 8 and of 2 rows  ->  streams of 3 and of 1
+        """
+        streams = (replace(one, size=-(-one.size * rows // of)) for one in self.streams)  # rounded up
+        return replace(self, streams=tuple(streams), accumulate=1)
 
     @property
     def steps_per_epoch(self) -> float:

@@ -9,7 +9,6 @@ loss is multiplied by their number. Only logging and saving synchronise the devi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from derivlang.training.devices import within_memory
 from derivlang.training.loader import Loader
 from derivlang.training.log import Meter, TrainingLog
 from derivlang.training.loss_module import LossModule
-from derivlang.training.objectives.base import Objective
 from derivlang.training.processes import accelerator as make_accelerator
 from derivlang.training.settings import LogSettings, Resolved, TrainingSettings
 
@@ -37,42 +35,41 @@ def train(
     run: Path,
     resolved: Resolved,
     lm: Any,
-    objective: Objective,
-    loader_of: Callable[[int, int], Loader],
+    loader: Loader,
     *,
     fingerprint: str,
-    begin: Checkpoint | None = None,
+    last: Checkpoint | None = None,
     log_settings: LogSettings = LogSettings(),
 ) -> dict[str, Any]:
     """Train to the last step, save a checkpoint there, and return the last log entry with "subwords" and "seconds".
 
     It has the "counts" of the whole run, too (doses.py).
 
-    loader_of: the loader of (rank, world). begin: the checkpoint to resume, whose model is `lm`. Raise DataError if the
-    loss or a weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full,
-    UsageError if the device's memory is full.
+    loader: of the whole step. last: the checkpoint to resume, whose model is `lm`. Raise DataError if the loss or a
+    weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full, UsageError if
+    the device's memory is full.
     """
-    settings = resolved.settings
+    settings, objective = resolved.settings, loader.objective
     accelerator = make_accelerator(settings.precision)
     device, main = accelerator.device, accelerator.is_main_process
-    loader = loader_of(accelerator.process_index, accelerator.num_processes)
+    loader = loader.of_process(accelerator.process_index, accelerator.num_processes)
     net: Any = LossModule(lm, objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
     if log_settings.compile:
         lm.base_model.compile()
     optimizer = optimizer_of(net, settings)
-    if begin is not None:
-        saved = begin.load_training()
-        with parse_errors(str(begin.folder), "checkpoint of this model", error=StoreError, id="checkpoint"):
+    if last is not None:
+        saved = last.load_training()
+        with parse_errors(str(last.folder), "checkpoint of this model", error=StoreError, id="checkpoint"):
             optimizer.load_state_dict(saved["optimizer"])
             if net.state is not None:
                 checkpoint.load_state(net.state, saved["objective"])
     model, state = net.model, net.state
     net, optimizer = accelerator.prepare(net, optimizer)
-    step = begin.step if begin else 0
-    earlier = (begin.subwords, begin.seconds, begin.counts) if begin else (0, 0.0, {})
+    step = last.step if last else 0
+    earlier = (last.subwords, last.seconds, last.counts) if last else (0, 0.0, {})
     meter = Meter(device, *earlier, masks=not objective.causal)
     boards = boards_of(log_settings, run, step, resolved.record()) if main else []
-    log = TrainingLog(run, step, boards, None if begin is None else begin.log) if main else None
+    log = TrainingLog(run, step, boards, None if last is None else last.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
     def save(step: int, entry: dict[str, Any]) -> None:
@@ -101,8 +98,8 @@ def train(
             with torch.no_grad():
                 objective.before_step(model, state, step)
             for i, micro in enumerate(micros):
-                last = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
-                with nullcontext() if last else accelerator.no_sync(net):
+                exchanges = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
+                with nullcontext() if exchanges else accelerator.no_sync(net):
                     with accelerator.autocast():
                         total, parts = net(micro.to(device))
                     accelerator.backward(total * accelerator.num_processes)

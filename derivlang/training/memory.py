@@ -14,7 +14,6 @@ from derivlang.core.errors import UsageError
 from derivlang.training.batch import MicroBatch
 from derivlang.training.loader import Loader
 from derivlang.training.loss_module import LossModule
-from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
 
 PROBE = 2  # rows, one of each language, whose forward pass tells what a row takes
@@ -50,23 +49,25 @@ def _of_process() -> int | None:
 def check_step(
     settings: TrainingSettings,
     lm: Any,
-    objective: Objective,
-    loader_of: Callable[[int], Loader],
+    loader: Loader,
     *,
     world: int = 1,
     goes_on: bool = False,
 ) -> None:
     """Raise UsageError `memory` if a micro-batch does not fit into the CPU's memory.
 
-    Without this check, the system would kill the process, and perhaps others, when memory runs out. loader_of: as for
-    `rows_that_fit`. world: number of processes that share the memory. goes_on: whether the run is resumed, so that its
+    Without this check, the system would kill the process, and perhaps others, when memory runs out. loader: of the
+    whole step. world: number of processes that share the memory. goes_on: whether the run is resumed, so that its
     settings cannot change.
     """
     free = available() // world
-    whole = loader_of(settings.batch_size)
-    net = LossModule(lm, objective, whole.context, language_ids=settings.language_ids, seed=settings.seed)
+    net = LossModule(lm, loader.objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
+
+    def loader_of(rows: int) -> Loader:
+        return loader.with_rows(rows, settings.batch_size)
+
     # at least one row of every stream, so that twice as many rows have twice as many of each
-    few = -(-settings.batch_size // min(one.size for one in whole.streams))
+    few = -(-settings.batch_size // min(one.size for one in loader.streams))
     most = rows_that_fit(net, loader_of, free, min(max(PROBE, few), _MOST))
     rows = settings.batch_size // (settings.accumulate * world)
     if rows <= most:

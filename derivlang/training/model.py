@@ -1,4 +1,4 @@
-"""New language models of `transformers`, masked or causal, and the tying of their embeddings.
+"""New language models of `transformers`, masked or causal; which embeddings are tied, and which parts are trained.
 
 Tying input and output embeddings is a setting; untied embeddings are trained separately. A saved model is an ordinary
 folder for `AutoModel` and `AutoModelForMaskedLM` or `AutoModelForCausalLM`.
@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
+from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig, auto_class, refused
 from derivlang.training.languages import SpecialIds
+from derivlang.training.settings import layers_of
 
 
 def build_model(
@@ -70,3 +72,37 @@ def is_tied(lm: Any) -> bool:
     """Return whether input and output embeddings are one matrix."""
     source, output = lm.get_input_embeddings().weight, lm.get_output_embeddings().weight
     return bool(output.data_ptr() == source.data_ptr())
+
+
+def n_parameters(lm: Any) -> int:
+    """Return the number of weights of a language model; tied embeddings count once."""
+    return sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
+
+
+def freeze(lm: Any, parts: str) -> int:
+    """Exclude parts of a model from training, and return the number of weights that remain.
+
+    parts: of --freeze. Raise UsageError if it has no such layer, or if nothing remains to be trained.
+    """
+    base = lm.base_model
+    embeddings = lm.get_input_embeddings()
+    layers = next(m for m in base.modules() if isinstance(m, torch.nn.ModuleList))
+    for part in filter(None, parts.split(",")):
+        if part == "embeddings":
+            frozen = list(embeddings.parameters())
+        elif part == "encoder":
+            inside = {id(p) for p in embeddings.parameters()}
+            frozen = [p for p in base.parameters() if id(p) not in inside]
+        else:
+            first, last = layers_of(part)
+            if last >= len(layers):
+                raise UsageError(
+                    f"{part}: the model has the layers 0 to {len(layers) - 1}", where="--freeze", id="bad-value"
+                )
+            frozen = [p for layer in layers[first : last + 1] for p in layer.parameters()]
+        for parameter in frozen:
+            parameter.requires_grad_(False)
+    remaining: int = sum(p.numel() for p in lm.parameters() if p.requires_grad)
+    if not remaining:
+        raise UsageError(f"{parts} leaves nothing to train", where="--freeze", id="bad-value")
+    return remaining

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,7 +34,7 @@ from derivlang.store.disk import file_lock
 from derivlang.store.folders import sweep
 from derivlang.store.record import check_types, difference, read_record, record_text
 from derivlang.training.data import Data
-from derivlang.training.dictionary import DICTIONARY, JointDictionary
+from derivlang.training.dictionary import DICTIONARY, JointDictionary, WordDictionary
 from derivlang.training.encode import check_source, encode, take
 from derivlang.training.languages import (
     DERIVED,
@@ -48,12 +48,31 @@ from derivlang.training.languages import (
 )
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.texts import SCRIPT_HINT
-from derivlang.training.prepared import Prepared
-from derivlang.training.settings import Packing, TrainingSettings, Where
-from derivlang.training.word_dictionary import WordDictionary
+from derivlang.training.settings import Packing, RunPaths, TrainingSettings
 from derivlang.transforms.lexicon_file import read_lexicon
 
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """The inputs of training.
+
+    folder: that of the encoded data, shared by runs. files: what a run keeps to use its model, by name: folders of
+    tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words; encoded: for each row
+    length. pairs: the dictionary; with the tokenizer of a checkpoint it is one of words, None if none was given.
+    given: the name of the file of a dictionary that was given, "" if it was made. heldout: names and hashes of the
+    files of held-out text; None if the data was taken without its source.
+    """
+
+    folder: Path
+    languages: Languages
+    files: Mapping[str, Path]
+    data: Data
+    pairs: JointDictionary | WordDictionary | None
+    encoded: Mapping[int, Data]
+    given: str = ""
+    heldout: list[dict[str, Any]] | None = None
 
 
 def _nothing(message: str) -> None:
@@ -63,7 +82,7 @@ def _nothing(message: str) -> None:
 def prepare_data(
     settings: TrainingSettings,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     warn: Say = warn,
     say: Say = _nothing,
     *,
@@ -74,35 +93,35 @@ def prepare_data(
     warn, say: called with warnings, and with what begins. lengths: row lengths for which the source is encoded, besides
     `seq_len`. Raise DerivlangError if existing files do not fit the settings.
     """
-    folder = where.data or where.run / "data"
-    with nullcontext() if where.data_as_is else file_lock(folder):
-        return _prepare(folder, settings, request, where, warn, say, {settings.seq_len, *lengths})
+    folder = paths.data or paths.run / "data"
+    with nullcontext() if paths.data_as_is else file_lock(folder):
+        return _prepare(folder, settings, request, paths, warn, say, {settings.seq_len, *lengths})
 
 
 def _prepare(
     folder: Path,
     settings: TrainingSettings,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     warn: Say,
     say: Say,
     lengths: Collection[int],
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
-    if not where.data_as_is:
+    if not paths.data_as_is:
         sweep(folder)
-    origin = None if where.data_as_is else _origin(request)
+    origin = None if paths.data_as_is else _origin(request)
     for length in sorted(lengths) if origin is None else ():
         check_source(_there(folder, settings, length), request)
-    languages, files = _languages(folder, pipeline, settings, request, where, warn, say, origin)
+    languages, files = _languages(folder, pipeline, settings, request, paths, warn, say, origin)
     pairs: JointDictionary | WordDictionary | None = None
     if isinstance(languages, TwinLanguages):
-        dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say, origin)
+        dictionary = paths.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say, origin)
         pairs = JointDictionary.read(dictionary, languages, warn)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
-    elif where.dictionary is not None:
-        pairs = WordDictionary.read(where.dictionary, warn)
-    read = _taken if where.data_as_is else _encoded(folder, origin, pipeline, request, where, settings, warn, say)
+    elif paths.dictionary is not None:
+        pairs = WordDictionary.read(paths.dictionary, warn)
+    read = _taken if paths.data_as_is else _encoded(folder, origin, pipeline, request, paths, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     if isinstance(languages, TextLanguages):
         share = encoded[settings.seq_len].recipe["unknown_percent"][DERIVED]
@@ -110,7 +129,7 @@ def _prepare(
             share, "the derived language", f"the tokenizer of {languages.tokenizer.folder}", SCRIPT_HINT
         ):
             warn(told)
-    given = "" if where.dictionary is None else where.dictionary.name
+    given = "" if paths.dictionary is None else paths.dictionary.name
     heldout = None if origin is None else origin["heldout"]
     return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded, given, heldout)
 
@@ -163,28 +182,28 @@ def _languages(
     pipeline: Pipeline,
     settings: TrainingSettings,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     warn: Say,
     say: Say,
     origin: dict[str, Any] | None,
 ) -> tuple[Languages, dict[str, Path]]:
     """Return the languages, and the files that a run keeps of them, by name."""
-    tokenizer = where.tokenizer or folder / TOKENIZER
+    tokenizer = paths.tokenizer or folder / TOKENIZER
     if is_foreign(tokenizer):
-        return _of_checkpoint(folder, pipeline, request, where, tokenizer, warn, origin)
-    if where.tokenizer is None and not TOKENIZERS.is_whole(tokenizer):
+        return _of_checkpoint(folder, pipeline, request, paths, tokenizer, warn, origin)
+    if paths.tokenizer is None and not TOKENIZERS.is_whole(tokenizer):
         _required(origin, tokenizer)
         say("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
     found = Tokenizer.load(tokenizer)
-    if found.size != settings.vocab_size and where.tokenizer is None:
+    if found.size != settings.vocab_size and paths.tokenizer is None:
         raise StoreError(
             f"has {found.size:,} entries instead of {settings.vocab_size:,}",
             where=str(tokenizer),
             fix="give another --data folder, or the same --vocab-size",
             id="other-tokenizer",
         )
-    if where.tokenizer is None:
+    if paths.tokenizer is None:
         _check_origin(tokenizer, found.recipe, origin)
     twin = folder / TWIN
     if not TWINS.is_whole(twin):
@@ -197,7 +216,7 @@ def _of_checkpoint(
     folder: Path,
     pipeline: Pipeline,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     tokenizer: Path,
     warn: Say,
     origin: dict[str, Any] | None,
@@ -213,7 +232,7 @@ def _of_checkpoint(
         saved = read_lexicon(lexicon)
     if pipeline.needs_counts(saved):
         origin = _required(origin, lexicon)
-        fitted = Source.open(pipeline, request, parser=where.parser, trees=False).lexicon()
+        fitted = Source.open(pipeline, request, parser=paths.parser, trees=False).lexicon()
         saved = pipeline.save(fitted)
         if saved is not None:
             recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
@@ -244,7 +263,7 @@ def _encoded(
     origin: dict[str, Any] | None,
     pipeline: Pipeline,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     settings: TrainingSettings,
     warn: Say,
     say: Say,
@@ -256,8 +275,8 @@ def _encoded(
         pipeline,
         request,
         splits=(split,),
-        parser=where.parser,
-        parses=where.parses,
+        parser=paths.parser,
+        parses=paths.parses,
         limit=settings.limit,
         events=Events(warn),
     )

@@ -17,16 +17,16 @@ from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import difference, digest
-from derivlang.training import folder
-from derivlang.training.begin import Init
+from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.doses import doses_of, tokens_of
+from derivlang.training.init_weights import Init
 from derivlang.training.languages import Languages
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
-from derivlang.training.prepared import Prepared
+from derivlang.training.prepare import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
 from derivlang.transforms.fingerprint import FORMAT
@@ -142,7 +142,7 @@ class RunInputs:
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
         unread = self.unread
         found = {
-            "format": folder.FORMAT,
+            "format": run_folder.FORMAT,
             "derivlang": __version__,
             "status": "training",
             "source": settings.source,

@@ -1,4 +1,4 @@
-"""A run, from a source to a model: prepare its inputs, train the model, write the folder.
+"""A run from top to bottom: settings, data, model, loop, folder.
 
 The same command with `resume` continues from the last checkpoint and gives the model of an uninterrupted run. It raises
 an error for other settings or other data.
@@ -6,8 +6,8 @@ an error for other settings or other data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,25 +23,23 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
 from derivlang.store.record import digest
-from derivlang.training import checkpoint, folder
-from derivlang.training.begin import Init, freeze, model_of
+from derivlang.training import checkpoint, run_folder
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.config import ModelConfig
 from derivlang.training.foreign import checkpoint_folder
+from derivlang.training.init_weights import Init, model_of
 from derivlang.training.languages import TOKENIZER, check_permutation, is_foreign
 from derivlang.training.loader import Loader, OpenStream, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
-from derivlang.training.model import build_model, set_tie
+from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.prepare import prepare_data
-from derivlang.training.prepared import Prepared
+from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, environment, levels_of
-from derivlang.training.run_files import check_files
-from derivlang.training.settings import Duration, LogSettings, Resolved, TrainingSettings, Where
+from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import Material
 
 
@@ -53,11 +51,16 @@ class Callbacks:
     say: Callable[[str], None] = lambda message: None
     log: LogSettings = field(default_factory=LogSettings)
 
+    def silent(self) -> Callbacks:
+        """Return the callbacks of a process that logs and saves at the same steps, but writes nothing."""
+        log = replace(self.log, logged=LogSettings().logged, tensorboard=None, wandb=None)
+        return Callbacks(lambda message: None, log=log)
+
 
 def pretrain(
     settings: TrainingSettings,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     *,
     duration: Duration = Duration(),
     model_config: ModelConfig | None = None,
@@ -67,7 +70,8 @@ def pretrain(
 ) -> dict[str, Any]:
     """Pre-train a model. After any error, `resume` can continue from the run's folder, which is held by one run.
 
-    While another run holds it, the same call waits if it is to `resume`.
+    settings: with the objective and the spec in their usual spelling, as `options.settings_of` gives them. While
+    another run holds the folder, the same call waits if it is to `resume`.
 
     Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
     "doses"}; doses are those of run.json (doses.py).
@@ -77,132 +81,152 @@ def pretrain(
     """
     model_config = model_config or ModelConfig.read(settings.model)
     objective = read_objective(settings.objective)
-    run, ranks = where.run, processes()
+    run, ranks = paths.run, processes()
     main = ranks.is_main_process
-    if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
-        callbacks = Callbacks(
-            lambda message: None, log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None, wandb=None)
-        )
-    with ExitStack() as stack:
-        if main:  # the others wait for it
-            before = folder.taken(run, resume=resume, force=force)  # said at once, not after the other run
-            done = before is not None and before["status"] == "done"  # nothing is written then
-            plan = digest([settings, request, replace(where, run=Path()), duration, model_config])
-            told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
-            if done:
-                sweep(run)
-            else:
-                lock = run / LOCK
-                stack.enter_context(
-                    held(run, plan, told, callbacks.warn, what="a model in this folder", waits=resume, lock=lock)
-                )
-        return _pretrain(settings, request, where, duration, model_config, objective, resume, force, callbacks)
+    if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
+        callbacks = callbacks.silent()
+    # The lock says what is trained: a process with the same plan waits for this one, any other is refused.
+    plan = digest([settings, request, replace(paths, run=Path()), duration, model_config])
+    told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
+    with _held(run, plan, told, callbacks.warn, resume=resume, force=force) if main else nullcontext():
+        # Everything up to the loop is done by the main process first; the others then reuse its files.
+        with ranks.main_process_first():
+            # Data. Nothing is written to the run's folder before every check has passed.
+            _check(settings, objective, model_config)
+            before = run_folder.record_to_resume(run, resume=resume, force=force) if main else run_folder.read(run)
+            if main and before is not None:  # a file that is missing is written again
+                run_folder.check_files(run, before, missing=False, warn=callbacks.warn)
+            init = _init(paths, settings, before, causal=objective.causal)
+            prepared = prepare(settings, request, paths, objective, callbacks, before)
+            loader = _loader(settings, paths, objective, prepared, init)
+            # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
+            resolved = Resolved(settings, prepared.languages.tokenizer.size, _steps(settings, duration, loader))
+            inputs = RunInputs(resolved, objective, model_config, prepared, loader.streams, init, paths.pairs)
+            last = None
+            if before is not None:
+                inputs.check_same(before, run)
+                if before["status"] == "done" and before.get("result"):
+                    if main:
+                        run_folder.restore_model(run, before, callbacks.warn)
+                    return {**before["result"], "doses": before.get("doses", {})}
+                last = _last_checkpoint(run, inputs.fingerprint, callbacks.warn)
+            _check_division(settings, loader.streams, ranks.num_processes)
+
+            # Model
+            if last is not None:
+                callbacks.say(f"resuming from step {last.step:,}")
+            lm = _model(inputs, last)
+            record = _first_record(inputs, n_parameters(lm), request, before, callbacks.log.factors)
+            if ranks.device.type == "cpu":  # an accelerator says itself that its memory is full; a CPU's process dies
+                check_step(settings, lm, loader, world=ranks.num_processes, goes_on=last is not None)
+            if main:
+                if before is None:
+                    run_folder.clear(run, [*prepared.files.values(), *_begun_from(paths, settings)], callbacks.warn)
+                run_folder.create(run, prepared.languages.pipeline, prepared.files, record)
+        return _train(run, inputs, lm, loader, last, record, callbacks.log)
 
 
-def _pretrain(
-    settings: TrainingSettings,
-    request: SourceRequest,
-    where: Where,
-    duration: Duration,
-    model_config: ModelConfig,
-    objective: Objective,
-    resume: bool,
-    force: bool,
-    callbacks: Callbacks,
+@contextmanager
+def _held(run: Path, plan: str, told: str, warn: Callable[[str], None], *, resume: bool, force: bool) -> Iterator[None]:
+    """Hold the folder of a run, unless the run is finished and nothing will be written. Raise StoreError as `held`."""
+    before = run_folder.record_to_resume(run, resume=resume, force=force)  # said at once, not after the other run
+    if before is not None and before["status"] == "done":
+        sweep(run)
+        yield
+        return
+    with held(run, plan, told, warn, what="a model in this folder", waits=resume, lock=run / LOCK):
+        yield
+
+
+def _train(
+    run: Path,
+    inputs: RunInputs,
+    lm: Any,
+    loader: Loader,
+    last: Checkpoint | None,
+    record: dict[str, Any],
+    log_settings: LogSettings,
 ) -> dict[str, Any]:
-    run, ranks = where.run, processes()
-    main = ranks.is_main_process
-    with ranks.main_process_first():  # the others reuse what it has made
-        _check(settings, objective, model_config)
-        before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
-        if main and before is not None:  # a file that is missing is written again
-            check_files(run, before, missing=False, warn=callbacks.warn)
-        init = _init(where, settings, before, causal=objective.causal)
-        prepared = prepare(settings, request, where, objective, callbacks, before)
-        found = {need.name: need.prepare(prepared) for need in objective.needs()}
-        streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
-        _check_pairs(where, objective, streams)
-        context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
-        # A run that begins from another one does not see its rows and masks again.
-        seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
-        steps = _steps(settings, duration, Loader(streams, objective, context, seed))
-        resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)  # a given tokenizer has its own size
-        inputs = RunInputs(resolved, objective, model_config, prepared, streams, init, where.pairs)
-        fingerprint = inputs.fingerprint
-        if before is not None:
-            inputs.check_same(before, run)
-            if before["status"] == "done" and before.get("result"):
-                if main:
-                    folder.restore_model(run, before, callbacks.warn)
-                return {**before["result"], "doses": before.get("doses", {})}
-        begin = checkpoint.newest(run, callbacks.warn) if before is not None else None
-        if begin is not None and begin.fingerprint != fingerprint:
-            raise StoreError(
-                "belongs to another run", where=str(begin.folder), fix="give another folder", id="other-run"
-            )
-        _check_division(settings, streams, ranks.num_processes)
-        if begin is not None:
-            callbacks.say(f"resuming from step {begin.step:,}")
-        lm = _model(inputs, begin, max(settings.seq_len, *(one.source.length for one in streams)))
-        parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
-        record = inputs.record(parameters, request)
+    """Train the model, write the folder of the run, and return its result.
 
-        def probe(rows: int) -> Loader:
-            some = (replace(one, size=-(-one.size * rows // settings.batch_size)) for one in streams)
-            return Loader(tuple(some), objective, context, seed)
+    last: the checkpoint to resume. record: run.json at the beginning.
+    """
+    resolved, fingerprint, main = inputs.resolved, inputs.fingerprint, processes().is_main_process
 
-        if ranks.device.type == "cpu":
-            check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
-        earlier = [] if before is None else before.get("environments") or []
-        if before is not None and prepared.heldout is None:  # the run began where the source was
-            record["heldout_files"] = before.get("heldout_files")
-        if levels := levels_of(callbacks.log.factors):
-            record["factors"] = levels
-        record["environments"] = _distinct([*earlier, environment()])
-        if main:
-            if before is None:
-                origins = [where.init or "", settings.embeddings.partition("=")[2]]
-                begun = [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in origins if name]
-                folder.clear(run, [*prepared.files.values(), *begun], callbacks.warn)
-            folder.begin(run, prepared, record)
-
-    def loader_of(rank: int, world: int) -> Loader:
-        return Loader(streams, objective, context, seed, settings.accumulate, rank, world)
-
+    # Loop
     try:
-        with stage("training", "steps", steps):
-            found = train(
-                run,
-                resolved,
-                lm,
-                objective,
-                loader_of,
-                fingerprint=fingerprint,
-                begin=begin,
-                log_settings=callbacks.log,
-            )
-    except BaseException:
+        with stage("training", "steps", resolved.steps):
+            found = train(run, resolved, lm, loader, fingerprint=fingerprint, last=last, log_settings=log_settings)
+    except BaseException:  # also an interrupt: run.json says how far the run has come
         if main:
-            folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
+            run_folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
         raise
+
+    # Save
     result = {
         "out": str(run),
-        "steps": steps,
+        "steps": resolved.steps,
         "tokens": found["subwords"],
         "seconds": found["seconds"],
         "tokens_per_second": round(found["subwords"] / max(found["seconds"], 1e-9)),
         "loss": found.get("loss"),
         "parts": found.get("parts", {}),
-        "parameters": parameters,
+        "parameters": record["model"]["parameters"],
         "fingerprint": fingerprint,
     }
-    doses = inputs.doses(found["counts"], found["subwords"], steps)
+    doses = inputs.doses(found["counts"], found["subwords"], resolved.steps)
     if main:
-        folder.finish(run, steps)
-        done = {"step": steps, "tokens": result["tokens"], "seconds": result["seconds"], "doses": doses}
+        run_folder.finish(run, resolved.steps)
+        done = {"step": resolved.steps, "tokens": result["tokens"], "seconds": result["seconds"], "doses": doses}
         weights = checkpoint.hash_of_weights(run / checkpoint.MODEL)
-        folder.write(run, {**record, **done, "weights": weights, "status": "done", "result": result})
+        # Last: until then the same command trains again from the last checkpoint.
+        run_folder.write(run, {**record, **done, "weights": weights, "status": "done", "result": result})
     return {**result, "doses": doses}
+
+
+def _loader(
+    settings: TrainingSettings, paths: RunPaths, objective: Objective, prepared: Prepared, init: Init | None
+) -> Loader:
+    """Return the loader of a run, for one process. Raise DerivlangError if a stream lacks something."""
+    needs = {need.name: need.prepare(prepared) for need in objective.needs()}
+    streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, paths.pairs, needs))
+    _check_pairs(paths, objective, streams)
+    context = Context(LanguageIds.of(prepared.languages), settings.mask, needs)
+    # A run that begins from another one does not see its rows and masks again.
+    seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
+    return Loader(streams, objective, context, seed, settings.accumulate)
+
+
+def _last_checkpoint(run: Path, fingerprint: str, warn: Callable[[str], None]) -> Checkpoint | None:
+    """Return the checkpoint to resume, None if there is none. Raise StoreError if it is of another run."""
+    last = checkpoint.newest(run, warn)
+    if last is not None and last.fingerprint != fingerprint:
+        raise StoreError("belongs to another run", where=str(last.folder), fix="give another folder", id="other-run")
+    return last
+
+
+def _first_record(
+    inputs: RunInputs,
+    parameters: int,
+    request: SourceRequest,
+    before: dict[str, Any] | None,
+    factors: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return run.json at the beginning. before: that of the resumed run."""
+    record = inputs.record(parameters, request)
+    if before is not None and inputs.prepared.heldout is None:  # the run began where the source was
+        record["heldout_files"] = before.get("heldout_files")
+    if levels := levels_of(factors):
+        record["factors"] = levels
+    earlier = [] if before is None else before.get("environments") or []
+    record["environments"] = _distinct([*earlier, environment()])
+    return record
+
+
+def _begun_from(paths: RunPaths, settings: TrainingSettings) -> list[Path]:
+    """Return the folders that the run begins from, which --force must not remove."""
+    names = [paths.init or "", settings.embeddings.partition("=")[2]]
+    return [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in names if name]
 
 
 def _reached(run: Path, inputs: RunInputs) -> dict[str, Any]:
@@ -220,7 +244,7 @@ def _reached(run: Path, inputs: RunInputs) -> dict[str, Any]:
 def prepare(
     settings: TrainingSettings,
     request: SourceRequest,
-    where: Where,
+    paths: RunPaths,
     objective: Objective,
     callbacks: Callbacks,
     before: dict[str, Any] | None = None,
@@ -229,10 +253,10 @@ def prepare(
 
     Raise DerivlangError if they cannot be made, or if existing ones do not fit.
     """
-    where = with_tokenizer(where, settings, before)
-    _check_languages(settings, where, objective)
+    paths = with_tokenizer(paths, settings, before)
+    _check_languages(settings, paths, objective)
     lengths = objective.row_lengths(settings)
-    return prepare_data(settings, request, where, callbacks.warn, callbacks.say, lengths=lengths)
+    return prepare_data(settings, request, paths, callbacks.warn, callbacks.say, lengths=lengths)
 
 
 def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -240,11 +264,11 @@ def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for place, one in enumerate(environments) if one not in environments[:place]]
 
 
-def _check_pairs(where: Where, objective: Objective, streams: tuple[OpenStream, ...]) -> None:
+def _check_pairs(paths: RunPaths, objective: Objective, streams: tuple[OpenStream, ...]) -> None:
     """Raise UsageError for a file of sentence pairs that no stream has read."""
-    if where.pairs is not None and not any("sha256" in one.source.facts() for one in streams):
+    if paths.pairs is not None and not any("sha256" in one.source.facts() for one in streams):
         raise UsageError(
-            f"the rows of {objective.name} are of the corpus alone, so it does not read {where.pairs}",
+            f"the rows of {objective.name} are of the corpus alone, so it does not read {paths.pairs}",
             where="--pairs",
             fix="leave --pairs out, or give an objective with sentence pairs, e.g. tlm",
             id="unused-option",
@@ -270,24 +294,24 @@ def _check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...],
         )
 
 
-def with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Where:
-    """Return `where` with the tokenizer of the run to begin from, whose embeddings belong to it.
+def with_tokenizer(paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None) -> RunPaths:
+    """Return the paths with the tokenizer of the run to begin from, whose embeddings belong to it.
 
     before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
     """
-    if where.init is None or where.tokenizer is not None or settings.embeddings == "new":
-        return where
+    if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
+        return paths
     if before is not None:
-        return replace(where, tokenizer=where.run / TOKENIZER)
-    elsewhere = checkpoint_folder(where.init)
-    return replace(where, tokenizer=elsewhere or model_of(where.init, "--init")[0] / TOKENIZER)
+        return replace(paths, tokenizer=paths.run / TOKENIZER)
+    elsewhere = checkpoint_folder(paths.init)
+    return replace(paths, tokenizer=elsewhere or model_of(paths.init, "--init")[0] / TOKENIZER)
 
 
-def _check_languages(settings: TrainingSettings, where: Where, objective: Objective) -> None:
+def _check_languages(settings: TrainingSettings, paths: RunPaths, objective: Objective) -> None:
     """Raise UsageError or StoreError if the languages cannot be made, before anything is made of them."""
     pipeline = Pipeline.parse(settings.spec)
     check_permutation(pipeline)
-    if where.tokenizer is None or not is_foreign(where.tokenizer):
+    if paths.tokenizer is None or not is_foreign(paths.tokenizer):
         trans_of(pipeline)
         return
     if settings.packing == "stream":
@@ -297,33 +321,34 @@ def _check_languages(settings: TrainingSettings, where: Where, objective: Object
             fix="leave it out",
             id="unused-option",
         )
-    if ForeignTokenizer.load(where.tokenizer).special_ids[-1] is None and not objective.causal:
+    if ForeignTokenizer.load(paths.tokenizer).special_ids[-1] is None and not objective.causal:
         raise StoreError(
             "its tokenizer has no mask token",
-            where=str(where.tokenizer),
+            where=str(paths.tokenizer),
             fix="give the tokenizer of a masked language model, or --objective clm",
             id="special-tokens",
         )
 
 
-def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool) -> Init | None:
+def _init(paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool) -> Init | None:
     """Return what the run begins from. A resumed run needs only its record."""
-    if where.init is None:
+    if paths.init is None:
         if settings.embeddings != "keep":
             raise UsageError(
                 "there is no run to take the embeddings from", where="--embeddings", fix="give --init RUN", id="usage"
             )
         return None
-    if before is not None and (before.get("init") or {}).get("run") == where.init:
+    if before is not None and (before.get("init") or {}).get("run") == paths.init:
         return Init(before["init"])
-    return Init.of(where.init, settings.embeddings, causal=causal)
+    return Init.of(paths.init, settings.embeddings, causal=causal)
 
 
-def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
-    """Return the model of a checkpoint, of a run to begin from, or a new one, for rows of `longest` sub-words."""
+def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
+    """Return the model of a checkpoint, of a run to begin from, or a new one."""
     settings, model_config, prepared = inputs.settings, inputs.model_config, inputs.prepared
-    if begin is not None:
-        lm = begin.load_model()
+    longest = max(settings.seq_len, *(one.source.length for one in inputs.streams))
+    if last is not None:
+        lm = last.load_model()
         set_tie(lm, settings.tie)
     elif inputs.init is not None:
         lm = inputs.init.model(settings, model_config, prepared.languages, longest)

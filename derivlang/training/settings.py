@@ -2,7 +2,7 @@
 
     TrainingSettings  what the model depends on, as it was asked        Duration     how long to train
     Resolved          the same, with what follows from the data         Machine      what of the machine to use
-    Where             where a run reads and writes                      LogSettings  log, checkpoints
+    RunPaths          where a run reads and writes                      LogSettings  log, checkpoints
 
 Each setting is declared once (core/settings.py). Help pages import this module, which therefore imports nothing heavy.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -250,7 +250,7 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class RunPaths:
     """Where a run reads and writes. run: its folder. parser, parses: as of `make`. data_as_is: take the encoded data
     without looking at its source."""
 

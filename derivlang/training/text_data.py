@@ -21,7 +21,7 @@ from derivlang.core.arrays import Bool, Int64, Ints, expand_ranges, offsets_of, 
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.training.data import Data, DataWriter, PieceTokens, SubwordRows, common, mapped, read_offsets
-from derivlang.training.languages import DERIVED, SOURCE, Both, TextLanguages
+from derivlang.training.languages import DERIVED, SOURCE, ParallelBatch, TextLanguages
 from derivlang.training.packing import pack
 from derivlang.training.settings import Packing
 
@@ -132,7 +132,7 @@ class TextWriter(DataWriter):
         self._starts: list[Int64] = []
         self._counts: list[Int64] = []
 
-    def arrays(self, batch: Batch, both: Both, pieces: Int64, begins: Bool) -> dict[str, Any]:
+    def arrays(self, batch: Batch, both: ParallelBatch, pieces: Int64, begins: Bool) -> dict[str, Any]:
         """Return the sub-words of both languages, those of a piece together.
 
         pieces [0, 2, 4], derived slots [3, 0, 2, 1]  ->  slots [0, 1, 1, 0] in their pieces, of the ids 1 3 0 2

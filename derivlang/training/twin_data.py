@@ -21,7 +21,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.training.data import Data, DataWriter, PieceTokens, SubwordRows, common, mapped, read_offsets
-from derivlang.training.languages import DERIVED, Both, TwinLanguages
+from derivlang.training.languages import DERIVED, ParallelBatch, TwinLanguages
 from derivlang.training.packing import pack, restrict
 from derivlang.training.settings import LONGEST, Packing
 
@@ -171,7 +171,7 @@ class TwinWriter(DataWriter):
     def _keeps(self) -> bool:
         return bool(self.languages.twin.map.overlap)
 
-    def arrays(self, batch: Batch, both: Both, pieces: Int64, begins: Bool) -> dict[str, Any]:
+    def arrays(self, batch: Batch, both: ParallelBatch, pieces: Int64, begins: Bool) -> dict[str, Any]:
         start = np.repeat(pieces[:-1], np.diff(pieces))
         found = {"ids": both.source.ids, "order": restrict(both.derived.slots, pieces) - start, "begins": begins}
         if self._keeps:

@@ -40,13 +40,13 @@ def seal(path: Path) -> None:
 def forge_run(run: Path) -> None:
     """Write the hashes of a run's files, and of those of its checkpoints, into their records."""
     from derivlang.store.listing import below, listed
-    from derivlang.training import folder
+    from derivlang.training import run_folder
     from derivlang.training.checkpoint import hash_of_weights
 
     record = json.loads((run / "run.json").read_text("utf-8"))
     if "weights" in record:
         record["weights"] = hash_of_weights(run / "model")
-    folder.write(run, record)
+    run_folder.write(run, record)
     for path in run.glob("checkpoints/*/state.json"):
         state = json.loads(path.read_text("utf-8"))
         files = {name: file for name, file in below(path.parent, path.parent).items() if name != path.name}

@@ -19,9 +19,9 @@ from derivlang.training.languages.base import (
     SOURCE,
     TOKENIZER,
     TWIN,
-    Both,
     Languages,
     LanguageSide,
+    ParallelBatch,
     SpecialIds,
 )
 from derivlang.training.languages.texts import LEXICON, TextLanguages
@@ -34,7 +34,7 @@ __all__ = [
     "SOURCE",
     "TOKENIZER",
     "TWIN",
-    "Both",
+    "ParallelBatch",
     "Languages",
     "LanguageSide",
     "SpecialIds",

@@ -53,7 +53,7 @@ class LanguageSide:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Both:
+class ParallelBatch:
     """A batch in both languages.
 
     offsets: int64[N + 1], the slots of its words. blocks: int64[S + 1], the slots of what an order keeps together: a
@@ -96,7 +96,7 @@ class Languages(ABC):
         return 100 * float(np.mean(ids == self.unknown_id)) if len(ids) and self.unknown_id is not None else 0.0
 
     @abstractmethod
-    def both(self, batch: Batch) -> Both:
+    def both(self, batch: Batch) -> ParallelBatch:
         """Return a batch, split into sentences, in both languages."""
 
     @abstractmethod

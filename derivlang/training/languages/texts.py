@@ -25,7 +25,7 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.subwords import is_token
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages.base import NO_MASK, TOKENIZER, Both, Languages, LanguageSide, SpecialIds
+from derivlang.training.languages.base import NO_MASK, TOKENIZER, Languages, LanguageSide, ParallelBatch, SpecialIds
 from derivlang.training.languages.twins import check_permutation
 from derivlang.transforms.fingerprint import FORMAT
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -74,7 +74,7 @@ class TextLanguages(Languages):
         lexicon = pipeline.fit(saved=saved, where=str(folder / LEXICON))
         return cls(pipeline, ForeignTokenizer.load(folder / TOKENIZER), lexicon)
 
-    def both(self, batch: Batch) -> Both:
+    def both(self, batch: Batch) -> ParallelBatch:
         found = self.pipeline.derive(batch, self.lexicon, split=False)
         order, sentences = found.order, found.order.sentences
         source = self.tokenizer.encode(batch.types, batch.words, sentences)
@@ -83,7 +83,7 @@ class TextLanguages(Languages):
         slots = ours.copy()
         np.maximum.at(slots, order.index, theirs)
         offsets = offsets_of(slots)
-        return Both(
+        return ParallelBatch(
             offsets,
             LanguageSide(source.ids, expand_ranges(offsets[:-1], ours)),
             LanguageSide(derived.ids, expand_ranges(offsets[order.index], theirs)),

@@ -23,7 +23,15 @@ from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin, check_twin, trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages.base import DERIVED, TOKENIZER, TWIN, Both, Languages, LanguageSide, SpecialIds
+from derivlang.training.languages.base import (
+    DERIVED,
+    TOKENIZER,
+    TWIN,
+    Languages,
+    LanguageSide,
+    ParallelBatch,
+    SpecialIds,
+)
 
 
 class TwinLanguages(Languages):
@@ -67,12 +75,14 @@ class TwinLanguages(Languages):
     def encoder(self) -> SubwordEncoder:
         return SubwordEncoder(self.tokenizer)
 
-    def both(self, batch: Batch) -> Both:
+    def both(self, batch: Batch) -> ParallelBatch:
         encoded = self.encoder.batch(batch)
         order = subword_order(self.pipeline, batch, encoded, self.tokenizer.entries())
         slots: Int64 = order.index.astype(np.int64)
         source = LanguageSide(encoded.ids, np.arange(encoded.n_subwords))
-        return Both(encoded.offsets, source, LanguageSide(self.twin.ids(encoded, batch)[slots], slots), order.sentences)
+        return ParallelBatch(
+            encoded.offsets, source, LanguageSide(self.twin.ids(encoded, batch)[slots], slots), order.sentences
+        )
 
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
         if language == DERIVED:

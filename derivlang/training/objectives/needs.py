@@ -19,7 +19,7 @@ from derivlang.training.languages import TOKENIZER
 from derivlang.training.settings import CHOSEN
 
 if TYPE_CHECKING:
-    from derivlang.training.prepared import Prepared
+    from derivlang.training.prepare import Prepared
     from derivlang.training.settings import TrainingSettings
 
 

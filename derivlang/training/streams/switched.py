@@ -20,7 +20,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
 from derivlang.core.errors import DataError, UsageError
 from derivlang.training.data import PieceTokens, SubwordRows
-from derivlang.training.dictionary import JointDictionary
+from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.objectives.needs import DICTIONARY
 from derivlang.training.streams.base import Material
@@ -28,7 +28,6 @@ from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
 from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
-from derivlang.training.word_dictionary import WordDictionary
 
 _AT_ONCE = 1 << 10  # rows in which an entry is looked for at once
 

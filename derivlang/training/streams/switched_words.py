@@ -20,11 +20,11 @@ from derivlang.core.arrays import Int64, Ints, UInt64, offsets_of, owners, posit
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.data import SubwordRows
+from derivlang.training.dictionary import WordDictionary
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.streams.bitext import FilePairs, PairFile, WordLists
 from derivlang.training.streams.pairs import PairRows, SentencePairs
-from derivlang.training.word_dictionary import WordDictionary
 
 
 def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, seed: int) -> PairFile:

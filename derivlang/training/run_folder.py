@@ -1,17 +1,23 @@
-"""The folder of a run: its record, and copies of all files needed to use its model (docs/reference/runs.md).
+"""The folder of a run: its record run.json, and copies of all files needed to use its model (docs/reference/runs.md).
 
-run.json has the hashes of these files and its own (run_files.py).
+    tokenizer/  twin/  lexicon.tsv  dictionary.tsv      from the beginning
+    model/  log.jsonl                                   once the training is done
+
+run.json lists these files with their hashes, and has a hash of itself. Runs of earlier versions have neither; of their
+files only the weights of a finished model can be checked. Checkpoints (checkpoint.py), which know the log until then,
+and results of evaluations have hashes of their own.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.seal import check_intact
+from derivlang.core.messages import warn
+from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.foreign import OTHER_FILES
 from derivlang.lexical.tokenizer import CONFIG
@@ -21,18 +27,20 @@ from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files, replace_folder, split_files, sweep, warn_of_kept
-from derivlang.store.listing import check_listed
+from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
 from derivlang.training.log_file import LOG
-from derivlang.training.prepared import Prepared
-from derivlang.training.run_files import FILES, check_files, damages, with_hashes
 
 FORMAT = 1
 RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
+FILES = "files"  # the field of run.json; written only beside the hash
+MODEL_AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
+_RESTORE = "restore it, or make the run again in another folder"
+_said_unchecked: set[Path] = set()
 _TOKENIZER = (*TOKENIZER_FILES, *OTHER_FILES)
 MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *OTHER_FILES)
 _CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
@@ -93,7 +101,90 @@ def check_sealed(record: dict[str, Any]) -> None:
     check_listed(record.get(FILES) or {}, f"{FILES}.")
 
 
-def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
+def with_hashes(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a run with its files and its own hash."""
+    return sealed({**record, FILES: listed(_present(run, record.get("status")))})
+
+
+def has_hashes(record: Mapping[str, Any]) -> bool:
+    """Return whether a record is of a version that writes hashes."""
+    return HASH in record
+
+
+def lacks_model(run: Path, record: Mapping[str, Any]) -> bool:
+    """Return whether the model of a finished run is missing. That of a checkpoint from elsewhere is not in the run."""
+    return record.get("status") == "done" and not record.get("checkpoint") and not (run / checkpoint.MODEL).is_dir()
+
+
+def has_last_checkpoint(run: Path, record: Mapping[str, Any]) -> bool:
+    """Return whether the checkpoint is there that a finished run's model is a copy of."""
+    step = record.get("step")
+    return isinstance(step, int) and (run / checkpoint.FOLDER / checkpoint.name_of(step)).is_dir()
+
+
+def damages(run: Path, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each file that is not the one of the record, and what is wrong: of a missing model, `model`.
+
+    record: of run.json, whose hash is right.
+    """
+    present, files = _present(run, record.get("status")), record.get(FILES)
+    has_model = (run / checkpoint.MODEL).is_dir()
+    if lacks_model(run, record):
+        yield checkpoint.MODEL, "is missing"
+    if files is None:
+        weights = record.get("weights") if has_model and not record.get("checkpoint") else None
+        if weights and checkpoint.hash_of_weights(run / checkpoint.MODEL) != weights:
+            yield checkpoint.MODEL, "has other weights than run.json says"
+        return
+    for name, what in faults(files, present):
+        if has_model or not name.startswith(f"{checkpoint.MODEL}/"):
+            yield name, what
+    for name in present:
+        if name not in files:
+            yield name, "was added: it is not a file of the run"
+
+
+def check_files(
+    run: Path,
+    record: Mapping[str, Any],
+    *,
+    model: bool = True,
+    missing: bool = True,
+    warn: Callable[[str], None] | None = warn,
+) -> None:
+    """Raise StoreError, with its name, if a file is not the one that the record lists.
+
+    model: whether RUN/model is used. missing: whether a missing file is an error, too. warn: called once for a run of
+    an earlier version, which cannot be checked; None for nobody.
+    """
+    if not has_hashes(record) and warn is not None and run.resolve() not in _said_unchecked:
+        _said_unchecked.add(run.resolve())
+        warn(f"{run} is of an earlier version, whose run.json has no hashes: it cannot be checked")
+    for name, what in damages(run, record):
+        is_model = name.partition("/")[0] == checkpoint.MODEL
+        if (is_model and not model) or (what == "is missing" and not missing):
+            continue
+        fix = "remove it" if what.startswith("was added") else _RESTORE
+        if is_model and has_last_checkpoint(run, record):
+            fix = MODEL_AGAIN if what == "is missing" else f"remove {run / checkpoint.MODEL}: {MODEL_AGAIN}"
+        raise StoreError(
+            f"{what} since the run was made" if what == "was changed" else what,
+            where=str(run / name),
+            fix=fix,
+            id="no-model" if name == checkpoint.MODEL and what == "is missing" else "damaged",
+        )
+
+
+def _present(run: Path, status: str | None) -> dict[str, Path]:
+    """Return the files of a run that its record lists at this status, as far as they are there, by name."""
+    names = [LEXICON, DICTIONARY, f"{DICTIONARY}.recipe.json", *([LOG] if status == "done" else [])]
+    found = {name: run / name for name in names if (run / name).is_file()}
+    for folder in (TOKENIZER, TWIN, SPEC_FILES, *([checkpoint.MODEL] if status == "done" else [])):
+        found |= below(run / folder, run)
+    return found
+
+
+def record_to_resume(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     """Return run.json of the run to resume, or None for a new run. Raise StoreError if the folder is taken."""
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         if run.exists() and not run.is_dir():
@@ -143,14 +234,17 @@ def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> Non
     warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run", warn)
 
 
-def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
-    """Write the folder with its record and all files needed to use its model."""
+def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: dict[str, Any]) -> None:
+    """Write the folder with its record and all files needed to use its model.
+
+    files: by their names in the folder, those of `Prepared`. A file that is there already is kept.
+    """
     with disk(run):
         run.mkdir(parents=True, exist_ok=True)
         sweep(run)
         sweep(run / checkpoint.FOLDER)
-        keep_files(run, prepared.languages.pipeline)
-        for name, path in prepared.files.items():
+        keep_files(run, pipeline)
+        for name, path in files.items():
             if path.is_dir():
                 _copy(path, run / name)
             elif path.exists() and not (run / name).exists():

@@ -1,4 +1,4 @@
-"""Begin a run with the weights of another one, perhaps with other embeddings, and keep some parts as they are.
+"""The weights that a run begins with: those of another run or of a checkpoint, perhaps with other embeddings.
 
     --init RUN | RUN@STEP        the model of a finished run, or of one of its checkpoints
            FOLDER | hub:NAME     a checkpoint that was trained elsewhere (foreign.py), with its own tokenizer
@@ -6,7 +6,6 @@
                  new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
                  permute         the same rows in another order, within each language (Wu et al. 2022, section 3)
                  from=RUN        those of another run of the same tokenizers
-    --freeze     embeddings, encoder, layers=0-3          any of them, with commas
 
 Rows of special tokens are always kept. Input and output embeddings are treated alike. The rows of a step and their
 masks are drawn anew: they depend on the weights that a run begins with.
@@ -26,14 +25,13 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
-from derivlang.training import checkpoint, folder
+from derivlang.training import checkpoint, run_folder
 from derivlang.training.config import AFTER_PADDING, ModelConfig, positions_of
 from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load_model
 from derivlang.training.languages import TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
-from derivlang.training.run_files import check_files
-from derivlang.training.settings import TrainingSettings, layers_of
+from derivlang.training.settings import TrainingSettings
 
 _INIT, _EMBEDDINGS = "--init", "--embeddings"
 
@@ -112,12 +110,12 @@ def model_of(text: str, option: str) -> tuple[Path, Path]:
     written.
     """
     run, step = checkpoint.run_and_step(Path(text))
-    facts = folder.read(run)
+    facts = run_folder.read(run)
     if step is not None:
-        check_files(run, facts, model=False)
+        run_folder.check_files(run, facts, model=False)
         return run, checkpoint.of_step(run, step).folder / checkpoint.MODEL
     if facts["status"] == "done":
-        check_files(run, facts)
+        run_folder.check_files(run, facts)
         return run, run / checkpoint.MODEL
     there = ", ".join(map(str, checkpoint.steps(run)))
     raise StoreError(
@@ -272,32 +270,3 @@ def _matrices(lm: Any) -> Iterator[torch.Tensor]:
         yield output.weight
     if output.bias is not None:
         yield output.bias
-
-
-def freeze(lm: Any, parts: str) -> int:
-    """Exclude parts of a model from training, and return the number of weights that remain.
-
-    parts: of --freeze. Raise UsageError if it has no such layer, or if nothing remains to be trained.
-    """
-    base = lm.base_model
-    embeddings = lm.get_input_embeddings()
-    layers = next(m for m in base.modules() if isinstance(m, torch.nn.ModuleList))
-    for part in filter(None, parts.split(",")):
-        if part == "embeddings":
-            frozen = list(embeddings.parameters())
-        elif part == "encoder":
-            inside = {id(p) for p in embeddings.parameters()}
-            frozen = [p for p in base.parameters() if id(p) not in inside]
-        else:
-            first, last = layers_of(part)
-            if last >= len(layers):
-                raise UsageError(
-                    f"{part}: the model has the layers 0 to {len(layers) - 1}", where="--freeze", id="bad-value"
-                )
-            frozen = [p for layer in layers[first : last + 1] for p in layer.parameters()]
-        for parameter in frozen:
-            parameter.requires_grad_(False)
-    remaining: int = sum(p.numel() for p in lm.parameters() if p.requires_grad)
-    if not remaining:
-        raise UsageError(f"{parts} leaves nothing to train", where="--freeze", id="bad-value")
-    return remaining

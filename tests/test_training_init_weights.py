@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from derivlang.core.errors import DerivlangError, UsageError
-from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.config import ModelConfig
+from derivlang.training.init_weights import Init, model_of
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.masking import LanguageIds
-from derivlang.training.model import is_tied
+from derivlang.training.model import freeze, is_tied
 from tests.tiny_runs import seal
 from tests.training import built, log, model_file, pair, settings, trained, weights
 
