@@ -18,8 +18,8 @@ PAGE = Path(__file__).parent / "reference" / "options.md"
 
 HEAD = """# Options
 
-The help pages of all commands: `derivlang COMMAND --help` shows the same (of `pretrain`, `--help-all`). Every command also takes
-`-h, --help`, `-v, --verbose` and `-q, --quiet`.
+The help pages of all commands: `derivlang COMMAND --help` shows the same (of `pretrain`, `--help-all`).
+Every command also takes `-h, --help`, `-v, --verbose` and `-q, --quiet`.
 [Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
 
 <!-- Not run on this page: the test suite runs the last example of every command. -->
