@@ -314,9 +314,9 @@ def test_refused_evaluations_of_checkpoints(tmp_path: Path) -> None:
     evaluate(out, "--measure", "links", spec="inv")
     assert "holds another evaluation: spec is inv, not perm" in evaluate(out, "--measure", "links", spec="perm", code=1)
     assert "orders sub-words" in evaluate(tmp_path / "unit", spec="inv:unit=token", code=2)
-    assert "a run is evaluated as it is" in run("evaluate", out, "--init", checkpoint(), code=2).err
-    assert "--init needs --source" in run("evaluate", "--init", checkpoint(), "--t", "inv", code=2).err
-    assert "is an option of --init" in run("evaluate", out, "--source", "demo", code=2).err
+    assert "--init: needs --t, too" in run("evaluate", out, "--init", checkpoint(), code=2).err
+    assert "--init: needs --source, too" in run("evaluate", "--init", checkpoint(), "--t", "inv", code=2).err
+    assert "--source: has no effect without --init" in run("evaluate", out, "--source", "demo", code=2).err
     assert "nothing to evaluate" in run("evaluate", "--measure", "links", code=2).err
     assert "is not the folder of a checkpoint" in run(
         "evaluate", "--init", tmp_path, "--t", "inv", "--source", "demo", "-o", tmp_path / "none", code=2

@@ -483,7 +483,7 @@ def test_map_advises_arguments(data: dict[str, Any], options: dict[str, Any], ad
     ("spec", "options", "advice"),
     [
         ("inv", {"language": "nope"}, "pass language='xx' for rules that fit most alphabets, or words='unicode' or"),
-        ("inv", {"parser": "english"}, "parser=: inv needs no trees [unused-option]\n  leave parser= out"),
+        ("inv", {"parser": "english"}, "parser: inv needs no trees [unused-option]\n  leave parser= out"),
         ("syn:fr", {"language": "de"}, "parser='stanza', parser='spacy:NAME', or a folder made by `derivlang parser"),
         ("trans:overlap=25", {}, "pass a saved one: lexicon='FILE'; `make` saves lexicon.tsv"),
     ],

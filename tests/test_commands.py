@@ -19,7 +19,7 @@ from tests.helpers import python
 
 SMALL: dict[str, Any] = {"vocab_size": 300, "steps": 2, "threads": 1}
 # Options that a function does not have: what is printed, and what follows from its other arguments.
-SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_checkpoint", "help"}
+SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_checkpoint", "help", "help_all"}
 FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "make": (make.command, derivlang.make, set()),
     "parse": (parse.command, derivlang.parse, {"parses"}),

@@ -67,4 +67,4 @@ def test_what_is_not_there_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_statistics_are_of_a_set_alone(tmp_path: Path) -> None:
-    assert "[usage]" in run("show", "--t", "inv", "a b", "--statistics", code=2).err
+    assert "cannot be given with --t" in run("show", "--t", "inv", "a b", "--statistics", code=2).err

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import click
 
+from derivlang.cli.messages import echo
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 OPTIONS = "Options"  # the heading of all other options
 _ALL = "derivlang.help-all"  # in a context's `meta`: whether all options are shown
@@ -66,14 +68,13 @@ class HeadedCommand(click.Command):
         with formatter.section(OPTIONS):
             formatter.write_dl([record for option in shown if (record := option.get_help_record(ctx)) is not None])
         others = sum(map(len, grouped(self, ctx).values())) - len(shown)
-        formatter.write_paragraph()
-        formatter.write_text(f"--help-all shows {others} more.")
+        formatter.write(f"\n--help-all shows {others} more.\n")
 
 
 def _all(context: click.Context, option: click.Parameter, typed: bool) -> None:
     if typed and not context.resilient_parsing:
         context.meta[_ALL] = True
-        click.echo(context.get_help(), color=context.color)
+        echo(context.get_help())
         context.exit()
 
 
