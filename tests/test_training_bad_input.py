@@ -443,3 +443,13 @@ def test_a_benchmark_without_sub_words_is_refused(size: int) -> None:
     told = run("bench", "train", "--model", "tiny", "--vocab-size", size, code=2).err
     assert f"--vocab-size: the 12 special tokens leave no sub-word of {size}" in told
     assert "give 13 or more" in told
+
+
+def test_a_run_that_trains_without_a_dictionary_has_one_all_the_same(tmp_path: Path) -> None:
+    """The measure `alignment` tells held-out rows by it, so --dict-coverage has an effect on every run."""
+    lines = {}
+    for coverage in (10, 50):
+        told = pretrain(tmp_path / str(coverage), "--steps", 1, "--dict-coverage", coverage, objective="mlm").err
+        assert "has no effect" not in told
+        lines[coverage] = len((tmp_path / str(coverage) / "dictionary.tsv").read_text("utf-8").splitlines())
+    assert lines[10] < lines[50]
