@@ -54,7 +54,7 @@ def command() -> None:
 def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     """Train a tagger and parser on TREEBANK and write a model of about 5 MB.
 
-    TREEBANK is a CoNLL-U file, a folder of Universal OptionNeeds, or the name of such a folder (UD_English-EWT), which
+    TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder (UD_English-EWT), which
     is searched for where `make` searches for pos:English-EWT.
 
     In a folder, *-train is the training data. *-dev is scored after each epoch. *-dev and *-test are scored at the end,
@@ -168,7 +168,7 @@ def score_command(
 ) -> None:
     """Score PARSER on the words of TREEBANK: UPOS, UAS and LAS.
 
-    TREEBANK is a CoNLL-U file, a folder of Universal OptionNeeds, or the name of such a folder, as UD_English-EWT,
+    TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder, as UD_English-EWT,
     which is found as `make` finds pos:English-EWT.
 
     All words count, with punctuation. LAS compares relations in full (nsubj:pass); "LAS universal" compares them up to
@@ -230,7 +230,7 @@ def ls(as_json: bool) -> None:
     found += [
         {"name": "stanza", "summary": "Stanza's models in its default folder (pip install 'derivlang[stanza]')"},
         {"name": "stanza:DIR", "summary": "Stanza's models in a folder"},
-        {"name": "spacy:NAME", "summary": "a spaCy pipeline with Universal OptionNeeds labels"},
+        {"name": "spacy:NAME", "summary": "a spaCy pipeline with Universal Dependencies labels"},
         {"name": "DIR/", "summary": "a folder made by `derivlang parser train`"},
     ]
     if as_json:
@@ -256,7 +256,7 @@ def read_treebank(path: Path) -> Treebank:
                 raise DataError(
                     f"sentence {number + 1} has the tag {tag!r}, which is not one of UD's: {' '.join(UPOS)}",
                     where=str(path),
-                    fix="use a treebank of Universal OptionNeeds, version 2",
+                    fix="use a treebank of Universal Dependencies, version 2",
                     id="upos",
                 )
     return Treebank.of(columns["tokens"], columns["upos"], columns["head"], columns["deprel"])
