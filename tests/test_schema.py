@@ -344,6 +344,27 @@ def test_words_may_be_large_strings(spec: str) -> None:
     assert derived.texts().type == source.texts().type == pa.string()
 
 
+@pytest.mark.parametrize("column", ["order", "sentences"])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint8(), pa.float64(), pa.string()])
+def test_numbers_may_have_another_type_but_must_be_whole(column: str, kind: pa.DataType) -> None:
+    rows = treebank([["a", "b", "."], ["c", "."]], 1)
+    found = trip("inv", read(rows, TREEBANK), TREEBANK)
+    lexicon = chain("inv").fit()
+    i = found.table.column_names.index(column)
+    numbers = found.table[column].to_pylist()
+
+    def read_with(lists: pa.Array) -> Batch:
+        return from_table(found.table.set_column(i, column, lists), TREEBANK, lexicon)[0]
+
+    plain = pa.list_(pa.int32())
+    same = read_with(pa.array(numbers, plain).cast(pa.list_(kind)))
+    assert described(same) == described(found.source)
+    for wrong in (None, float("nan"), 0.5):
+        damaged = [[wrong, *row[1:]] if row else [wrong, 0] for row in numbers]
+        with pytest.raises((LayerError, ValueError)):  # its callers name the shard
+            read_with(pa.array(damaged, pa.list_(pa.float64())))
+
+
 @laws
 @given(tagged_rows(), tagged_rows(), st.sampled_from([*PERMUTATIONS, *INSERTIONS]), st.data())
 def test_a_part_of_the_rows_is_read_back_as_the_whole(

@@ -49,7 +49,8 @@ def from_table(
         found = [columns[side.column(part)] for side in sides]
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
-    order_lists, stored = stack("order"), stack("sentences")
+    # Another program may have written them as other numbers: 1.0 is a word's number, NaN is none.
+    order_lists, stored = (stack(part).cast(pa.list_(pa.int32())) for part in ("order", "sentences"))
     if sides[0].column("tokens") in columns:
         tokens = stack("tokens")
     else:  # the column may be left out if the order is a permutation, because the source then determines it
