@@ -21,7 +21,9 @@ from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
-    from derivlang.commands import DerivedSet, Run, dictionary, make, pairs, parse, pretrain, report, tokenizer
+    from derivlang.commands.lexical import dictionary, pairs, tokenizer
+    from derivlang.commands.sets import DerivedSet, make, parse
+    from derivlang.commands.training import Run, pretrain, report
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
@@ -59,26 +61,26 @@ __all__ = [
 
 _WHERE = {
     "Columns": "derivlang.map",
-    "DerivedSet": "derivlang.commands",
+    "DerivedSet": "derivlang.commands.sets",
     "DerivedText": "derivlang.api",
     "DerivlangError": "derivlang.core.errors",
     "DerivlangWarning": "derivlang.core.messages",
     "Pipeline": "derivlang.pipeline",
-    "Run": "derivlang.commands",
+    "Run": "derivlang.commands.training",
     "Transform": "derivlang.transforms.base",
     "compare": "derivlang.evaluation.report.compare",
     "derive": "derivlang.api",
-    "dictionary": "derivlang.commands",
-    "make": "derivlang.commands",
+    "dictionary": "derivlang.commands.lexical",
+    "make": "derivlang.commands.sets",
     "map_dataset": "derivlang.map",
-    "pairs": "derivlang.commands",
-    "parse": "derivlang.commands",
+    "pairs": "derivlang.commands.lexical",
+    "parse": "derivlang.commands.sets",
     "param": "derivlang.core.spec",
-    "pretrain": "derivlang.commands",
+    "pretrain": "derivlang.commands.training",
     "register": "derivlang.transforms.registry",
-    "report": "derivlang.commands",
+    "report": "derivlang.commands.training",
     "scores": "derivlang.evaluation.collect",
-    "tokenizer": "derivlang.commands",
+    "tokenizer": "derivlang.commands.lexical",
     "view": "derivlang.api",
 }
 

@@ -1,0 +1,96 @@
+"""`make` and `parse`: derived sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from derivlang.commands.shared import InFolder, PathLike, request_of
+from derivlang.core.errors import UsageError
+from derivlang.core.keywords import takes
+from derivlang.core.messages import warn
+from derivlang.core.policies import Policies
+from derivlang.core.settings import given
+from derivlang.display.bar import ProgressBar
+from derivlang.engine.events import Events
+from derivlang.engine.options import MakeOptions
+from derivlang.pipeline import Pipeline, seeded
+from derivlang.sources.request import SourceRequest
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+
+class DerivedSet(InFolder):
+    """A derived set. path: its folder."""
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the set says of itself. Raise StoreError if the folder is no derived set."""
+        from derivlang.store.manifest import read_manifest
+
+        return read_manifest(self.path)
+
+    def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
+        """Return the set, or a split of it, as `datasets.load_dataset` does."""
+        import datasets
+
+        found: Dataset | DatasetDict = datasets.load_dataset(str(self.path), split=split)
+        return found
+
+    def verify(self) -> dict[str, Any]:
+        """Derive every row again and compare.
+
+        Return {"ok", "out", "splits", "problems", "notes"}; problems has at most one entry a file. Raise StoreError if
+        the folder is no derived set.
+        """
+        from derivlang.store.verify import verify
+
+        with ProgressBar():
+            return verify(self.path)
+
+    @takes()
+    def undo(self, out: PathLike, split: str | None = None) -> list[dict[str, Any]]:
+        """Write the source back: a split to a file, or each split to a file of a folder.
+
+        Return {"out", "rows", "format"} of each file. Raise DerivlangError as `derivlang undo`.
+        """
+        from derivlang.store.undo_splits import undo_to
+
+        with ProgressBar():
+            return undo_to(self.path, split, Path(out))
+
+
+@takes(MakeOptions, Policies, SourceRequest)
+def make(
+    source: PathLike, spec: str | Pipeline, out: PathLike, *, seed: int | None = None, **options: Any
+) -> DerivedSet:
+    """Make a derived set, as `derivlang make` does. The same call continues one that was interrupted.
+
+    source: a name, a file, a folder, hub:NAME or a derived set. spec: the transforms. out: the folder to write. seed:
+    of transforms that state none; a pipeline states its own. Raise DerivlangError as the command; finished shards are
+    kept.
+    """
+    from derivlang.engine.make import make as run
+
+    if isinstance(spec, Pipeline) and seed is not None:
+        raise UsageError("a pipeline states its own seeds", where="--seed", fix="leave it out", id="unused-option")
+    pipeline = spec if isinstance(spec, Pipeline) else seeded(spec, seed, warn)
+    settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
+    with ProgressBar():
+        run(pipeline, request_of(source, options), settings)
+    return DerivedSet(Path(out))
+
+
+@takes(MakeOptions, Policies, SourceRequest, without=("parses",))
+def parse(source: PathLike, out: PathLike, **options: Any) -> DerivedSet:
+    """Parse a source once, for all sets that `syn` derives from it, as `derivlang parse -o` does.
+
+    out: the folder to write, which `make` takes as its source. Raise DerivlangError as the command.
+    """
+    from derivlang.engine.parse import parse as run
+
+    settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
+    with ProgressBar():
+        run(request_of(source, options), settings, Events())
+    return DerivedSet(Path(out))

@@ -1,0 +1,35 @@
+"""What the functions share: something in a folder, and their arguments as the command's own code takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from derivlang.core.settings import given
+from derivlang.sources.request import SourceRequest
+
+PathLike: TypeAlias = Path | str
+Percent: TypeAlias = int | float | str | Fraction
+
+
+@dataclass(frozen=True, init=False)
+class InFolder:
+    """Something in a folder. path: the folder, which may be given as a text."""
+
+    path: Path
+
+    def __init__(self, path: PathLike) -> None:
+        object.__setattr__(self, "path", Path(path))
+
+
+def request_of(source: PathLike, options: Mapping[str, Any]) -> SourceRequest:
+    """Return the source that the arguments of a function ask for."""
+    return SourceRequest(str(source), **given(SourceRequest, options))
+
+
+def path_of(one: InFolder | PathLike) -> Path:
+    """Return the path of a set or a run, given as such or by its folder."""
+    return one.path if isinstance(one, InFolder) else Path(one)

@@ -1,0 +1,149 @@
+"""`pretrain`, `Run.evaluate` and `report`: runs and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from derivlang.commands.shared import InFolder, PathLike, path_of, request_of
+from derivlang.core.keywords import takes
+from derivlang.core.messages import warn
+from derivlang.core.settings import declared, given
+from derivlang.display.bar import ProgressBar
+from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettings
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.sources.request import SourceRequest
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_REGIMES = ",".join(USUAL_REGIMES)
+_TRAINING = (TrainingSettings, Duration, RunPaths, Machine, LogSettings)
+
+
+class Run(InFolder):
+    """A pre-trained run. path: its folder."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The content of run.json. Raise StoreError if the folder is no run, or was changed."""
+        from derivlang.training.run_folder import read
+
+        return read(self.path)
+
+    @takes(EvaluateOptions, FinetuneSettings)
+    def evaluate(
+        self,
+        *,
+        task: str | Sequence[str] = "none",
+        regime: str | Sequence[str] = _REGIMES,
+        measure: str | Sequence[str] | None = None,
+        step: int | None = None,
+        data_dir: PathLike | None = None,
+        parser: str | None = None,
+        parses: PathLike | None = None,
+        **options: Any,
+    ) -> DataFrame:
+        """Evaluate the run, as `derivlang evaluate` does, and return its scores (`derivlang.scores`).
+
+        task, regime, measure: names, as a list or with commas. measure: None for the usual ones. step: of a checkpoint,
+        None for the finished model. data_dir, parser, parses: as of `make`. A setting of fine-tuning is one value for
+        all tasks, or a list with one for each. Results that are there already are kept. Raise DerivlangError as the
+        command.
+        """
+        from derivlang.evaluation.asked import Numbers, asked_for
+        from derivlang.evaluation.collect import scores
+        from derivlang.evaluation.evaluate import evaluate
+
+        usual = ",".join(EvaluateOptions().measures)
+        numbers = {
+            name: None if options.get(name) is None else Numbers(f"--{name.replace('_', '-')}", _several(options[name]))
+            for name in declared(FinetuneSettings)
+            if name != "frozen"
+        }
+        names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": _commas(measure or usual)}
+        places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}
+        values = {"frozen": False, **options, **places, **numbers, **names}
+        given = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
+        with ProgressBar():
+            evaluate(self.path, asked_for(values, given, warn), step=step)
+        return scores(self.path)
+
+
+@takes(*_TRAINING, SourceRequest)
+def pretrain(
+    source: PathLike,
+    spec: str,
+    out: PathLike,
+    *,
+    resume: bool = True,
+    force: bool = False,
+    parser: str | None = None,
+    parses: PathLike | None = None,
+    **options: Any,
+) -> Run:
+    """Pre-train a model on a source and its derived language, as `derivlang pretrain` does.
+
+    out: the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of
+    the same settings. parser, parses: as of `make`. Raise DerivlangError as the command.
+    """
+    from derivlang.core.extras import require_torch
+
+    require_torch()
+    from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.options import check_size, settings_of, warn_of_unused
+    from derivlang.training.run import Callbacks, with_tokenizer
+    from derivlang.training.run import pretrain as run
+
+    every = [one for kind in _TRAINING for one in declared(kind).values()]
+    values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
+    settings, model_config, log_settings = settings_of(str(source), values)
+    parsed = Path(parses) if parses is not None else None
+    where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
+    duration = Duration(values["steps"], **given(Duration, options))
+    check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
+    warn_of_unused(values, settings, duration, read_objective(settings.objective), warn)
+    with ProgressBar() as bar:
+        log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
+        run(
+            settings,
+            request_of(source, options),
+            where,
+            duration=duration,
+            model_config=model_config,
+            resume=resume and not force,
+            force=force,
+            callbacks=Callbacks(log=log),
+        )
+    return Run(Path(out))
+
+
+@takes()
+def report(
+    *runs: Run | PathLike,
+    out: PathLike,
+    baseline: Mapping[str, Any] | None = None,
+    primary: str | None = None,
+) -> Path:
+    """Write the tables and figures of runs, studies or files scores.parquet, and return the path of index.html.
+
+    baseline, primary: as of `compare`. Raise DerivlangError as `derivlang report`.
+    """
+    from derivlang.evaluation.collect import scores
+    from derivlang.evaluation.report.write import PAGE
+    from derivlang.evaluation.report.write import report as write
+
+    with ProgressBar():
+        write(scores(*map(path_of, runs)), Path(out), baseline, primary)
+    return Path(out) / PAGE
+
+
+def _commas(names: str | Sequence[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Sequence) else (value,)
