@@ -21,7 +21,7 @@ from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
-    from derivlang.commands.lexical import dictionary, pairs, tokenizer
+    from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.sets import DerivedSet, make, parse
     from derivlang.commands.training import Run, pretrain, report
     from derivlang.core.errors import DerivlangError
@@ -56,6 +56,7 @@ __all__ = [
     "report",
     "scores",
     "tokenizer",
+    "twin",
     "view",
 ]
 
@@ -81,6 +82,7 @@ _WHERE = {
     "report": "derivlang.commands.training",
     "scores": "derivlang.evaluation.collect",
     "tokenizer": "derivlang.commands.lexical",
+    "twin": "derivlang.commands.lexical",
     "view": "derivlang.api",
 }
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
+from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import TOKENIZERS
 from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import TWINS, Shared, make_twin
+from derivlang.lexical.twin_folder import TWINS, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Kind
@@ -84,9 +85,9 @@ def _makers(folder: Path) -> dict[str, Maker]:
     text = folder / "a.train.tokens"
     if not text.exists():
         text.write_text("the cat sat .\nthe dog ran to the cat .\n" * 30, "utf-8")
-        train(SourceRequest(str(text)), folder / "tok", vocab_size=36)
+        train(SourceRequest(str(text)), folder / "tok", TokenizerOptions(vocab_size=36))
         make_twin(folder / "tok", "trans", folder / "twin")
-        make_twin(folder / "tok", "trans", folder / "chosen", shared=Shared(20))
+        make_twin(folder / "tok", "trans", folder / "chosen", TwinOptions(subword_overlap=20))
     tok, request = folder / "tok", SourceRequest(str(text))
 
     def encoded(out: Path, **changes: Any) -> Any:
@@ -94,32 +95,32 @@ def _makers(folder: Path) -> dict[str, Maker]:
         languages = TwinLanguages.of(pipeline, Tokenizer.load(tok), folder / "twin", "")
         return encode(out, Source.open(pipeline, request), languages, split="train", **{"seq_len": 16, **changes})
 
-    def twin(out: Path, spec: str = "trans", **options: Any) -> Any:
-        return make_twin(tok, spec, out, **options)
+    def twin(out: Path, options: TwinOptions = TwinOptions(), spec: str = "trans") -> Any:
+        return make_twin(tok, spec, out, options)
 
-    file = Shared(file=folder / "chosen" / "subwords.tsv")
+    file = TwinOptions(subwords=folder / "chosen" / "subwords.tsv")
     return {
         "tokenizer": Maker(
             TOKENIZERS,
-            lambda out: train(request, out, vocab_size=36),
-            lambda out: train(request, out, vocab_size=34),
+            lambda out: train(request, out, TokenizerOptions(vocab_size=36)),
+            lambda out: train(request, out, TokenizerOptions(vocab_size=34)),
             "vocab_size is 36, not 34",
         ),
-        "twin": Maker(TWINS, twin, lambda out: twin(out, "trans:script=cyrillic"), "scripts is georgian, not cyrillic"),
-        "joint": Maker(TWINS, lambda out: twin(out, joint=True), twin, "joint.file is true, not false"),
+        "twin": Maker(TWINS, twin, lambda out: twin(out, spec="trans:script=cyrillic"), "scripts is georgian, not cyrillic"),
+        "joint": Maker(TWINS, lambda out: twin(out, TwinOptions(joint=True)), twin, "joint.file is true, not false"),
         "overlap": Maker(
             TWINS,
-            lambda out: twin(out, "trans:overlap=50"),
-            lambda out: twin(out, "trans:overlap=25"),
+            lambda out: twin(out, spec="trans:overlap=50"),
+            lambda out: twin(out, spec="trans:overlap=25"),
             "spec is trans:",
         ),
         "sub-words": Maker(
             TWINS,
-            lambda out: twin(out, shared=Shared(20)),
-            lambda out: twin(out, shared=Shared(30)),
+            lambda out: twin(out, TwinOptions(subword_overlap=20)),
+            lambda out: twin(out, TwinOptions(subword_overlap=30)),
             "subwords.percent is 20, not 30",
         ),
-        "given sub-words": Maker(TWINS, lambda out: twin(out, shared=file), twin, "subwords is .*, not given now"),
+        "given sub-words": Maker(TWINS, lambda out: twin(out, file), twin, "subwords is .*, not given now"),
         "encoded text": Maker(DATA, encoded, lambda out: encoded(out, limit=3), "limit was not given, and is 3 now"),
     }
 

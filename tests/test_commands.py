@@ -23,12 +23,13 @@ SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_c
 FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "make": (make.command, derivlang.make, set()),
     "parse": (parse.command, derivlang.parse, {"parses"}),
-    "dict": (dict_command.command, derivlang.dictionary, {"given", "strict"}),
-    "pair": (pair.command, derivlang.pairs, {"twin", "tokenizer"}),
+    "dict": (dict_command.command, derivlang.dictionary, {"read", "strict"}),
+    "pair": (pair.command, derivlang.pairs, set()),
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
     "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
+    "twin": (tokenizer.twin_, derivlang.twin, {"folder"}),
 }  # fmt: skip
 
 
@@ -112,6 +113,15 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
     derivlang.tokenizer("demo", tmp_path / "p", vocab_size=200)
     run("tokenizer", "train", "demo", "--vocab-size", 200, "-o", tmp_path / "c")
     assert snapshot(tmp_path / "p") == snapshot(tmp_path / "c")
+    derivlang.twin(tmp_path / "p", "trans", tmp_path / "p-twin", subword_overlap=20, by="mass")
+    shared = ("--subword-overlap", 20, "--by", "mass")
+    run("tokenizer", "twin", tmp_path / "c", "--t", "trans", *shared, "-o", tmp_path / "c-twin")
+    assert snapshot(tmp_path / "p-twin") == snapshot(tmp_path / "c-twin")
+    derivlang.pairs(made, tmp_path / "p.pairs", split="train", tokenizer=tmp_path / "p", twin=tmp_path / "p-twin")
+    with pytest.raises(derivlang.DerivlangError, match="twin: needs tokenizer="):
+        derivlang.pairs(made, tmp_path / "x", split="train", twin=tmp_path / "p-twin")
+    with pytest.raises(derivlang.DerivlangError, match="rate: .* got 0"):
+        derivlang.pairs(made, tmp_path / "x", split="train", rate=0)
 
 
 def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from derivlang.formats.dictionary import read_dictionary, written
 from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import percent, portion
 from derivlang.lexical.ranking import cut
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.train import train
 from derivlang.lexical.twin import twin_of
@@ -477,7 +478,7 @@ def test_the_twins_of_entries_that_spell_special_tokens(tmp_path: Path) -> None:
     """`x<unk>` gives the entry `<unk></w>`, whose stem is no special token here. Training reads this dictionary."""
     source = SourceRequest(str(tmp_path / "u.txt"), mode="space")
     (tmp_path / "u.txt").write_text("a x<unk> b y<unk> c z<unk> w x</s>\n" * 20, "utf-8")
-    train(source, tmp_path / "tok", vocab_size=37, min_frequency=1)
+    train(source, tmp_path / "tok", TokenizerOptions(vocab_size=37, min_frequency=1))
     tokenizer = Tokenizer.load(tmp_path / "tok")
     assert "<unk></w>" in tokenizer.bpe.entries
     dictionary(tmp_path / "u.txt", tmp_path / "u.tsv", "--words", "space", "--level", "token",

@@ -24,6 +24,7 @@ from derivlang.evaluation.tasks.blimp import log_likelihoods
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
@@ -314,7 +315,11 @@ def test_exports_that_are_refused(causal: Path, tmp_path: Path) -> None:
 def test_an_overlap_of_words_needs_scripts_that_are_apart(tmp_path: Path) -> None:
     """The source has letters of the derived language's script, so that no file can tell the languages apart."""
     (tmp_path / "train.txt").write_text("the ჰე he ტე\n" * 9, "utf-8")
-    train(SourceRequest(str(tmp_path / "train.txt")), tmp_path / "tokenizer", vocab_size=22, min_frequency=1)
+    train(
+        SourceRequest(str(tmp_path / "train.txt")),
+        tmp_path / "tokenizer",
+        TokenizerOptions(vocab_size=22, min_frequency=1),
+    )
     for name, spec in (("clash", "trans:overlap=50:script=georgian"), ("whole", "trans:script=georgian")):
         shutil.copytree(tmp_path / "tokenizer", tmp_path / name / "tokenizer")
         make_twin(tmp_path / "tokenizer", spec, tmp_path / name / "twin")

@@ -24,6 +24,7 @@ from derivlang.formats.dictionary import read_dictionary
 from derivlang.formats.opening import open_lines
 from derivlang.formats.paths import is_path
 from derivlang.grammar.load import load_grammar, shipped
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, Tokenizer
 from derivlang.lexical.train import WORDS, read_words, train
 from derivlang.lexical.twin_folder import Twin, make_twin
@@ -165,7 +166,7 @@ def test_a_grammar_is_read_from_a_compressed_file(tmp_path: Path) -> None:
 def _folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tokenizers")
     text = written(folder / "a.tokens", "the cat sees the dog .\nthe dog sees the cat .\n" * 4)
-    train(SourceRequest(str(text)), folder / "tok", vocab_size=34)
+    train(SourceRequest(str(text)), folder / "tok", TokenizerOptions(vocab_size=34))
     make_twin(folder / "tok", "trans:overlap=50", folder / "twin")
     return folder
 

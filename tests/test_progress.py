@@ -30,6 +30,7 @@ from derivlang.formats.progress import Unit, bytes_read, progress_to, rows_done,
 from derivlang.grammar.families import Families
 from derivlang.grammar.fit import FitSettings, fit
 from derivlang.lexical.bpe import train_bpe
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train as train_tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -154,7 +155,7 @@ def test_eflomal_moves_by_sentences_around_its_one_call(seen: Seen, monkeypatch:
 
 def test_training_a_tokenizer_moves_by_words_that_a_librarys_threads_read(tmp_path: Path, seen: Seen) -> None:
     source = big_text(tmp_path, 1_000_000)
-    recipe = train_tokenizer(SourceRequest(str(source)), tmp_path / "tokenizer", vocab_size=1000)
+    recipe = train_tokenizer(SourceRequest(str(source)), tmp_path / "tokenizer", TokenizerOptions(vocab_size=1000))
     assert [what for what, (unit, _) in seen.totals.items() if unit == "bytes"] == [
         "looking at the source",
         "hashing",

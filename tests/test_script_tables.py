@@ -14,6 +14,7 @@ import pytest
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import UsageError
 from derivlang.formats import conllu
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.pipeline import Pipeline
@@ -93,7 +94,7 @@ def test_an_old_lexicon_is_of_the_old_table(source: Path, tmp_path: Path) -> Non
 
 
 def test_a_twin_keeps_its_table(source: Path, tmp_path: Path) -> None:
-    train(SourceRequest(str(source)), tmp_path / "tok", vocab_size=43)
+    train(SourceRequest(str(source)), tmp_path / "tok", TokenizerOptions(vocab_size=43))
     for spec, stored, version in (("trans:table=1", "trans", 1), ("trans", "trans:table=2", 2)):
         recipe = make_twin(tmp_path / "tok", spec, tmp_path / stored)
         assert recipe["spec"] == stored

@@ -22,10 +22,11 @@ from derivlang.formats.words import Splitter
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, WHITE_SPACE, Bpe, train_bpe
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.overlap import choose, read_subwords, subword_counts
+from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, WORDS, Tokenizer
 from derivlang.lexical.train import read_words, train
 from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
-from derivlang.lexical.twin_folder import Shared, Twin, make_twin
+from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script, script_names
@@ -327,12 +328,12 @@ def test_a_space_inside_a_word_divides_it_and_starts_no_special_token() -> None:
 def source(tmp_path: Path) -> Path:
     lines = ["low lower newest widest <unk> Welcome to ACL .", "the low and the new , wide ."] * 20
     (tmp_path / "a.tokens").write_text("\n".join(lines) + "\n", "utf-8")
-    train(SourceRequest(str(tmp_path / "a.tokens")), tmp_path / "tok", vocab_size=60)
+    train(SourceRequest(str(tmp_path / "a.tokens")), tmp_path / "tok", TokenizerOptions(vocab_size=60))
     return tmp_path
 
 
 def test_a_folder_is_read_back_and_is_the_same_each_time(source: Path) -> None:
-    train(SourceRequest(str(source / "a.tokens")), source / "again", vocab_size=60)
+    train(SourceRequest(str(source / "a.tokens")), source / "again", TokenizerOptions(vocab_size=60))
     files = {path.name for path in (source / "tok").iterdir()}
     assert files == {TOKENIZER, "tokenizer_config.json", RECIPE, WORDS}
     for name in files:
@@ -359,7 +360,12 @@ def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
 
     def made(name: str, **reading: Any) -> list[str]:
         request = SourceRequest(str(tmp_path / name), **reading)
-        train(request, tmp_path / f"{name}.tok", vocab_size=sizes[name], min_frequency=1, found=kept.append)
+        train(
+            request,
+            tmp_path / f"{name}.tok",
+            TokenizerOptions(vocab_size=sizes[name], min_frequency=1),
+            found=kept.append,
+        )
         found: list[str] = read_words(tmp_path / f"{name}.tok")[0].to_pylist()
         return found
 
@@ -385,7 +391,7 @@ def test_a_later_version_finds_its_tokenizers_done(source: Path, monkeypatch: py
     for module in ("train", "twin_folder"):
         monkeypatch.setattr(f"derivlang.lexical.{module}.__version__", "99.0")
     kept: list[Path] = []
-    train(SourceRequest(str(source / "a.tokens")), source / "tok", vocab_size=60, found=kept.append)
+    train(SourceRequest(str(source / "a.tokens")), source / "tok", TokenizerOptions(vocab_size=60), found=kept.append)
     make_twin(source / "tok", "trans", source / "twin", found=kept.append)
     assert kept == [source / "tok", source / "twin"]
 
@@ -410,7 +416,7 @@ def test_an_overlap_is_fitted_as_make_fits_it_and_reused(source: Path) -> None:
     spec = "trans:overlap=50,inv"
     made = make(spec, source / "a.tokens", source / "set")
     fitted = make_twin(source / "tok", spec, source / "one")
-    reused = make_twin(source / "tok", spec, source / "two", lexicon=made / "lexicon.tsv")
+    reused = make_twin(source / "tok", spec, source / "two", TwinOptions(lexicon=made / "lexicon.tsv"))
     assert (source / "one" / "lexicon.tsv").read_bytes() == (made / "lexicon.tsv").read_bytes()
     assert fitted == reused
     words = fitted["overlap"]["words"]
@@ -461,9 +467,9 @@ def test_sub_words_are_kept_by_the_rule_of_words(source: Path, percent: int) -> 
 
 
 def test_kept_sub_words_are_saved_and_reused(source: Path) -> None:
-    first = make_twin(source / "tok", "trans", source / "one", shared=Shared(25, "mass", 3))
+    first = make_twin(source / "tok", "trans", source / "one", TwinOptions(subword_overlap=25, by="mass", seed=3))
     file = source / "one" / "subwords.tsv"
-    second = make_twin(source / "tok", "trans:greek", source / "two", shared=Shared(file=file), compat="paper")
+    second = make_twin(source / "tok", "trans:greek", source / "two", TwinOptions(subwords=file, compat="paper"))
     assert first["overlap"] == second["overlap"]
     assert first["overlap"]["subwords"]["shared_tokens_percent"] >= 25
     tokenizer = Tokenizer.load(source / "tok")
@@ -480,10 +486,10 @@ def test_kept_sub_words_are_saved_and_reused(source: Path) -> None:
 def test_another_file_of_kept_sub_words_is_another_twin(source: Path) -> None:
     """Of the same name, and with the same shares."""
     tokenizer, file = source / "tok", source / "one" / "subwords.tsv"
-    make_twin(tokenizer, "trans", source / "one", shared=Shared(50))
-    make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
+    make_twin(tokenizer, "trans", source / "one", TwinOptions(subword_overlap=50))
+    make_twin(tokenizer, "trans", source / "out", TwinOptions(subwords=file))
     kept: list[Path] = []
-    make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file), found=kept.append)
+    make_twin(tokenizer, "trans", source / "out", TwinOptions(subwords=file), found=kept.append)
     assert kept == [source / "out"]
     rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()]
     counts = {line[2]: {row[3] for row in rows[2:] if row[2] == line[2]} for line in rows[2:]}
@@ -492,7 +498,7 @@ def test_another_file_of_kept_sub_words_is_another_twin(source: Path) -> None:
     some[0][3], some[1][3] = some[1][3], some[0][3]
     file.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
     with pytest.raises(StoreError, match="holds another tokenizer: its kept sub-words are others"):
-        make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
+        make_twin(tokenizer, "trans", source / "out", TwinOptions(subwords=file))
 
 
 def test_the_command(source: Path) -> None:
@@ -524,7 +530,7 @@ BAD: dict[str, tuple[list[object], int, str]] = {
     "no script": (twin_with("--t", "trans:klingon"), 2, "no script 'klingon'"),
     "two overlaps": (twin_with("--t", "trans:overlap=25", "--subword-overlap", 25), 2, "sub-words cannot be kept"),
     "overlap out of range": (twin_with("--t", "trans", "--subword-overlap", 101), 2, "101"),
-    "both": (twin_with("--t", "trans", "--subword-overlap", 25, "--subwords", "x"), 2, "a percentage or a file"),
+    "both": (twin_with("--t", "trans", "--subword-overlap", 25, "--subwords", "x"), 2, "cannot be given with --subwords"),
     "no sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/nothing"), 1, "cannot be read"),
     "other sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/a.tokens"), 1, "not a file of kept"),
     "no lexicon": (twin_with("--t", "trans:overlap=25", "--lexicon", "{folder}/nothing"), 1, "nothing: cannot be read"),
@@ -582,7 +588,7 @@ def test_a_twin_has_no_twin_and_a_source_is_none(source: Path) -> None:
         make_twin(source / "twin", "trans", source / "more")
     with pytest.raises(StoreError, match="not a twin"):
         Twin.load(source / "tok")
-    make_twin(source / "tok", "trans", source / "kept", shared=Shared(50))
-    train(SourceRequest(str(source / "a.tokens")), source / "other", vocab_size=59)
+    make_twin(source / "tok", "trans", source / "kept", TwinOptions(subword_overlap=50))
+    train(SourceRequest(str(source / "a.tokens")), source / "other", TokenizerOptions(vocab_size=59))
     with pytest.raises(DataError, match="belongs to another tokenizer"):
-        make_twin(source / "other", "trans", source / "more", shared=Shared(file=source / "kept" / "subwords.tsv"))
+        make_twin(source / "other", "trans", source / "more", TwinOptions(subwords=source / "kept" / "subwords.tsv"))

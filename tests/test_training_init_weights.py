@@ -214,10 +214,11 @@ def test_language_ids_for_a_model_without_them(first: Path) -> None:
 
 
 def other_tokenizer(folder: Path) -> Path:
+    from derivlang.lexical.settings import TokenizerOptions
     from derivlang.lexical.train import train
     from derivlang.sources.request import SourceRequest
 
-    train(SourceRequest("demo"), folder / "tokenizer", vocab_size=350)
+    train(SourceRequest("demo"), folder / "tokenizer", TokenizerOptions(vocab_size=350))
     return folder / "tokenizer"
 
 

@@ -18,6 +18,7 @@ from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as parse_set
 from derivlang.lexical import train as tokenizers
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -169,7 +170,7 @@ def test_a_tokenizer_that_another_process_trains(
 
     def again() -> None:
         try:
-            told.append(train(SourceRequest(str(source)), out, vocab_size=size, found=told.append))
+            told.append(train(SourceRequest(str(source)), out, TokenizerOptions(vocab_size=size), found=told.append))
         except StoreError as error:
             told.append(error.what)
 
@@ -182,7 +183,7 @@ def test_a_tokenizer_that_another_process_trains(
         return train_bpe(*arguments)
 
     monkeypatch.setattr(tokenizers, "train_bpe", during)
-    recipe = train(SourceRequest(str(source)), out, vocab_size=60)
+    recipe = train(SourceRequest(str(source)), out, TokenizerOptions(vocab_size=60))
     thread.join()
     another = f"holds another tokenizer: vocab_size is 60, not {size}"
     assert told == ([out, json.loads(json.dumps(recipe))] if size == 60 else [another])

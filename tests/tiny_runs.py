@@ -15,6 +15,7 @@ import transformers
 from derivlang.core.batch import Batch
 from derivlang.core.layers.spans import Spans
 from derivlang.engine.batches import Source
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
@@ -33,7 +34,7 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 def tokenizer() -> Path:
     """Of the demo's words: 300 entries."""
     out = Path(mkdtemp(prefix="derivlang-tests-")) / TOKENIZER
-    train(SourceRequest("demo"), out, vocab_size=300, min_frequency=1)
+    train(SourceRequest("demo"), out, TokenizerOptions(vocab_size=300, min_frequency=1))
     return out
 
 

@@ -10,27 +10,21 @@ from typing import Any
 import click
 
 from derivlang.cli.messages import echo
-from derivlang.cli.options import STDOUT, Bar, place_of, refuse_given, set_size, told
-from derivlang.cli.types import FOLDER, OUT_FILE, SEED, completes
+from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
+from derivlang.cli.settings import settings_options
+from derivlang.cli.types import FOLDER, OUT_FILE, completes
 from derivlang.core.messages import counted
+from derivlang.core.settings import given
+from derivlang.lexical.settings import PairOptions
 
 
 @click.command("pair", no_args_is_help=True)
 @click.argument("derived", type=FOLDER, shell_complete=completes("set"))
-@click.option("--rate", default="100", show_default=True, help="Percentage of the sentence pairs of the split.")
-@click.option("--format", "kind", required=True, type=click.Choice(["pharaoh", "parquet", "text", "tmx"]),
-              help="Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh.")  # fmt: skip
+@settings_options(PairOptions, only=("rate", "format"), required=("format",))
 @click.option("-o", "--out", type=OUT_FILE, help="File to write.  [default: standard output]")
-@click.option("--split", help="Split to take.  [default: the only one]")
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of the choice of pairs.")
-@click.option("--noise", default="0", show_default=True, help="Percentage of links, or of pairs, to make wrong.")
-@click.option("--noise-kind", type=click.Choice(["links", "pairs"]), default="links", show_default=True,
-              help="Kind of noise: links moved to a wrong source word, or derived sides of other pairs.")  # fmt: skip
-@click.option("--tokenizer", type=FOLDER, help="Tokenizer of the source, to add sub-words and their gold links.")
-@click.option("--twin", type=FOLDER, help="Tokenizer of the derived language (with --tokenizer).")
-@click.option("--force", is_flag=True, help="Replace files that hold something else.")
+@settings_options(PairOptions, without=("rate", "format"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | None, **options: Any) -> None:
+def command(derived: Path, as_json: bool, out: Path | None, **options: Any) -> None:
     """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
 
     Links are i-j, source word first, zero-based and sorted. A higher rate contains the pairs of every lower rate, and a
@@ -42,33 +36,15 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
     derivlang pair OUT --split train --rate 25 --format text -o train25
     """
     from derivlang.core.errors import UsageError
-    from derivlang.lexical.pairs import PairOptions, write_pairs
-    from derivlang.lexical.percent import percent
+    from derivlang.lexical.pairs import write_pairs
 
-    folders = options["tokenizer"], options["twin"]
-    if (folders[0] is None) != (folders[1] is None):
-        raise UsageError(
-            "--tokenizer and --twin must be given together", fix="give both folders, or neither", id="usage"
-        )
-    if percent(noise, "--noise", zero=True) == 0:
-        refuse_given("is an option of --noise", "noise_kind")
     out = out or STDOUT
-    if out == STDOUT and options["kind"] == "parquet" and sys.stdout.isatty():
+    if out == STDOUT and options["format"] == "parquet" and sys.stdout.isatty():
         fix = "give -o FILE, or redirect the output: > FILE"
         raise UsageError("Parquet is binary, and standard output is a terminal", where="-o", fix=fix, id="output")
-    settings = PairOptions(
-        out,
-        options["kind"],
-        percent(rate, "--rate"),
-        options["split"],
-        options["seed"],
-        percent(noise, "--noise", zero=True),
-        options["noise_kind"],
-        None if folders[0] is None else folders,
-        options["force"],
-    )
+    settings = PairOptions(out=out, **given(PairOptions, options))
     size = set_size(derived, options["split"])
-    with Bar() as bar, bar.stage("pairing", total=size and size * (5 if settings.noise else 2)):
+    with Bar() as bar, bar.stage("pairing", total=size and size * (5 if settings.shares["noise"] else 2)):
         result = write_pairs(derived, settings)
     if as_json:
         told(json.dumps(result, ensure_ascii=False), as_json=True, out=out)

@@ -23,13 +23,15 @@ def settings_options(
     *,
     only: Collection[str] = (),
     without: Collection[str] = (),
+    required: Collection[str] = (),
     unset: Mapping[str, str] | None = None,
     needs: Mapping[str, OptionNeeds] | None = None,
     **more: Any,
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of a dataclass's settings to a click command.
 
-    only: names of the settings to add. without: names of settings to leave out. unset: the default to show for settings
+    only: names of the settings to add. without: names of settings to leave out. required:
+    names of settings that must be given, whatever default they have. unset: the default to show for settings
     whose default depends on something else. needs: what some need of other options of this command, by name. more:
     further arguments of every `click.option`.
 
@@ -44,17 +46,18 @@ def settings_options(
 
     def add(command: Command) -> Command:
         for one in reversed(found):
-            command = option_of(one, **more)(command)
+            command = option_of(one, required=one.name in required, **more)(command)
         return command
 
     return add
 
 
-def option_of(one: Declared, **more: Any) -> Callable[[Command], Command]:
+def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable[[Command], Command]:
     """Return the decorator that adds the option of a setting. more: as of `settings_options`."""
     assert one.option is not None
     left_open = one.is_open or bool(more)
-    facts: dict[str, Any] = {"help": one.help_text, "default": None if left_open else one.default}
+    default = None if left_open or required else one.default
+    facts: dict[str, Any] = {"help": one.help_text, "default": default, "required": required}
     spelling = one.option
     if one.kind is bool and left_open:
         spelling = f"{one.option}/--no-{one.option.removeprefix('--')}"
@@ -69,7 +72,7 @@ def option_of(one: Declared, **more: Any) -> Callable[[Command], Command]:
     shown = one.unset or ("" if one.default in (None, ()) else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"
-    facts["show_default"] = not left_open and one.kind not in (bool, tuple)
+    facts["show_default"] = not left_open and not required and one.kind not in (bool, tuple)
     spellings = (spelling, one.also) if one.also else (spelling,)
     return option(*spellings, one.key, dependencies=one.needs, **{**facts, **more})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +11,6 @@ from derivlang.core.settings import given
 from derivlang.sources.request import SourceRequest
 
 PathLike: TypeAlias = Path | str
-Percent: TypeAlias = int | float | str | Fraction
 
 
 @dataclass(frozen=True, init=False)

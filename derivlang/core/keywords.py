@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
+from numbers import Number
 from typing import Any, TypeVar
 
 from derivlang.core.dependencies import check_dependencies
@@ -84,6 +85,8 @@ def _value(one: Declared, value: Any) -> Any:
     if one.kind is tuple:
         several = [value] if isinstance(value, str) else list(value)
         return ",".join(map(str, several)) if one.commas else tuple(map(str, several))
+    if one.kind is str and not isinstance(value, bool) and (isinstance(value, Number) or hasattr(value, "__fspath__")):
+        return str(value)  # a percentage may be a number, a name may be a path
     return one.kind(value) if _is_path(one) and isinstance(value, str) else value
 
 

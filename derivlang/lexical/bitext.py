@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, get_args
+from typing import Any, BinaryIO, Protocol, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,11 @@ from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.version import __version__
 from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
+from derivlang.lexical.settings import PairFormat
 from derivlang.store.files import writing
 
-Format = Literal["pharaoh", "parquet", "text", "tmx"]
 _SPACE = "[ \t\n\x0b\x0c\r]"  # at which `align` divides lines
-FORMATS: tuple[str, ...] = get_args(Format)
+FORMATS: tuple[str, ...] = get_args(PairFormat)
 LINKS = pa.list_(pa.list_(pa.field("element", pa.int32(), nullable=False), 2))
 
 
@@ -71,7 +71,7 @@ class Writer(Protocol):
         ...
 
 
-def files_of(out: Path, kind: Format) -> list[Path]:
+def files_of(out: Path, kind: PairFormat) -> list[Path]:
     """Return the files that a format writes."""
     if kind == "text":
         return [out.with_name(f"{out.name}.{part}") for part in ("source", "derived", "pharaoh")]
@@ -79,7 +79,7 @@ def files_of(out: Path, kind: Format) -> list[Path]:
 
 
 def open_writer(
-    out: Path, kind: Format, language: str, files: ExitStack, *, subwords: bool = False
+    out: Path, kind: PairFormat, language: str, files: ExitStack, *, subwords: bool = False
 ) -> tuple[Writer, list[Path]]:
     """Return (writer, files). The files appear when the stack is closed without an error."""
     paths = files_of(out, kind)

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +30,9 @@ from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
 from derivlang.lexical.noise import wrong_translations
-from derivlang.lexical.percent import Share, number
-from derivlang.lexical.ranking import RULE_VERSION, By, cut
+from derivlang.lexical.percent import number
+from derivlang.lexical.ranking import RULE_VERSION, cut
+from derivlang.lexical.settings import DictionaryOptions
 from derivlang.lexical.vocabulary import Entries, count, token_entries, word_entries
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
@@ -47,28 +47,6 @@ from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
 
 FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class DictionaryOptions:
-    """Options of a dictionary besides the pipeline and the source.
-
-    coverage, noise, heldout: in percent. tokenizer: the folder of `tokenizer.json`, for level token. force: whether a
-    dictionary that was made with other settings, or a file of unknown origin, is replaced.
-    """
-
-    out: Path
-    coverage: Share = Fraction(100)
-    by: By = "random"
-    level: Literal["word", "token"] = "word"
-    tokenizer: Path | None = None
-    noise: Share = Fraction(0)
-    heldout: Share = Fraction(0)
-    seed: int = 1
-    lexicon: Path | None = None
-    format: str | None = None
-    repair_tags: bool = False
-    force: bool = False
 
 
 def _read_recipe(dictionary: Path) -> dict[str, Any]:
@@ -100,7 +78,7 @@ def choice_of(options: DictionaryOptions) -> dict[str, Any]:
         "level": options.level,
         "by": options.by,
         "seed": options.seed,
-        **{name: number(getattr(options, name)) for name in ("coverage", "heldout", "noise")},
+        **{name: number(share) for name, share in options.shares.items()},
         "kind": format_of(options.out, options.format),
     }
 
@@ -149,23 +127,24 @@ def _make(
         entries = word_entries(types, counts, lexicon, tags)
     if not len(entries):
         raise DataError("no word of the source has an entry", where=request.source, id="empty-dictionary")
+    shares = options.shares
     parts = cut(
         entries.words,
         entries.counts,
-        coverage=options.coverage,
+        coverage=shares["coverage"],
         by=options.by,
-        heldout=options.heldout,
+        heldout=shares["heldout"],
         seed=options.seed,
         tags=entries.tags,
     )
     if not len(parts.chosen):
         raise UsageError(
-            f"{float(options.coverage):g} % of {len(entries):,} entries is less than one entry",
+            f"{float(shares['coverage']):g} % of {len(entries):,} entries is less than one entry",
             where="--coverage",
             id="coverage",
         )
     pairs, numbers = _pairs(entries, parts.chosen)
-    wrong = wrong_translations([a for a, _ in pairs], [b for _, b in pairs], options.noise, options.seed)
+    wrong = wrong_translations([a for a, _ in pairs], [b for _, b in pairs], shares["noise"], options.seed)
     noisy = [(word, wrong.get(i, translation)) for i, (word, translation) in enumerate(pairs)]
     files = {options.out.name: written(noisy, numbers, kind)}
     if len(parts.heldout):
@@ -304,7 +283,7 @@ def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
 
 def _check(options: DictionaryOptions) -> None:
     """Raise UsageError for options that exclude each other."""
-    if is_stream(options.out) and options.heldout:
+    if is_stream(options.out) and options.shares["heldout"]:
         raise UsageError(
             "held-out entries need a second file beside the dictionary",
             where="--heldout",

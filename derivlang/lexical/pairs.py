@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +25,11 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.core.version import __version__
 from derivlang.lexical import noise
-from derivlang.lexical.bitext import FORMATS, Format, Pairs, files_of, holding_space, open_writer
+from derivlang.lexical.bitext import Pairs, files_of, holding_space, open_writer
 from derivlang.lexical.pair_subwords import PairEncoder
-from derivlang.lexical.percent import Share, number, portion
+from derivlang.lexical.percent import number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
+from derivlang.lexical.settings import PairOptions
 from derivlang.store.artifact import check_replaceable
 from derivlang.store.disk import remove
 from derivlang.store.files import held_file, is_stream, writing
@@ -39,26 +39,6 @@ from derivlang.store.record import read_record, record_text
 
 RULE_VERSION = 1
 FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class PairOptions:
-    """Options of sentence pairs.
-
-    rate, noise: in percent. split: None for the only one. noise_kind: what noise makes wrong. tokenizers: folders of
-    the source's and of the derived language's tokenizer, to add sub-words and their links. force: whether pairs that
-    were made with other settings, or a file of unknown origin, are replaced.
-    """
-
-    out: Path
-    format: Format = "parquet"
-    rate: Share = Fraction(100)
-    split: str | None = None
-    seed: int = 1
-    noise: Share = Fraction(0)
-    noise_kind: Literal["links", "pairs"] = "links"
-    tokenizers: tuple[Path, Path] | None = None
-    force: bool = False
 
 
 def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
@@ -81,20 +61,20 @@ def _choose_and_write(folder: Path, options: PairOptions) -> dict[str, Any]:
     keys = np.concatenate([np.zeros(0, np.uint64), *(group.keys for group in _groups(derived, split))])
     if not len(keys):
         raise DataError(f"the split {split} has no sentence pair", where=str(folder), id="empty-split")
-    n = portion(options.rate, len(keys))
+    n = portion(options.shares["rate"], len(keys))
     if not n:
         raise UsageError(
-            f"{float(options.rate):g} % of {len(keys):,} sentence pairs is less than one pair",
+            f"{float(options.shares['rate']):g} % of {len(keys):,} sentence pairs is less than one pair",
             where="--rate",
             id="rate",
         )
     chosen = noise.first_by_key(draw(pair_stream(options.seed), keys, np.zeros(len(keys), np.int64)), n)
-    plan = _Plan(derived, split, chosen, options)
-    if options.noise and options.noise_kind == "pairs":
-        wrong, donors = noise.wrong_partners(keys[chosen], options.noise, options.seed)
+    plan, share = _Plan(derived, split, chosen, options), options.shares["noise"]
+    if share and options.noise_kind == "pairs":
+        wrong, donors = noise.wrong_partners(keys[chosen], share, options.seed)
         plan = replace(plan, donors=dict(zip(wrong.tolist(), donors.tolist(), strict=True)))
         plan.exchanged.update(_derived_sides(plan))
-    elif options.noise:
+    elif share:
         plan = replace(plan, cut=_wrong_links(plan))
     return _write(plan, len(keys))
 
@@ -199,7 +179,7 @@ def _wrong_links(plan: _Plan) -> noise.Threshold:
         for _, group in plan.groups():
             yield plan.link_draws(links_of(group.loaded.order, group.found), group)[1]
 
-    return noise.threshold(draws, portion(plan.options.noise, total))
+    return noise.threshold(draws, portion(plan.options.shares["noise"], total))
 
 
 def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
@@ -222,12 +202,13 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     wanted = _recipe(plan, encoder)
     if not options.force:
         check_replaceable(files_of(out, options.format), told, wanted, noun="choice of pairs")
-    old = aside and not options.noise and _had_noise(told)
+    noisy = bool(options.shares["noise"])
+    old = aside and not noisy and _had_noise(told)
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
         writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
         recipe = files.enter_context(writing(told)) if aside else None
-        listed = files.enter_context(writing(list_of_noise)) if options.noise else None
+        listed = files.enter_context(writing(list_of_noise)) if noisy else None
         if listed is not None:
             columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
             listed.write(f"{columns}\n".encode())
@@ -320,29 +301,23 @@ def _recipe(plan: _Plan, encoder: PairEncoder | None) -> dict[str, Any]:
         "split": plan.split,
         "rule_version": RULE_VERSION,
         "kind": options.format,
-        "rate": number(options.rate),
+        "rate": number(options.shares["rate"]),
         "seed": options.seed,
-        "noise": number(options.noise),
-        "noise_kind": options.noise_kind if options.noise else None,
+        "noise": number(options.shares["noise"]),
+        "noise_kind": options.noise_kind if options.shares["noise"] else None,
         "tokenizers": [] if encoder is None else encoder.fingerprints,
     }
 
 
 def _check(options: PairOptions) -> None:
-    if options.format not in FORMATS:
-        raise UsageError(
-            f"there is no format {options.format!r} of sentence pairs",
-            where="--format",
-            fix=f"use one of: {', '.join(FORMATS)}",
-            id="unknown-format",
-        )
     if options.tokenizers is not None and options.format != "parquet":
         raise UsageError(
             "only Parquet has columns for sub-words", where="--tokenizer", fix="give --format parquet", id="usage"
         )
-    if is_stream(options.out) and (options.format == "text" or options.noise):
-        what = "noise needs a second file for its list" if options.noise else "the format text needs three files"
-        where = "--noise" if options.noise else "--format"
+    noisy = bool(options.shares["noise"])
+    if is_stream(options.out) and (options.format == "text" or noisy):
+        what = "noise needs a second file for its list" if noisy else "the format text needs three files"
+        where = "--noise" if noisy else "--format"
         raise UsageError(what, where=where, fix="name the output with -o, e.g. -o train25", id="output")
     if options.out.is_dir():
         raise StoreError("is a folder", where=str(options.out), fix="give a file name", id="cannot-write")

@@ -12,7 +12,6 @@ text. Cuts of one ranking are nested: 50 % contains 25 %. Methods, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +21,8 @@ from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, hash_types, text_key
 from derivlang.lexical.percent import Share, portion
+from derivlang.lexical.settings import By
 
-By = Literal["random", "frequency", "mass", "pos"]
 RULE_VERSION = 1
 
 

@@ -24,6 +24,7 @@ from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import FORMAT, TOKENIZERS, WORDS, Tokenizer
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -33,10 +34,8 @@ from derivlang.store.artifact import Artifact
 def train(
     request: SourceRequest,
     out: Path,
+    options: TokenizerOptions = TokenizerOptions(),
     *,
-    vocab_size: int = 40_000,
-    min_frequency: int = 2,
-    force: bool = False,
     found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
     """Train a tokenizer on the train split of a source (else its first), write its folder and return the recipe.
@@ -57,8 +56,8 @@ def train(
         "format": FORMAT,
         "derivlang": __version__,
         "kind": "source",
-        "vocab_size": vocab_size,
-        "min_frequency": min_frequency,
+        "vocab_size": options.vocab_size,
+        "min_frequency": options.min_frequency,
         "source": {
             "name": corpus.name,
             "language": corpus.language,
@@ -75,7 +74,7 @@ def train(
             tasks = make_plan(job, out, splits=[split])[split]
         with stage("counting words", total=total_size(tasks)):
             types, counts = count_vocabulary(job, tasks)
-        bpe = train_bpe(types, counts, vocab_size, min_frequency)
+        bpe = train_bpe(types, counts, options.vocab_size, options.min_frequency)
         tokenizer = Tokenizer(bpe)
         tokenizer.save(folder)
         save_words(folder / WORDS, types, counts)
@@ -100,7 +99,7 @@ def train(
         path=out,
         wanted={**inputs, "reading": reading},
         later={"reading": lambda: reading},
-        force=force,
+        force=options.force,
     )
     return wanted.make(write, found)
 

@@ -14,7 +14,6 @@ does (size 2V, n_special rows unused). One *file* for both languages is exact on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -22,10 +21,10 @@ from derivlang.core.arrays import Bool, Int32
 from derivlang.core.errors import DataError
 from derivlang.lexical.bpe import SUFFIX, Bpe
 from derivlang.lexical.encoding import Encoded
+from derivlang.lexical.settings import Compat
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.transforms.scripts import Script
 
-Compat = Literal["exact", "paper"]
 _LISTED = 20
 
 

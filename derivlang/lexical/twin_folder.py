@@ -28,6 +28,7 @@ from derivlang.lexical.overlap import (
     subwords_text,
     under_lexicon,
 )
+from derivlang.lexical.settings import Compat, TwinOptions
 from derivlang.lexical.tokenizer import (
     FORMAT,
     JOINT,
@@ -38,24 +39,14 @@ from derivlang.lexical.tokenizer import (
     require_source,
 )
 from derivlang.lexical.train import read_words
-from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
+from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.artifact import Artifact
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON
 from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
-from derivlang.transforms.trans import By, Trans, Transliteration, map_script
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The sub-words that both languages share: percent, by and seed of a choice, or the file of an earlier choice."""
-
-    percent: int = 0
-    by: By = "type"
-    seed: int = 1
-    file: Path | None = None
+from derivlang.transforms.trans import Trans, Transliteration, map_script
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,41 +117,35 @@ def make_twin(
     folder: Path,
     spec: str,
     out: Path,
+    options: TwinOptions = TwinOptions(),
     *,
-    lexicon: Path | None = None,
-    shared: Shared | None = None,
-    joint: bool = False,
-    compat: Compat = "exact",
-    force: bool = False,
     found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
     """Write the twin of a tokenizer's folder under the lexicon of a pipeline, and return its recipe.
 
-    lexicon: a saved lexicon.tsv; without one, an overlap is fitted on the training words of the tokenizer. shared:
-    sub-words that keep the source's ids. joint: also write one file for both languages, in `out/joint`. found: called
-    if the folder already holds the same twin, which is kept. Raise DerivlangError if something does not fit; nothing is
-    written then.
+    found: called if the folder already holds the same twin, which is kept. Raise DerivlangError if something does not
+    fit; nothing is written then.
     """
     if folder.resolve() == out.resolve():
         raise UsageError("a twin cannot be written over its source", where="-o", fix="give another folder", id="output")
     TWINS.check_free(out)
-    trans = trans_of(Pipeline.parse(spec))
-    if shared is not None and trans.overlap:
+    trans, shares, compat = trans_of(Pipeline.parse(spec)), options.shares_subwords, options.compat
+    if shares and trans.overlap:
         raise UsageError(
             f"{trans} keeps words, so sub-words cannot be kept, too",
             where="--t",
             fix="leave out overlap, or the kept sub-words",
             id="two-overlaps",
         )
-    if joint and (shared is not None or compat == "paper"):
-        what = "kept sub-words" if shared is not None else "compat=paper"
+    if options.joint and (shares or compat == "paper"):
+        what = "kept sub-words" if shares else "compat=paper"
         raise UsageError(f"a joint file cannot have {what}, which exist only as ids", where="--joint", id="joint")
     source = require_source(Tokenizer.load(folder), str(folder))
     types, counts = _plain_words(folder)
     pipeline = Pipeline((trans,))
-    if lexicon is not None or not trans.needs_reference:
-        given = None if lexicon is None else read_lexicon(lexicon)
-        fitted = _only(pipeline.fit(saved=given, where=str(lexicon)))
+    if options.lexicon is not None or not trans.needs_reference:
+        given = None if options.lexicon is None else read_lexicon(options.lexicon)
+        fitted = _only(pipeline.fit(saved=given, where=str(options.lexicon)))
     else:
         fitted = _only(pipeline.fit(types, counts))
     script = load_script(trans.script, trans.table)
@@ -168,12 +153,10 @@ def make_twin(
     encoded = SubwordEncoder(source).types(types)
     entry_counts = subword_counts(encoded, counts, source.size)
     kept = None
-    if shared is not None:
-        kept = (
-            read_subwords(shared.file, source)
-            if shared.file is not None
-            else choose(source, entry_counts, shared.percent, shared.by, shared.seed)
-        )
+    if options.subwords is not None:
+        kept = read_subwords(options.subwords, source)
+    elif options.subword_overlap is not None:
+        kept = choose(source, entry_counts, options.subword_overlap, options.by, options.seed)
     ids = JointIds(source.size, source.n_special, compat, kept)
     reader = Twin(twin, ids, fitted)
     overlap = under_lexicon(encoded, counts, reader.kept(types), source)
@@ -191,16 +174,15 @@ def make_twin(
         "scripts": list(twin.scripts),
         "spec": trans.stored,
         "lexicon": _digest(saved),
-        "joint": {"compat": compat, "shift": ids.shift, "size": ids.size, "file": joint},
+        "joint": {"compat": compat, "shift": ids.shift, "size": ids.size, "file": options.joint},
         "clashing_entries": len(clashing),
         "overlap": overlap if kept is None else of_entries(entry_counts, kept, source),
-        "subwords": None if shared is None or kept is None else _said(shared),
+        "subwords": None if kept is None else _said(options),
     }
     text = None if kept is None else subwords_text(source, entry_counts, kept)
     # Of kept sub-words that are chosen, the recipe tells the choice; of given ones, the content of their file.
     kept_hash = None if text is None else sha256(text.encode()).hexdigest()
-    is_given = shared is not None and shared.file is not None
-    both = joint_file(source, twin, script) if joint else None
+    both = joint_file(source, twin, script) if options.joint else None
 
     def write(fresh: Path) -> dict[str, Any]:
         twin.save(fresh)
@@ -211,14 +193,14 @@ def make_twin(
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
-        return recipe | ({"subwords_sha256": kept_hash} if is_given else {})
+        return recipe | ({} if options.subwords is None else {"subwords_sha256": kept_hash})
 
     wanted = Artifact(
         kind=TWINS,
         path=out,
         wanted=recipe | ({} if kept_hash is None else {"subwords_sha256": kept_hash}),
         later={"subwords_sha256": lambda: file_hash(out / SUBWORDS) if (out / SUBWORDS).is_file() else kept_hash},
-        force=force,
+        force=options.force,
     )
     return wanted.make(write, found)
 
@@ -269,7 +251,8 @@ def _only(lexicon: Lexicon) -> Transliteration:
     return step
 
 
-def _said(shared: Shared) -> dict[str, Any]:
-    if shared.file is not None:
-        return {"from": shared.file.name}
-    return {"percent": shared.percent, "by": shared.by, "seed": shared.seed}
+def _said(options: TwinOptions) -> dict[str, Any]:
+    """Return what the recipe tells of the kept sub-words."""
+    if options.subwords is not None:
+        return {"from": options.subwords.name}
+    return {"percent": options.subword_overlap, "by": options.by, "seed": options.seed}

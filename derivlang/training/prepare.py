@@ -23,7 +23,7 @@ from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.lexical.foreign import ForeignTokenizer
-from derivlang.lexical.percent import percent
+from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions
 from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
 from derivlang.lexical.twin_folder import TWINS, make_twin, trans_of
 from derivlang.pipeline import Pipeline
@@ -194,7 +194,7 @@ def _languages(
     if paths.tokenizer is None and not TOKENIZERS.is_whole(tokenizer):
         _required(origin, tokenizer)
         say("training the tokenizer")
-        tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
+        tokenizers.train(request, tokenizer, TokenizerOptions(vocab_size=settings.vocab_size))
     found = Tokenizer.load(tokenizer)
     if found.size != settings.vocab_size and paths.tokenizer is None:
         raise StoreError(
@@ -335,9 +335,9 @@ def _dictionary(
     coverage = settings.coverage.replace("/", "_")  # 100/3
     name = f"dictionary-{coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
     path = folder / name
-    options = dictionaries.DictionaryOptions(
-        path,
-        coverage=percent(settings.coverage, "--dict-coverage"),
+    options = DictionaryOptions(
+        out=path,
+        coverage=settings.coverage,
         by=settings.dictionary_by,
         level="token",
         tokenizer=tokenizer,

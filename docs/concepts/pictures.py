@@ -10,6 +10,7 @@ from pathlib import Path
 
 import derivlang
 from derivlang.display.fonts import faces
+from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.sources.request import SourceRequest
@@ -98,7 +99,7 @@ def twins(sentence: str) -> tuple[float, float, str, str]:
     """Draw the sub-words of a sentence and of its derived form, with the ids that both have."""
     with tempfile.TemporaryDirectory() as folder:
         source, twin = Path(folder, "source"), Path(folder, "twin")
-        train(SourceRequest("demo"), source, vocab_size=300, min_frequency=1)
+        train(SourceRequest("demo"), source, TokenizerOptions(vocab_size=300, min_frequency=1))
         make_twin(source, "trans", twin)
         from transformers import AutoTokenizer
 

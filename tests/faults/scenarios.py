@@ -91,9 +91,10 @@ def _set(folder: Path) -> None:
 
 
 def _tokenizer(folder: Path, out: str = "tok", size: int = 60) -> None:
+    from derivlang.lexical.settings import TokenizerOptions
     from derivlang.lexical.train import train
 
-    train(SourceRequest(str(text(folder))), folder / out, vocab_size=size, min_frequency=1)
+    train(SourceRequest(str(text(folder))), folder / out, TokenizerOptions(vocab_size=size, min_frequency=1))
 
 
 def _older_tokenizer(folder: Path) -> None:

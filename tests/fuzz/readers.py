@@ -501,11 +501,12 @@ def _(folder: Path, data: bytes) -> str | None:
 
 @cache
 def tokenizer_folder() -> Path:
+    from derivlang.lexical.settings import TokenizerOptions
     from derivlang.lexical.train import train
     from derivlang.lexical.twin_folder import make_twin
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
-    train(SourceRequest("demo"), folder / "tok", vocab_size=200, min_frequency=1)
+    train(SourceRequest("demo"), folder / "tok", TokenizerOptions(vocab_size=200, min_frequency=1))
     make_twin(folder / "tok", "trans", folder / "twin")
     return folder
 

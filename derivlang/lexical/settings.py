@@ -1,0 +1,149 @@
+"""What dictionaries, sentence pairs, tokenizers and twins can be told, declared once (core/settings.py).
+
+Help pages import this module, which therefore imports nothing heavy. Percentages are texts, such as 25, 12.5 or 100/3,
+since they are exact; `shares` has their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from derivlang.core.settings import check_settings, setting
+from derivlang.lexical.percent import percent
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+By = Literal["random", "frequency", "mass", "pos"]
+DictionaryFormat = Literal["muse", "tsv", "json"]
+PairFormat = Literal["pharaoh", "parquet", "text", "tmx"]
+Compat = Literal["exact", "paper"]
+_SEED = partial(setting, minimum=0, maximum=2**63 - 1)
+_from_zero = partial(percent, zero=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DictionaryOptions:
+    """What `dict` takes besides the pipeline and the source. Raises UsageError for a value that is not allowed.
+
+    out: the file to write. coverage, noise, heldout: percentages. tokenizer: the folder of `tokenizer.json`, for level
+    token. format: None for that of the file's suffix.
+    """
+
+    out: Path
+    coverage: str = setting("100", "Percentage of the entries.", check=percent)
+    by: By = setting("random", "Choice of the entries: random, by frequency, by token mass, or even over tags.")
+    level: Literal["word", "token"] = setting("word", "Level of the entries: words, or the sub-words of --tokenizer.")
+    tokenizer: Path | None = setting(None, "Folder of a tokenizer, for --level token.")
+    noise: str = setting("0", "Percentage of the pairs with a wrong translation.", check=_from_zero)
+    heldout: str = setting(
+        "0", "Percentage of the entries held out for tests.", check=partial(percent, zero=True, hundred=False)
+    )
+    seed: int = _SEED(1, "Seed of the choice of entries.")
+    lexicon: Path | None = setting(None, "Saved lexicon.tsv to use.", file=True)
+    format: DictionaryFormat | None = setting(None, "Format to write.", unset="by the suffix of --out, else muse")
+    repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label.")
+    force: bool = setting(False, "Replace a file that holds something else.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The exact percentages: coverage, heldout and noise."""
+        return {name: _from_zero(getattr(self, name), f"--{name}") for name in ("coverage", "heldout", "noise")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOptions:
+    """What `pair` takes besides the derived set. Raises UsageError for a value that is not allowed.
+
+    out: the file to write. rate, noise: percentages. split: None for the only one. tokenizer, twin: the folders of the
+    source's and of the derived language's tokenizer, to add sub-words and their links.
+    """
+
+    out: Path
+    rate: str = setting("100", "Percentage of the sentence pairs of the split.", check=percent)
+    format: PairFormat = setting(
+        "parquet", "Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh."
+    )
+    split: str | None = setting(None, "Split to take.", unset="the only one")
+    seed: int = _SEED(1, "Seed of the choice of pairs.")
+    noise: str = setting("0", "Percentage of links, or of pairs, to make wrong.", check=_from_zero)
+    noise_kind: Literal["links", "pairs"] = setting(
+        "links",
+        "Kind of noise: links moved to a wrong source word, or derived sides of other pairs.",
+        only_with="--noise",
+    )
+    tokenizer: Path | None = setting(
+        None, "Tokenizer of the source, to add sub-words and their gold links.", requires="--twin"
+    )
+    twin: Path | None = setting(None, "Tokenizer of the derived language.", requires="--tokenizer")
+    force: bool = setting(False, "Replace files that hold something else.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The exact percentages: rate and noise."""
+        return {name: _from_zero(getattr(self, name), f"--{name}") for name in ("rate", "noise")}
+
+    @property
+    def tokenizers(self) -> tuple[Path, Path] | None:
+        """The folders of both tokenizers, or None."""
+        return None if self.tokenizer is None or self.twin is None else (self.tokenizer, self.twin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerOptions:
+    """What `tokenizer train` takes besides the source and the folder. Raises UsageError for a value out of bounds."""
+
+    vocab_size: int = setting(40_000, "Number of entries, special tokens included.", minimum=1)
+    min_frequency: int = setting(2, "Minimum frequency of a pair to merge.", minimum=1)
+    force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinOptions:
+    """What `tokenizer twin` takes besides the folders and the spec. Raises UsageError for a value out of bounds.
+
+    lexicon: without one, an overlap is fitted on the training words of the tokenizer. subword_overlap, by, seed: a
+    choice of sub-words that keep the source's ids; subwords: the file of an earlier choice. joint: also write one file
+    for both languages, in `out/joint`.
+    """
+
+    lexicon: Path | None = setting(None, "Saved lexicon.tsv with the types to keep.", file=True)
+    subword_overlap: int | None = setting(
+        None,
+        "Percentage of the vocabulary's entries that both languages share.",
+        minimum=0,
+        maximum=100,
+        excludes="--subwords",
+    )
+    by: Literal["type", "frequency", "mass"] = setting(
+        "type",
+        "Choice of the shared entries: drawn, the most frequent, or drawn by token mass.",
+        only_with="--subword-overlap",
+    )
+    seed: int = _SEED(1, "Seed of the choice of shared entries.", only_with="--subword-overlap")
+    subwords: Path | None = setting(None, "Saved subwords.tsv with the entries to share.", file=True)
+    joint: bool = setting(False, "Also write OUT/joint, one tokenizer for both languages; an error if inexact.")
+    compat: Compat = setting(
+        "exact", "Shift of the joint ids: V without special tokens, or V as in the released ALIGN-MLM."
+    )
+    force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def shares_subwords(self) -> bool:
+        """Whether some sub-words keep the source's ids."""
+        return self.subword_overlap is not None or self.subwords is not None
