@@ -1,8 +1,8 @@
-"""The version of the package, that of the commit: the build writes it to `derivlang/_version.py` (pyproject.toml).
+"""The version of the package, with its commit: the build writes it to `derivlang/_version.py` (pyproject.toml).
 
-0.2.0                       the commit with the tag v0.2.0
-0.2.1.dev3+g1a2b3c4         three commits after it
-0.1.0.dev0                  built without git, 0+unknown: a checkout that was never installed
+0.3.0                       the commit with the tag v0.3.0, or built without git
+0.3.0+g1a2b3c4              another commit
+0+unknown                   a checkout that was never installed
 """
 
 import re
@@ -14,8 +14,6 @@ except ImportError:  # a checkout that was never installed
 
 
 def with_commit(version: str) -> str:
-    """Return a version for people, with the commit that it is of: `0.2.0 (tag v0.2.0)`, `… (commit 1a2b3c4)`."""
-    found = re.search(r"\+g([0-9a-f]+)", version)
-    if found:
-        return f"{version} (commit {found[1]})"
-    return f"{version} (tag v{version})" if re.fullmatch(r"[0-9.]+((a|b|rc|\.post)[0-9]+)?", version) else version
+    """Return a version for people: `0.3.0+g1a2b3c4`  ->  `0.3.0 (commit 1a2b3c4)`."""
+    found = re.fullmatch(r"(.+)\+g([0-9a-f]+)(.*)", version)
+    return f"{found[1]} (commit {found[2]}{', changed' if found[3] else ''})" if found else version
