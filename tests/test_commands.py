@@ -120,7 +120,7 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
     derivlang.pairs(made, tmp_path / "p.pairs", split="train", tokenizer=tmp_path / "p", twin=tmp_path / "p-twin")
     with pytest.raises(derivlang.DerivlangError, match="twin: needs tokenizer="):
         derivlang.pairs(made, tmp_path / "x", split="train", twin=tmp_path / "p-twin")
-    with pytest.raises(derivlang.DerivlangError, match="rate: .* got 0"):
+    with pytest.raises(derivlang.DerivlangError, match=r"rate: .* got 0"):
         derivlang.pairs(made, tmp_path / "x", split="train", rate=0)
 
 

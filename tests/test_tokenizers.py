@@ -530,7 +530,7 @@ BAD: dict[str, tuple[list[object], int, str]] = {
     "no script": (twin_with("--t", "trans:klingon"), 2, "no script 'klingon'"),
     "two overlaps": (twin_with("--t", "trans:overlap=25", "--subword-overlap", 25), 2, "sub-words cannot be kept"),
     "overlap out of range": (twin_with("--t", "trans", "--subword-overlap", 101), 2, "101"),
-    "both": (twin_with("--t", "trans", "--subword-overlap", 25, "--subwords", "x"), 2, "cannot be given with --subwords"),
+    "both": (twin_with("--t", "trans", "--subword-overlap", 25, "--subwords", "x"), 2, "given with --subwords"),
     "no sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/nothing"), 1, "cannot be read"),
     "other sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/a.tokens"), 1, "not a file of kept"),
     "no lexicon": (twin_with("--t", "trans:overlap=25", "--lexicon", "{folder}/nothing"), 1, "nothing: cannot be read"),
