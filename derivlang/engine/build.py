@@ -69,7 +69,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         "shard_tokens": options.shard_tokens,
     }
     del asked["fingerprint"]  # that of a finished set has the fitted lexicon
-    journal = Journal(options.out, planned, asked)
+    journal = Journal(options.out, planned, asked, kept)
     if not journal.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = journal.finished(force=options.force)
         if finished is not None:
@@ -98,7 +98,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             text = card(manifest)
             manifest["card"] = sha256(text.encode()).hexdigest()
             texts = {CARD: text, NAME: dump(manifest)}
-            journal.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts}, kept)
+            journal.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts})
         except BaseException:
             journal.give_up()
             raise

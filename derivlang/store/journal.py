@@ -40,9 +40,12 @@ class Journal:
             ...                         # add() each shard, then close(); give_up() after a failure
     """
 
-    def __init__(self, folder: Path, plan: str, asked: Mapping[str, Any]):
-        """plan: the hash of everything that the set depends on. asked: the part of it that people know by name."""
-        self.folder, self.plan, self.asked = folder, plan, asked
+    def __init__(self, folder: Path, plan: str, asked: Mapping[str, Any], kept: Mapping[str, bytes] = {}):
+        """plan: the hash of everything that the set depends on. asked: the part of it that people know by name.
+
+        kept: the content of the files that the spec names, for the folder `files/`.
+        """
+        self.folder, self.plan, self.asked, self.kept = folder, plan, asked, kept
         self.stage = folder / STAGE
         self.done: dict[str, dict[str, Any]] = {}
         self._path = self.stage / "journal.jsonl"
@@ -138,22 +141,19 @@ class Journal:
         """Return the file that keeps the type counts of a task until the manifest is written."""
         return self.stage / f"{name}.vocabulary"
 
-    def close(self, files: dict[str, str], kept: Mapping[str, bytes] = {}) -> None:
-        """Put the finished set in its place: the shards, then these texts by file name, the manifest last.
-
-        kept: the content of the files that the spec names, for the folder `files/`.
-        """
+    def close(self, files: dict[str, str]) -> None:
+        """Put the finished set in its place: the shards, then these texts by file name, the manifest last."""
         self._refuse_others()  # what was put into the folder during the run
         with disk(self.folder):
             for name, text in files.items():
                 (self.stage / name).write_text(text, "utf-8", newline="\n")
             shutil.rmtree(self.stage / SPEC_FILES, ignore_errors=True)  # of a run that was killed here
-            if kept:
+            if self.kept:
                 (self.stage / SPEC_FILES).mkdir()
-            for name, content in kept.items():
+            for name, content in self.kept.items():
                 (self.stage / SPEC_FILES / name).write_bytes(content)
             remove_files(self.folder, (*_FILES, "data/*.parquet", f"{SPEC_FILES}/*"), record=NAME)
-            for folder in ("data", *([SPEC_FILES] if kept else [])):
+            for folder in ("data", *([SPEC_FILES] if self.kept else [])):
                 (self.stage / folder).replace(self.folder / folder)
             for name in sorted(files, key=lambda name: name == NAME):
                 (self.stage / name).replace(self.folder / name)
@@ -234,7 +234,16 @@ class Journal:
 
     def _whole(self, manifest: dict[str, Any]) -> bool:
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        return all(_same(self.folder, shard) for shard in shards) and self._has_lexicon(manifest)
+        return (
+            all(_same(self.folder, shard) for shard in shards)
+            and all(self._has_copy(name, content) for name, content in self.kept.items())
+            and self._has_lexicon(manifest)
+        )
+
+    def _has_copy(self, name: str, content: bytes) -> bool:
+        """Return whether the set has its copy of a file that the spec names; sets of earlier versions have none."""
+        path = self.folder / SPEC_FILES / name
+        return path.is_file() and path.read_bytes() == content
 
     def _has_lexicon(self, manifest: dict[str, Any]) -> bool:
         """Return whether lexicon.tsv fits the fingerprint in the manifest; True for a set without a lexicon."""

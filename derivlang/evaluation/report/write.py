@@ -10,6 +10,7 @@ DIR/report.json                what the report is of, and its files
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -147,5 +148,11 @@ def _files(out: Path) -> list[str]:
         found = read_record(out / DATA, DATA, id="output")
     except StoreError:
         return []
-    files = found.get("files") if "derivlang" in found else None
+    if "derivlang" not in found:
+        return []
+    files = found.get("files")
+    if files is None and found.get("format") == 1 and (out / MARKDOWN).is_file():  # before there was a list
+        text = (out / MARKDOWN).read_text("utf-8", errors="replace")
+        shown = re.findall(r"\]\((figures/[\w.-]+)\.png\)", text)
+        files = [PAGE, MARKDOWN, DATA, SCORES[1], *(f"{name}.{kind}" for name in shown for kind in ("png", "svg"))]
     return [str(name) for name in files] if isinstance(files, list) else []
