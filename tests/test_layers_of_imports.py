@@ -83,6 +83,7 @@ LIGHT = {
     "derivlang.evaluation.tasks.registry",
     "derivlang.evaluation.tasks.untuned",
     "derivlang.formats.progress",
+    "derivlang.parsing.settings",
     "derivlang.sources.request",
     "derivlang.training.settings",
 }
