@@ -18,7 +18,7 @@ from derivlang.engine.watch import read_unchanged
 from derivlang.formats.progress import stage
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import Network
-from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, make_model, save_model
+from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, make_model, read_card, save_model
 from derivlang.parsing.read import read_text, read_treebank
 from derivlang.parsing.registry import find_parser, forget_parsers
 from derivlang.parsing.scores import mask_rare, score
@@ -79,11 +79,11 @@ def train_parser(
             inputs = _read(treebank, options, data_dir)
             if teacher:
                 _check_relations(teacher, inputs.trees[inputs.files["train"]])
-            model, card = _train(inputs, options, teacher, out, report)
+            model = _train(inputs, options, teacher, out, report)
         names = (WEIGHTS, CARD) if (out / CARD).exists() else ()  # without a card, the folder holds no parser
         replace_folder(out, partial(save_model, model), names, record=CARD, what="parser")
     forget_parsers()
-    return card
+    return read_card(out)
 
 
 def _read(treebank: Path, options: ParserOptions, data_dir: Path | None) -> _Inputs:
@@ -104,8 +104,8 @@ def _train(
     teacher: ModelParser | None,
     out: Path,
     report: Callable[[str], None],
-) -> tuple[StoredModel, dict[str, Any]]:
-    """Return (the model, its card). report: as of `train_parser`."""
+) -> StoredModel:
+    """Return the model, with its card. report: as of `train_parser`."""
     import torch
 
     from derivlang.parsing.training.fit import fit
@@ -128,7 +128,7 @@ def _train(
     }
     model = make_model(trained.weights, trained.vocabulary, card)
     card["scores"] = _scores(ModelParser(str(out), model, Network(model)), inputs)
-    return make_model(trained.weights, trained.vocabulary, card), card
+    return make_model(trained.weights, trained.vocabulary, card)
 
 
 def _scores(parser: ModelParser, inputs: _Inputs) -> dict[str, dict[str, float]]:
