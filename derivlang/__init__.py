@@ -22,6 +22,7 @@ from derivlang.core.version import __version__ as __version__
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
+    from derivlang.commands.parser import score_parser, train_parser
     from derivlang.commands.sets import DerivedSet, make, parse
     from derivlang.commands.training import Run, pretrain, report
     from derivlang.core.errors import DerivlangError
@@ -54,8 +55,10 @@ __all__ = [
     "pretrain",
     "register",
     "report",
+    "score_parser",
     "scores",
     "tokenizer",
+    "train_parser",
     "twin",
     "view",
 ]
@@ -80,8 +83,10 @@ _WHERE = {
     "pretrain": "derivlang.commands.training",
     "register": "derivlang.transforms.registry",
     "report": "derivlang.commands.training",
+    "score_parser": "derivlang.commands.parser",
     "scores": "derivlang.evaluation.collect",
     "tokenizer": "derivlang.commands.lexical",
+    "train_parser": "derivlang.commands.parser",
     "twin": "derivlang.commands.lexical",
     "view": "derivlang.api",
 }

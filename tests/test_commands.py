@@ -13,8 +13,8 @@ import pytest
 
 import derivlang
 from derivlang.cli import dict as dict_command
-from derivlang.cli import evaluate, make, pair, parse, pretrain, report, tokenizer
-from tests.commands import run, snapshot
+from derivlang.cli import evaluate, make, pair, parse, parser, pretrain, report, tokenizer
+from tests.commands import TREES, run, snapshot
 from tests.helpers import python
 
 SMALL: dict[str, Any] = {"vocab_size": 300, "steps": 2, "threads": 1}
@@ -28,6 +28,8 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
+    "parser train": (parser.train, derivlang.train_parser, set()),
+    "parser score": (parser.score, derivlang.score_parser, set()),
     "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
     "twin": (tokenizer.twin_, derivlang.twin, {"folder"}),
 }  # fmt: skip
@@ -124,6 +126,28 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
         derivlang.pairs(made, tmp_path / "x", split="train", rate=0)
 
 
+def test_a_parser_of_python_is_that_of_the_command(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "a.conllu").write_text(TREES, "utf-8")
+    (tmp_path / "a.txt").write_text("the cat sat on the mat .\n" * 3, "utf-8")
+    bank, text = str(tmp_path / "a.conllu"), tmp_path / "a.txt"
+    outs = [tmp_path / kind / "small" for kind in ("python", "command")]
+    card = derivlang.train_parser(bank, outs[0], text=str(text), epochs=1, seed=3, score=bank)
+    line = ("parser", "train", bank, "--text", text, "--epochs", 1, "--seed", 3, "--score", bank, "-o", outs[1])
+    assert run(*line, "--json").json == card
+    assert snapshot(outs[0]) == snapshot(outs[1])
+    for masked in ({}, {"unk": bank}):
+        flags = [word for name, value in masked.items() for word in (f"--{name}", value)]
+        scores = derivlang.score_parser(outs[0], bank, **masked)  # type: ignore[arg-type]
+        assert run("parser", "score", outs[1], bank, *flags, "--json").json == scores
+    assert scores["words"] == card["scores"]["a.conllu"]["words"]
+    derivlang.train_parser(bank, outs[0], epochs=2, force=True)
+    line = ("parser", "train", bank, "--epochs", 2, "-o", outs[1], "--force")
+    run(*line)
+    assert snapshot(outs[0]) == snapshot(outs[1])
+    assert derivlang.score_parser(outs[0], bank) == run("parser", "score", outs[1], bank, "--json").json
+
+
 def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     sizes: dict[str, Any] = {"vocab_size": 300, "steps": 4, "threads": 1}
@@ -151,6 +175,8 @@ def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
         (lambda out: derivlang.make("demo", "perm", out), "or pass force=True to replace it"),
         (lambda out: derivlang.make("demo", "inv", out / "x", workers=0), "workers: must be at least 1, got 0"),
         (lambda out: derivlang.make("demo", "inv", out / "x", splits="best"), "splits"),
+        (lambda out: derivlang.train_parser("a", out / "x", teacher="english"), "teacher: needs text=, too"),
+        (lambda out: derivlang.score_parser("english", __file__, split="test"), "split: is of a folder"),
         (lambda out: derivlang.dictionary("demo", "trans", out / "d", coverage=101), "coverage: "),
         (lambda out: derivlang.pretrain("demo", "trans", out / "x", dict_coverage="0"), "dict_coverage: "),
     ],

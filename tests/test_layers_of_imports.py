@@ -84,6 +84,7 @@ LIGHT = {
     "derivlang.evaluation.tasks.untuned",
     "derivlang.formats.progress",
     "derivlang.lexical.settings",
+    "derivlang.parsing.settings",
     "derivlang.sources.request",
     "derivlang.training.settings",
 }

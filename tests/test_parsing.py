@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.cli.parser import read_treebank
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.trees import first_fault
 from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.cuts import LONGEST
+from derivlang.parsing.read import read_treebank
 from derivlang.parsing.registry import find_parser
 from derivlang.parsing.scores import mask_rare, score
 from derivlang.parsing.tanh_table import SPAN, STEPS, TANH

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import click
 
 from derivlang.cli.dependent import option
-from derivlang.cli.types import FILE, FOLDER, Whole, completes
+from derivlang.cli.types import FILE, FOLDER, PATH, Whole, completes
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
-COMPLETED = ("objective", "model", "parser")  # settings whose values a shell may complete
+# settings whose values a shell may complete -> what they name
+COMPLETED = {"objective": "objective", "model": "model", "parser": "parser", "teacher": "parser"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -65,10 +66,12 @@ def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable
         facts["is_flag"] = True
     elif one.kind is tuple and not one.commas:
         facts["multiple"] = True
+        if one.item is not str:
+            facts["type"] = type_of(one)
     elif not more and not one.commas:
         facts["type"] = type_of(one)
     if one.name in COMPLETED:
-        facts["shell_complete"] = completes(one.name)
+        facts["shell_complete"] = completes(COMPLETED[one.name])
     shown = one.unset or ("" if one.default in (None, ()) else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"
@@ -86,11 +89,11 @@ def default_text(one: Declared) -> str:
 
 
 def type_of(one: Declared) -> Any:
-    """Return the click type of a setting."""
+    """Return the click type of a setting; of a tuple, that of each value."""
     if one.choices:
         return click.Choice(one.choices)
     if one.kind is int:
         return Whole(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
-    if issubclass(one.kind, Path):
-        return FILE if one.file else FOLDER
-    return one.kind
+    if issubclass(one.item, Path):
+        return PATH if one.either else FILE if one.file else FOLDER
+    return one.item

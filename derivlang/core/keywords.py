@@ -83,8 +83,8 @@ def _value(one: Declared, value: Any) -> Any:
     if value is None:
         return None
     if one.kind is tuple:
-        several = [value] if isinstance(value, str) else list(value)
-        return ",".join(map(str, several)) if one.commas else tuple(map(str, several))
+        several = [value] if isinstance(value, str) or hasattr(value, "__fspath__") else list(value)
+        return ",".join(map(str, several)) if one.commas else tuple(map(one.item, several))
     if one.kind is str and not isinstance(value, bool) and (isinstance(value, Number) or hasattr(value, "__fspath__")):
         return str(value)  # a percentage may be a number, a name may be a path
     return one.kind(value) if _is_path(one) and isinstance(value, str) else value

@@ -11,9 +11,9 @@
     @settings_options(LogSettings)              gives a click command the option --keep (cli/settings.py)
     LogSettings(**given(LogSettings, options))        builds the dataclass from the values of that command's options
 
-The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]` or a `Literal` of the choices, each
-with or without `| None`. A field without `setting` has neither an option nor a check. Modules that declare settings
-import nothing heavy, so that help pages stay quick.
+The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]`, `tuple[Path, ...]` or a `Literal`
+of the choices, each with or without `| None`. A field without `setting` has neither an option nor a check. Modules that
+declare settings import nothing heavy, so that help pages stay quick.
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ class Declared:
     """A declared setting.
 
     name: that of the field. key: the name of its value among the options of a command. kind: its type without `None`.
-    choices: those of a Literal, else (). option: as typed, or None if the command line has none. also: another spelling
-    of it, or "". needs: what it needs of other options. subject: what it is about, if it has no effect on
-    a run whose objective has none ("masked words"). unset: the text to show as the default if the default itself
-    does not say it ("the model's"). in_file: a file, such as a model's description, may give it, too. file: a path
-    names a file, not a folder. commas: a tuple is typed as one text with commas.
+    item: the type of each value of a tuple, else `kind`. choices: those of a Literal, else (). option: as typed, or
+    None if the command line has none. also: another spelling of it, or "". needs: what it needs of other options.
+    subject: what it is about, if it has no effect on a run whose objective has none ("masked words"). unset: the text
+    to show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
+    description, may give it, too. file: a path names a file, not a folder. either: it names a file or a folder. commas:
+    a tuple is typed as one text with commas.
     """
 
     name: str
     key: str
     kind: type
+    item: type
     optional: bool
     choices: tuple[str, ...]
     default: Any
@@ -65,6 +67,7 @@ class Declared:
     unset: str
     in_file: bool
     file: bool
+    either: bool
     commas: bool
 
     @property
@@ -130,6 +133,7 @@ def setting(
     unset: str = "",
     in_file: bool = False,
     file: bool = False,
+    either: bool = False,
     commas: bool = False,
     **needs: str,
 ) -> Any:
@@ -138,8 +142,8 @@ def setting(
     help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. key: if it
     differs from the field's name. also: another spelling of the option. minimum, maximum: bounds that are allowed
     themselves. above, below: bounds that are not. check: called with the value and the option's name; raises
-    UsageError. subject, unset, in_file, file, commas: see `Declared`. needs: only_with, requires, excludes, extra: see
-    `OptionNeeds`.
+    UsageError. subject, unset, in_file, file, either, commas: see `Declared`. needs: only_with, requires, excludes,
+    extra: see `OptionNeeds`.
     """
     return dataclasses.field(
         default=default,
@@ -147,7 +151,7 @@ def setting(
             "setting": {
                 "help": help, "option": option, "key": key, "also": also, "minimum": minimum, "maximum": maximum,
                 "above": above, "below": below, "checked_by": check, "needs": OptionNeeds(**needs), "subject": subject,
-                "unset": unset, "in_file": in_file, "file": file, "commas": commas,
+                "unset": unset, "in_file": in_file, "file": file, "either": either, "commas": commas,
             }
         },
     )  # fmt: skip
@@ -165,10 +169,12 @@ def declared(kind: type) -> Mapping[str, Declared]:
         option, key = facts.pop("option"), facts.pop("key")
         hint, optional = _without_none(hints[field.name])
         choices = get_args(hint) if get_origin(hint) is Literal else ()
+        plain = str if choices else get_origin(hint) or hint
         found[field.name] = Declared(
             name=field.name,
             key=key or field.name,
-            kind=str if choices else get_origin(hint) or hint,
+            kind=plain,
+            item=get_args(hint)[0] if plain is tuple else plain,
             optional=optional,
             choices=choices,
             default=field.default,

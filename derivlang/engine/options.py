@@ -8,6 +8,7 @@ from pathlib import Path
 from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
 from derivlang.core.settings import check_settings, setting
+from derivlang.parsing.settings import device_setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,7 @@ class MakeOptions:
     parser: str | None = setting(
         None, "Parser of the trees that syn needs: english (bundled), stanza, spacy:NAME, or a folder/."
     )
-    device: str | None = setting(
-        None, "Device of the parser, as torch names it: cuda, cuda:1, mps.", unset="the CPU, without torch"
-    )
+    device: str | None = device_setting()
     parses: Path | None = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
 
     def __post_init__(self) -> None:

@@ -117,7 +117,8 @@ def load_model(folder: Path) -> StoredModel:
             raise ValueError(f"{WEIGHTS} is not the one that {CARD} was written for")
         with (folder / WEIGHTS).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        vocabulary = arrays.pop("vocabulary").tobytes().decode("utf-8", "surrogatepass").split("\n")
+        text = arrays.pop("vocabulary").tobytes().decode("utf-8", "surrogatepass")
+        vocabulary = text.split("\n") if text else []  # a small treebank may have no word often enough
         model = StoredModel(
             card,
             {name: array for name, array in arrays.items() if array.dtype == np.int8},
@@ -129,6 +130,16 @@ def load_model(folder: Path) -> StoredModel:
         if model.matrices["label"].shape[0] != len(model.relations):
             raise ValueError("its relations do not fit its weights")
     return model
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """Return the card of a model without its format and the hashes, as a reader of it wants it.
+
+    Raises DataError parser-damaged for a file that is no card.
+    """
+    with readable(folder):
+        card = json.loads((folder / CARD).read_text("utf-8"))
+        return {name: value for name, value in card.items() if name not in ("format", _OF_WEIGHTS, HASH)}
 
 
 def _hash_of(path: Path) -> str:

@@ -65,6 +65,12 @@ def parser_names() -> list[str]:
     return [*PARSERS.names(), "stanza"]
 
 
+def forget_parsers() -> None:
+    """Load each model again when it is next asked for: a folder may hold another one now."""
+    _load.cache_clear()
+    _load_on.cache_clear()
+
+
 @cache
 def _load(spec: str, language: str) -> Parser:
     """Load a parser.

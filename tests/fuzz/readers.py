@@ -1165,12 +1165,12 @@ def _(folder: Path, data: bytes) -> str | None:
     return _command("grammar", "probs", "--superstrate", superstrate, "--nodes-file", str(folder / "nodes.tsv"))
 
 
-@reader("text of parser train", "text", _TEXT, "cli.parser")
+@reader("text of parser train", "text", _TEXT, "parsing.read")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.cli.parser import _read_text
+    from derivlang.parsing.read import read_text
 
     (folder / "a.txt").write_bytes(data)
-    _read_text(folder / "a.txt")
+    read_text(folder / "a.txt")
     return None
 
 

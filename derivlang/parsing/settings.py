@@ -1,0 +1,61 @@
+"""Settings of the training and the scoring of a parser. Help pages import this module: it imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.settings import check_settings, setting
+
+
+def device_setting() -> Any:
+    """Return the setting of the device that a parser runs on."""
+    return setting(None, "Device of the parser, as torch names it: cuda, cuda:1, mps.", unset="the CPU, without torch")
+
+
+def _language() -> Any:
+    return setting("en", "Code of the treebank's language.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParserOptions:
+    """What the training of a parser takes besides the treebank. Raises UsageError for a value out of bounds.
+
+    score: files, folders or names of further treebanks.
+    """
+
+    text: Path | None = setting(
+        None, "Running text of the language for word vectors, words separated by spaces.", file=True
+    )
+    teacher: str | None = setting(
+        None,
+        "Parser of derivlang; a smaller and faster one learns its trees of the text, too.",
+        requires="--text",
+    )
+    language: str = _language()
+    seed: int = setting(1, "Random seed.", minimum=0, maximum=2**63 - 1)
+    epochs: int | None = setting(None, "Number of passes over the treebank.", minimum=1, unset="30, with --teacher 6")
+    score: tuple[Path, ...] = setting((), "Another treebank to score at the end; may be repeated.", either=True)
+    licence: str = setting("", "Licence of treebank and text, for the model card.", unset="none")
+    threads: int = setting(1, "Number of CPU threads; another number gives slightly different weights.", minimum=1)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParserScoreOptions:
+    """What the scoring of a parser takes besides the parser and the treebank."""
+
+    split: str | None = setting(None, "Split to score, if TREEBANK is a folder.", unset="test")
+    language: str = _language()
+    unk: Path | None = setting(
+        None,
+        "Treebank that counts words: those seen there at most once are replaced by <unk>.",
+        either=True,
+    )
+    device: str | None = device_setting()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
