@@ -21,6 +21,8 @@ from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
+    from derivlang.commands.align import align_words, score_links
+    from derivlang.commands.grammar import fit_grammar, grammar_probs, score_grammar
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.parser import score_parser, train_parser
     from derivlang.commands.sets import DerivedSet, make, parse
@@ -44,9 +46,12 @@ __all__ = [
     "Pipeline",
     "Run",
     "Transform",
+    "align_words",
     "compare",
     "derive",
     "dictionary",
+    "fit_grammar",
+    "grammar_probs",
     "make",
     "map_dataset",
     "pairs",
@@ -55,6 +60,8 @@ __all__ = [
     "pretrain",
     "register",
     "report",
+    "score_grammar",
+    "score_links",
     "score_parser",
     "scores",
     "tokenizer",
@@ -72,9 +79,12 @@ _WHERE = {
     "Pipeline": "derivlang.pipeline",
     "Run": "derivlang.commands.training",
     "Transform": "derivlang.transforms.base",
+    "align_words": "derivlang.commands.align",
     "compare": "derivlang.evaluation.report.compare",
     "derive": "derivlang.api",
     "dictionary": "derivlang.commands.lexical",
+    "fit_grammar": "derivlang.commands.grammar",
+    "grammar_probs": "derivlang.commands.grammar",
     "make": "derivlang.commands.sets",
     "map_dataset": "derivlang.map",
     "pairs": "derivlang.commands.lexical",
@@ -83,6 +93,8 @@ _WHERE = {
     "pretrain": "derivlang.commands.training",
     "register": "derivlang.transforms.registry",
     "report": "derivlang.commands.training",
+    "score_grammar": "derivlang.commands.grammar",
+    "score_links": "derivlang.commands.align",
     "score_parser": "derivlang.commands.parser",
     "scores": "derivlang.evaluation.collect",
     "tokenizer": "derivlang.commands.lexical",

@@ -12,8 +12,8 @@ import click
 import pytest
 
 import derivlang
+from derivlang.cli import align, evaluate, grammar, make, pair, parse, parser, pretrain, report, tokenizer
 from derivlang.cli import dict as dict_command
-from derivlang.cli import evaluate, make, pair, parse, parser, pretrain, report, tokenizer
 from tests.commands import TREES, run, snapshot
 from tests.helpers import python
 
@@ -28,6 +28,11 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
+    "align train": (align.train, derivlang.align_words, set()),
+    "align score": (align.score, derivlang.score_links, set()),
+    "grammar fit": (grammar.fit, derivlang.fit_grammar, set()),
+    "grammar score": (grammar.score, derivlang.score_grammar, set()),
+    "grammar probs": (grammar.probs, derivlang.grammar_probs, set()),
     "parser train": (parser.train, derivlang.train_parser, set()),
     "parser score": (parser.score, derivlang.score_parser, set()),
     "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
@@ -146,6 +151,36 @@ def test_a_parser_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     run(*line)
     assert snapshot(outs[0]) == snapshot(outs[1])
     assert derivlang.score_parser(outs[0], bank) == run("parser", "score", outs[1], bank, "--json").json
+
+
+def test_grammars_and_links_are_those_of_the_commands(tmp_path: Path) -> None:
+    bank = tmp_path / "a.conllu"
+    bank.write_text(TREES * 30, "utf-8")
+    outs = [tmp_path / name / "own.grammar.tsv" for name in ("python", "command")]
+    for out in outs:
+        out.parent.mkdir()
+    told = derivlang.fit_grammar(bank, outs[0], classes="V", l2=1.5)
+    ran = run("grammar", "fit", bank, "-o", outs[1], "--classes", "V", "--l2", 1.5, "--json")
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert {**told, "out": ""} == {**ran.json, "out": ""}
+    scores = derivlang.score_grammar("fr", [bank], substrate="en", mix=0.5)
+    assert scores == run("grammar", "score", "fr", bank, "--substrate", "en", "--mix", 0.5, "--json").json
+    (probs,) = derivlang.grammar_probs("fr", head="VERB", nodes="NOUN&nsubj @VERB&@ NOUN&obj")
+    assert len(probs["probs"]) == 6
+    assert sum(probs["probs"]) == pytest.approx(1)
+    texts = [tmp_path / name for name in ("en.txt", "fr.txt")]
+    for path, text in zip(texts, ("the cat\na dog\nthe dog\n", "le chat\nun chien\nle chien\n"), strict=True):
+        path.write_text(text)
+    links = [tmp_path / name for name in ("python.pharaoh", "command.pharaoh")]
+    assert derivlang.align_words(*texts, links[0], symmetrise="union")["sentences"] == 3
+    run("align", "train", *texts, "-o", links[1], "--symmetrise", "union")
+    assert links[0].read_bytes() == links[1].read_bytes()
+    figures = derivlang.score_links(links[0], links[1], source=texts[0])
+    assert figures == run("align", "score", *links, "--source", texts[0], "--json").json
+    unused = ({"mix": 0.5}, "mix: has no effect without substrate=")
+    for wrong, what in (unused, ({"most": 99}, "most: must be at most")):
+        with pytest.raises(derivlang.DerivlangError, match=what):
+            derivlang.score_grammar("fr", bank, **wrong)
 
 
 def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:

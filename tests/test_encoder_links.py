@@ -125,11 +125,17 @@ def test_the_command(tmp_path: Path) -> None:
         (("--model", "ot"), "name the encoder with --encoder"),
         (("--encoder", "CHECKPOINT"), "--encoder: hmm learns from the text alone"),
         (("--encoder", "CHECKPOINT", "--model", "itermx"), "did you mean itermax or"),
-        (("--encoder", "CHECKPOINT", "--model", "ot", "--symmetrise", "union"), "--symmetrise: is no option of ot"),
-        (("--encoder", "CHECKPOINT", "--model", "ot", "--iterations", "2"), "--iterations: is no option of ot"),
+        (
+            ("--encoder", "CHECKPOINT", "--model", "ot", "--symmetrise", "union"),
+            "--symmetrise: cannot be given with --encoder",
+        ),
+        (
+            ("--encoder", "CHECKPOINT", "--model", "ot", "--iterations", "2"),
+            "--iterations: cannot be given with --encoder",
+        ),
         (("--encoder", "CHECKPOINT", "--model", "ot", "--layer", "9"), "there is no layer 9"),
-        (("--layer", "1"), "--layer: is no option of hmm"),
-        (("--device", "cpu"), "--device: is no option of hmm"),
+        (("--layer", "1"), "--layer: has no effect without --encoder"),
+        (("--device", "cpu"), "--device: has no effect without --encoder"),
         (("--encoder", "nowhere", "--model", "ot"), "nowhere: is not a run"),
     ],
 )

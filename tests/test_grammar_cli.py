@@ -125,7 +125,7 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     nouns = run("grammar", "fit", bank, "-o", again, "--classes", "NOUN,VERB,ADJ", "--json")
     assert list(nouns.json["classes"]) == ["N", "V"]
     assert "no model of ADJ heads" in nouns.err
-    assert "is not a number" in run("grammar", "fit", bank, "-o", out, "--l2", "nan", code=2).err
+    assert "must be a finite number" in run("grammar", "fit", bank, "-o", out, "--l2", "nan", code=2).err
     assert "[unknown-label]" in fails("fit", bank, "-o", out, "--subtypes", "poss", code=2)
     before = bank.read_bytes()
     assert "over its treebank" in fails("fit", bank, "-o", bank, code=2)

@@ -64,6 +64,8 @@ SHARED = {
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
+    "derivlang.align",
+    "derivlang.align.settings",
     "derivlang.core.dependencies",
     "derivlang.core.messages",
     "derivlang.core.policies",
@@ -83,6 +85,8 @@ LIGHT = {
     "derivlang.evaluation.tasks.registry",
     "derivlang.evaluation.tasks.untuned",
     "derivlang.formats.progress",
+    "derivlang.grammar",
+    "derivlang.grammar.settings",
     "derivlang.lexical.settings",
     "derivlang.parsing.settings",
     "derivlang.sources.request",

@@ -1,0 +1,84 @@
+"""What the commands of `grammar` can be told, declared once (core/settings.py). Help pages import this module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from derivlang.core.settings import check_settings, setting
+
+
+def _mix() -> Any:
+    return setting(0.05, "Share of the substrate.", minimum=0, maximum=1, only_with="--substrate")
+
+
+def _punct() -> Any:
+    return setting(False, "Order punctuation as well.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrammarFitOptions:
+    """What `grammar fit` takes besides the treebanks. Raises UsageError for a value out of bounds.
+
+    dev: treebanks that decide l2 and thin.
+    """
+
+    language: str = setting("", "Name of the language, for the header.", unset="none")
+    licence: str = setting("", "Licence of the treebanks, for the header.", unset="none")
+    classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.")
+    l2: float | None = setting(None, "Strength of the L2 penalty.", above=0, unset="2; with --dev the best on it")
+    dev: tuple[Path, ...] = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
+    thin: float | None = setting(
+        None,
+        "Share of the dependents of noun heads that training leaves out, so that an order depends less on the other "
+        "dependents.",
+        minimum=0,
+        below=1,
+        unset="0; with --dev the best on it",
+    )
+    subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.")
+    labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
+    punct: bool = _punct()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrammarScoreOptions:
+    """What `grammar score` takes besides the grammar and the treebanks. Raises UsageError for a value out of bounds."""
+
+    substrate: str | None = setting(None, "Grammar of the treebanks' language, to mix in.")
+    mix: float = _mix()
+    labels: Literal["map", "as-is"] = setting(
+        "map", "Mapping of labels to the grammar's UD version, or labels as they are."
+    )
+    most: int = setting(7, "Maximum size of a scored family, the head included.", minimum=2, maximum=13)
+    punct: bool = _punct()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrammarProbsOptions:
+    """What `grammar probs` takes besides the grammar. Raises UsageError for a value out of bounds."""
+
+    substrate: str | None = setting(None, "Grammar to mix in.")
+    mix: float = _mix()
+    head: str | None = setting(None, "UPOS of the head, such as VERB.", requires="--nodes", excludes="--nodes-file")
+    nodes: str | None = setting(
+        None,
+        'Labels of the head and its dependents, in order: "NOUN&nsubj @VERB&@ NOUN&obj".',
+        requires="--head",
+        excludes="--nodes-file",
+    )
+    nodes_file: Path | None = setting(None, "File with a head on each line: UPOS, a tab, labels.", file=True)
+    labels: Literal["map", "as-is"] = setting(
+        "map", "Mapping of labels to each grammar's UD version, or labels as they are."
+    )
+    temperature: float = setting(1.0, "Temperature: above 1 flattens the distribution, below 1 sharpens it.", above=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
