@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import TOKENIZERS
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import TWINS, make_twin
+from derivlang.parsing.settings import ParserOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Kind
@@ -26,7 +28,9 @@ from derivlang.store.record import difference
 from derivlang.training.encode import DATA, encode
 from derivlang.training.languages import TwinLanguages
 from derivlang.training.languages.twins import Tokenizer
-from tests.commands import run
+from derivlang.training.parser import train_parser
+from derivlang.training.parser_folder import PARSER_FOLDERS
+from tests.commands import TREES, run
 from tests.helpers import make
 
 values = st.recursive(
@@ -98,6 +102,11 @@ def _makers(folder: Path) -> dict[str, Maker]:
     def twin(out: Path, options: TwinOptions = TwinOptions(), spec: str = "trans") -> Any:
         return make_twin(tok, spec, out, options)
 
+    def parser(out: Path, epochs: int = 1) -> Any:
+        return train_parser(bank, out, ParserOptions(epochs=epochs))
+
+    bank = folder / "a.conllu"
+    bank.write_text(TREES, "utf-8")
     file = TwinOptions(subwords=folder / "chosen" / "subwords.tsv")
     return {
         "tokenizer": Maker(
@@ -122,10 +131,12 @@ def _makers(folder: Path) -> dict[str, Maker]:
         ),
         "given sub-words": Maker(TWINS, lambda out: twin(out, file), twin, "subwords is .*, not given now"),
         "encoded text": Maker(DATA, encoded, lambda out: encoded(out, limit=3), "limit was not given, and is 3 now"),
+        "parser": Maker(PARSER_FOLDERS, parser, lambda out: parser(out, 2), "epochs is 1, not 2"),
     }
 
 
-NAMES = ["tokenizer", "twin", "joint", "overlap", "sub-words", "given sub-words", "encoded text"]
+TORCH = pytest.param("parser", marks=pytest.mark.skipif(not find_spec("torch"), reason="training needs torch"))
+NAMES = ["tokenizer", "twin", "joint", "overlap", "sub-words", "given sub-words", "encoded text", TORCH]
 
 
 @pytest.fixture(scope="module")

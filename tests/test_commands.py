@@ -141,14 +141,13 @@ def test_a_parser_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     line = ("parser", "train", bank, "--text", text, "--epochs", 1, "--seed", 3, "--score", bank, "-o", outs[1])
     assert run(*line, "--json").json == card
     assert snapshot(outs[0]) == snapshot(outs[1])
-    for masked in ({}, {"unk": bank}):
+    for masked in (dict[str, str](), {"unk": bank}):
         flags = [word for name, value in masked.items() for word in (f"--{name}", value)]
-        scores = derivlang.score_parser(outs[0], bank, **masked)  # type: ignore[arg-type]
+        scores = derivlang.score_parser(outs[0], bank, **masked)
         assert run("parser", "score", outs[1], bank, *flags, "--json").json == scores
     assert scores["words"] == card["scores"]["a.conllu"]["words"]
     derivlang.train_parser(bank, outs[0], epochs=2, force=True)
-    line = ("parser", "train", bank, "--epochs", 2, "-o", outs[1], "--force")
-    run(*line)
+    run("parser", "train", bank, "--epochs", 2, "-o", outs[1], "--force")
     assert snapshot(outs[0]) == snapshot(outs[1])
     assert derivlang.score_parser(outs[0], bank) == run("parser", "score", outs[1], bank, "--json").json
 

@@ -211,8 +211,7 @@ def test_a_foreign_file_in_the_way_is_refused(tmp_path: Path, foreign: str) -> N
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize(("name", "scenario"), [("run/model/config.json", "pretrain"), ("run/log.jsonl", "pretrain"),
-                                                ("out/model.npz", "parser train")])  # fmt: skip
+@pytest.mark.parametrize(("name", "scenario"), [("run/model/config.json", "pretrain"), ("run/log.jsonl", "pretrain")])
 def test_a_foreign_file_in_the_way_of_a_first_result_is_refused(tmp_path: Path, name: str, scenario: str) -> None:
     """A folder without a record holds no earlier result, whatever its files are called."""
     found = named(scenario)

@@ -32,7 +32,7 @@ def command() -> None:
 @click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
 @settings_options(ParserOptions)
 @data_dir_option
-@click.option("--force", is_flag=True, help="Replace a model in the folder.")
+@click.option("--force", is_flag=True, help="Replace a parser in the folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the model card as JSON.")
 def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Train a tagger and parser on TREEBANK and write a model of about 5 MB.
@@ -43,6 +43,7 @@ def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, 
     In a folder, *-train is the training data. *-dev is scored after each epoch. *-dev and *-test are scored at the end,
     once as they are and once with <unk> for words seen at most once in training. The scores do not influence training,
     which needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs without torch.
+    A parser that the same command has already made is kept.
 
     With --teacher, the new parser is smaller and about twice as fast. It takes over the teacher's words, word vectors
     and relations, and learns from the treebank and from the trees that the teacher gives the text.
@@ -60,8 +61,8 @@ def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, 
         out = default_folder(treebank.name, last="parser")
         begins = f"writing to {out}{os.sep}"
     asked = ParserOptions(**given(ParserOptions, options))
-    with Bar(shown=False, begins=begins):
-        card = train_parser(treebank, out, asked, data_dir=data_dir, force=force, report=tell)
+    with Bar(shown=False, begins=begins) as bar:
+        card = train_parser(treebank, out, asked, data_dir=data_dir, force=force, report=tell, found=bar.complete)
     if as_json:
         echo(json.dumps(card, ensure_ascii=False))
         return

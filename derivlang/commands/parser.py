@@ -21,8 +21,8 @@ def train_parser(
     treebank: a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder. out: the folder to
     write, which `make` takes as its parser. data_dir: as of `make`.
 
-    Return the model card, with "settings", "trained_on" and "scores". Raise DerivlangError as the command; nothing is
-    half-written.
+    Return the model card, with "settings", "trained_on" and "scores". A parser that the same call has made is kept.
+    Raise DerivlangError as the command; nothing is half-written.
     """
     from derivlang.training.parser import train_parser as run
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from derivlang.core.errors import DataError
 from derivlang.formats.opening import open_file
-
-Content = TypeVar("Content")
 
 _TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still for some milliseconds
 
@@ -67,15 +64,6 @@ def unchanged(path: Path, seen: FileStamp | None) -> Iterator[None]:
         check_unchanged(path, seen, before)  # the error may be due to a line that was only half written
         raise
     check_unchanged(path, seen, before)
-
-
-def read_unchanged(path: Path, read: Callable[[Path], Content], hashes: dict[Path, str]) -> Content:
-    """Return what `read` makes of a file, and put the file's SHA-256 into `hashes`. DataError if it changes."""
-    seen = FileStamp.of(path)
-    with unchanged(path, seen):
-        found = read(path)
-    hashes[path] = seen.sha256
-    return found
 
 
 def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, int]) -> None:

@@ -15,6 +15,7 @@ studies live longer lives (a journal, checkpoints); they use `difference` alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,20 +118,23 @@ class Artifact:
         return dict(record)
 
     def make(
-        self, write: Callable[[Path], Mapping[str, Any] | None], kept: Callable[[Path], None] = lambda path: None
+        self,
+        write: Callable[[Path], Mapping[str, Any] | None],
+        kept: Callable[[Path], None] = lambda path: None,
+        lock: Callable[[Path], AbstractContextManager[None]] = file_lock,
     ) -> dict[str, Any]:
         """Make a folder unless it is there, in one process at a time, and return its record.
 
         write: fills an empty folder and returns the record, which is written last; None if the folder is its own
-        record. kept: called with the folder if the artifact is there already. Raise StoreError as `found`; nothing is
-        changed then.
+        record. kept: called with the folder if the artifact is there already. lock: holds the folder for one process;
+        the usual one waits for any other. Raise StoreError as `found`; nothing is changed then.
         """
         # Another process may be at work in the folder: what it leaves is looked at once it has ended.
         record = None if is_begun(self.path) else self.found(warn=lambda message: None)
         if record is not None:
             kept(self.path)
             return record
-        with file_lock(self.path):
+        with lock(self.path):
             record = self.found()
             if record is not None:  # another process has just made it
                 kept(self.path)

@@ -5,20 +5,19 @@ treebank, text  ->  read and hashed  ->  fit (parsing/training)  ->  8 bits  -> 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from derivlang.core.errors import UsageError
 from derivlang.core.extras import require
-from derivlang.engine.watch import read_unchanged
+from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import stage
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import Network
-from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, make_model, read_card, save_model
+from derivlang.parsing.model import StoredModel, make_model, read_card, save_model
 from derivlang.parsing.read import read_text, read_treebank
 from derivlang.parsing.registry import find_parser, forget_parsers
 from derivlang.parsing.scores import mask_rare, score
@@ -26,29 +25,59 @@ from derivlang.parsing.settings import ParserOptions
 from derivlang.parsing.training.config import ParserConfig, student
 from derivlang.parsing.treebank import Text, Treebank
 from derivlang.sources.treebank import files_of, find_treebank, names_of
+from derivlang.store.artifact import Artifact
 from derivlang.store.disk import held
-from derivlang.store.folders import replace_folder, settle
 from derivlang.store.record import digest
+from derivlang.training.parser_folder import PARSER_FOLDERS, RARE, recipe_of
+
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Inputs:
-    """What a parser is trained and scored on.
+    """The files that a parser is trained and scored on.
 
-    files: of the treebank, by split. others: further treebanks to score. trees: of all these files. names: of all
-    files, as the model card has them. hashes: SHA-256 of the files of the treebank and of the text.
+    files: of the treebank, by split. others: further treebanks to score. seen: all these files and the text as they
+    were when the command began. names: of the same files, as the model card has them.
     """
 
     files: dict[str, Path]
+    text: Path | None
     others: list[Path]
-    trees: dict[Path, Treebank]
-    text: Text | None
+    seen: dict[Path, FileStamp]
     names: dict[Path, str]
-    hashes: dict[Path, str]
 
-    def split(self, name: str) -> Treebank | None:
-        """Return the trees of a split, None if the treebank does not have it."""
-        return self.trees[self.files[name]] if name in self.files else None
+    @classmethod
+    def of(cls, treebank: Path, options: ParserOptions, data_dir: Path | None) -> _Inputs:
+        """Find and hash the files. Raise DataError if one is missing."""
+        files, text = files_of(treebank), options.text
+        others = [files_of(find_treebank(path, data_dir), "test")["test"] for path in options.score]
+        every = [*files.values(), *others, *([] if text is None else [text])]
+        return cls(files, text, others, {path: FileStamp.of(path) for path in every}, names_of(every))
+
+    @property
+    def trained_on(self) -> list[Path]:
+        return [path for path in (self.files["train"], self.text) if path is not None]
+
+    @property
+    def held_out(self) -> list[Path]:
+        return [self.files[split] for split in ("dev", "test") if split in self.files]
+
+    def hashes(self, paths: Iterable[Path]) -> dict[str, str]:
+        """Return the hashes of some files by name, as the model card has them."""
+        return {self.names[path]: self.seen[path].sha256 for path in paths}
+
+    def trees(self) -> dict[Path, Treebank]:
+        """Read all treebanks. Raise DataError for a file that cannot be read, or has changed."""
+        return {path: self._read(path, read_treebank) for path in [*self.files.values(), *self.others]}
+
+    def words(self) -> Text | None:
+        """Read the text. Raise DataError as `trees`."""
+        return None if self.text is None else self._read(self.text, read_text)
+
+    def _read(self, path: Path, read: Callable[[Path], Content]) -> Content:
+        with unchanged(path, self.seen[path]):
+            return read(path)
 
 
 def train_parser(
@@ -59,89 +88,85 @@ def train_parser(
     data_dir: Path | None = None,
     force: bool = False,
     report: Callable[[str], None] = lambda line: None,
+    found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
-    """Train a parser, write its folder and return the model card.
+    """Train a parser, write its folder and return the model card. A parser that the same call has made is kept.
 
-    report: called with a line for each epoch. Raise DerivlangError if a file cannot be read, if the teacher cannot
-    teach, or if the folder holds a model already; nothing is written then.
+    report: called with a line for each epoch. found: called with the folder of a parser that is kept. Raise
+    DerivlangError if a file cannot be read, if the teacher cannot teach, or if the folder holds another parser or
+    something else; nothing is written then.
     """
+    PARSER_FOLDERS.check_free(out)  # before anything is read
     treebank = find_treebank(treebank, data_dir)
-    plan = digest([treebank, asdict(options), data_dir, force])
-    with held(out, plan, f"parser train {treebank}", what="a parser in this folder"):
-        settle(out)
-        if (out / CARD).exists() and not force:
-            raise UsageError(
-                "the folder already has a model", where=str(out), fix="pass another -o, or --force", id="out-exists"
-            )
+    teacher = _teacher(options.teacher, options.language) if options.teacher else None
+    inputs = _Inputs.of(treebank, options, data_dir)
+    config = student(options.seed) if teacher else ParserConfig(seed=options.seed)
+    if options.epochs is not None:
+        config = replace(config, epochs=options.epochs)
+    card = {
+        "language": options.language,
+        "name": out.name,
+        "licence": options.licence,
+        "trained_on": inputs.hashes(inputs.trained_on),
+        **({"teacher": {"name": teacher.name, "fingerprint": teacher.fingerprint}} if teacher else {}),
+        "threads": options.threads,
+        "scored_on": inputs.hashes([*inputs.held_out, *inputs.others]),
+    }
+    wanted = recipe_of({**card, "settings": asdict(config)})
+
+    def write(folder: Path) -> None:
         require("train", ["torch"], what="training a parser")
         with _arithmetic(options.threads):
-            teacher = _teacher(options.teacher, options.language) if options.teacher else None
-            inputs = _read(treebank, options, data_dir)
-            if teacher:
-                _check_relations(teacher, inputs.trees[inputs.files["train"]])
-            model = _train(inputs, options, teacher, out, report)
-        names = (WEIGHTS, CARD) if (out / CARD).exists() else ()  # without a card, the folder holds no parser
-        replace_folder(out, partial(save_model, model), names, record=CARD, what="parser")
+            save_model(_train(inputs, config, teacher, card, report), folder)
+
+    artifact = Artifact(
+        kind=PARSER_FOLDERS,
+        path=out,
+        wanted=wanted,
+        later={"scored_on": lambda: wanted["scored_on"]},
+        force=force,
+    )
+    plan = digest([wanted, force])
+    artifact.make(write, found, lambda out: held(out, plan, f"parser train {treebank}", what="a parser in this folder"))
     forget_parsers()
     return read_card(out)
 
 
-def _read(treebank: Path, options: ParserOptions, data_dir: Path | None) -> _Inputs:
-    """Read all files, before the training, which takes long."""
-    files = files_of(treebank)
-    hashes: dict[Path, str] = {}
-    trees = {path: read_unchanged(path, read_treebank, hashes) for path in files.values()}
-    others = [files_of(find_treebank(path, data_dir), "test")["test"] for path in options.score]
-    trees |= {path: read_treebank(path) for path in others}
-    text = None if options.text is None else read_unchanged(options.text, read_text, hashes)
-    names = names_of([*files.values(), *others, *([] if options.text is None else [options.text])])
-    return _Inputs(files, others, trees, text, names, hashes)
-
-
 def _train(
     inputs: _Inputs,
-    options: ParserOptions,
+    config: ParserConfig,
     teacher: ModelParser | None,
-    out: Path,
+    card: Mapping[str, Any],
     report: Callable[[str], None],
 ) -> StoredModel:
-    """Return the model, with its card. report: as of `train_parser`."""
+    """Return the model, with its scores. card: what its card tells of the inputs. report: as of `train_parser`."""
     import torch
 
     from derivlang.parsing.training.fit import fit
 
-    config = student(options.seed) if teacher else ParserConfig(seed=options.seed)
-    if options.epochs is not None:
-        config = replace(config, epochs=options.epochs)
-    train = inputs.trees[inputs.files["train"]]
+    language = str(card["language"])
+    trees, text = inputs.trees(), inputs.words()  # all of them before the training, which takes long
+    train = trees[inputs.files["train"]]
+    dev = trees[inputs.files["dev"]] if "dev" in inputs.files else None
+    if teacher:
+        _check_relations(teacher, train)
     with stage("training", None):
-        trained = fit(train, inputs.split("dev"), config, inputs.text, report, teacher, options.language)
-    read = [path for path in (inputs.files["train"], options.text) if path is not None]
-    card = {
-        **trained.card(options.language),
-        "name": out.name,
-        "licence": options.licence,
-        "trained_on": {inputs.names[path]: inputs.hashes[path] for path in read},
-        **({"teacher": {"name": teacher.name, "fingerprint": teacher.fingerprint}} if teacher else {}),
-        "torch": torch.__version__.partition("+")[0],
-        "threads": options.threads,
-    }
-    model = make_model(trained.weights, trained.vocabulary, card)
-    card["scores"] = _scores(ModelParser(str(out), model, Network(model)), inputs)
-    return make_model(trained.weights, trained.vocabulary, card)
+        trained = fit(train, dev, config, text, report, teacher, language)
+    whole = {**trained.card(language), **card, "torch": torch.__version__.partition("+")[0]}
+    model = make_model(trained.weights, trained.vocabulary, whole)
+    whole["scores"] = _scores(ModelParser(str(card["name"]), model, Network(model)), inputs, trees)
+    return make_model(trained.weights, trained.vocabulary, whole)
 
 
-def _scores(parser: ModelParser, inputs: _Inputs) -> dict[str, dict[str, float]]:
+def _scores(parser: ModelParser, inputs: _Inputs, trees: Mapping[Path, Treebank]) -> dict[str, dict[str, float]]:
     """Return the scores by name: of dev and test, as they are and with rare words as <unk>, and of other treebanks."""
-    train = inputs.trees[inputs.files["train"]]
+    train = trees[inputs.files["train"]]
     found = {}
-    for split in ("dev", "test"):
-        bank = inputs.split(split)
-        if bank is not None:
-            name = inputs.names[inputs.files[split]]
-            found[name] = score(parser, bank)
-            found[f"{name}, rare words as <unk>"] = score(parser, mask_rare(bank, train))
-    return found | {inputs.names[path]: score(parser, inputs.trees[path]) for path in inputs.others}
+    for path in inputs.held_out:
+        name = inputs.names[path]
+        found[name] = score(parser, trees[path])
+        found[name + RARE] = score(parser, mask_rare(trees[path], train))
+    return found | {inputs.names[path]: score(parser, trees[path]) for path in inputs.others}
 
 
 @contextmanager
