@@ -135,6 +135,40 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     assert "NOUN&_ [no-labels]" in fails("fit", bare, "-o", out, code=1)
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ((), "a.conllu.grammar.tsv"),
+        (("--classes", "N,V", "--subtypes", "all", "--labels", "v2", "--language", ""), "a.conllu.grammar.tsv"),
+        (("--classes", "V"), "a.conllu.classes-V.f6d790c1.grammar.tsv"),
+        (("--l2", "2", "--punct"), "a.conllu.l2-2.0-punct-True.e860f220.grammar.tsv"),
+        (("--dev", "a.conllu", "--classes", "V"), "a.conllu.classes-V-dev-a.conllu.fcbb9e1f.grammar.tsv"),
+    ],
+)
+def test_a_default_that_is_typed_names_the_same_file(
+    options: tuple[str, ...], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "a.conllu", TREES)
+    written(tmp_path / name, "")
+    assert f"{name}: the grammar file exists already" in fails("fit", "a.conllu", *options, code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("show", "fr", "--count", "-1"), "-n: must be at least 0, got -1"),
+        (("score", "fr", "a.conllu", "--mix", "0.1"), "--mix: has no effect without --substrate"),
+        (("score", "fr", "a.conllu", "--substrate", "en", "--mix", "2"), "--mix: must be at most 1, got 2"),
+        (("probs", "--superstrate", "fr", *CLAUSE, "--nodes-file", "x"), "--head: cannot be given with --nodes-file"),
+        (("fit", "a.conllu", "--classes", "V", "--thin", "0"), "--thin: only noun heads are thinned"),
+        (("fit", "a.conllu", "--dev", "b.conllu", "--l2", "2", "--thin", "0"), "--dev: it has nothing to decide"),
+    ],
+)
+def test_options_are_checked_before_anything_is_read(arguments: tuple[str, ...], told: str) -> None:
+    assert told in fails(*arguments, code=2)
+
+
 def test_one_subtype_kept_is_that_of_all_where_there_is_no_other(tmp_path: Path) -> None:
     bank = written(tmp_path / "a.conllu", (TREES + TREES.replace("\tobl\t", "\tobl:arg\t")) * 25)
     for name in ("all", "obl:arg"):

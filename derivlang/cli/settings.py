@@ -75,7 +75,7 @@ def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable
     shown = one.unset or ("" if one.default in (None, ()) else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"
-    facts["show_default"] = not left_open and not required and one.kind not in (bool, tuple)
+    facts["show_default"] = not (left_open or required or one.kind in (bool, tuple) or one.default == "")
     spellings = (spelling, one.also) if one.also else (spelling,)
     return option(*spellings, one.key, dependencies=one.needs, **{**facts, **more})
 

@@ -24,8 +24,8 @@ class GrammarFitOptions:
     dev: treebanks that decide l2 and thin.
     """
 
-    language: str = setting("", "Name of the language, for the header.", unset="none")
-    licence: str = setting("", "Licence of the treebanks, for the header.", unset="none")
+    language: str = setting("", "Name of the language, for the header.")
+    licence: str = setting("", "Licence of the treebanks, for the header.")
     classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.")
     l2: float | None = setting(None, "Strength of the L2 penalty.", above=0, unset="2; with --dev the best on it")
     dev: tuple[Path, ...] = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
