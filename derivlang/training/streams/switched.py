@@ -100,7 +100,7 @@ class SwitchedRows(PairRows):
         out = self._copies(numbers, keys)
         at = self._able(out) & (keys.uniform("switch", out.word_ids) < self.switch)
         bits = keys.bits("switched", np.arange(self.length)[None])
-        out.ids[at] = self.dictionary.synonyms(out.ids[at], bits[at])
+        out.clean_ids[at] = self.dictionary.synonyms(out.clean_ids[at], bits[at])
         out.language[at] = 1 - out.language[at]
         return replace(out, translated=at)
 
@@ -111,12 +111,12 @@ class SwitchedRows(PairRows):
         """
         out = super().rows(numbers, keys)
         special, marks, language = out.word_ids < 0, self.source.marks, out.language
-        end, begin = special & (out.ids == marks.end), special & (out.ids == marks.begin)
+        end, begin = special & (out.clean_ids == marks.end), special & (out.clean_ids == marks.begin)
         language[:, 1:][end[:, 1:]] = language[:, :-1][end[:, 1:]]
         language[:, :-1][begin[:, :-1]] = language[:, 1:][begin[:, :-1]]
         return out
 
     def _able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: positions of the copy whose word has an entry."""
-        able = self.dictionary.has(rows.ids) & (rows.word_ids >= 0) & ~rows.shared & (rows.side == 1)
+        able = self.dictionary.has(rows.clean_ids) & (rows.word_ids >= 0) & ~rows.shared & (rows.side == 1)
         return whole_words(rows, able)
