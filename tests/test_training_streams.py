@@ -21,9 +21,8 @@ from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.objectives.needs import GOLD
 from derivlang.training.objectives.registry import objective_names, read_objective
-from derivlang.training.streams.base import Stream
+from derivlang.training.streams.base import GOLD, Stream
 from derivlang.training.streams.linked import LinkedPairs
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs

@@ -37,8 +37,8 @@ from derivlang.training.batch import MicroBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked, choose_masked, labelled
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
-from derivlang.training.objectives.needs import ALIGNERS, GOLD, LinksNeed, Need
-from derivlang.training.streams.base import Stream
+from derivlang.training.objectives.needs import LinksNeed, Need
+from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
 from derivlang.training.streams.linked import LinkedPairs
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs

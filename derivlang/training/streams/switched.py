@@ -22,8 +22,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.training.data import PieceTokens, SubwordRows
 from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
-from derivlang.training.objectives.needs import DICTIONARY
-from derivlang.training.streams.base import Material
+from derivlang.training.streams.base import DICTIONARY_KEY, Material
 from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
@@ -44,7 +43,7 @@ class CodeSwitched(SentencePairs):
         return {"pair_length", "dictionary_seed"}  # all sentences are copied
 
     def open(self, material: Material) -> PairRows:
-        settings, dictionary = material.settings, material.found[DICTIONARY.name]
+        settings, dictionary = material.settings, material.found[DICTIONARY_KEY]
         if isinstance(dictionary, WordDictionary):
             return self._of_words(material, dictionary)
         data = material.encoded[self.piece_length(settings)]
