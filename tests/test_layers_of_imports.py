@@ -29,6 +29,11 @@ BARRED = {
     "formats": {"transforms", "pipeline"},
     "sources": {"transforms", "pipeline"},
 }
+# Folders within a row, the lowest first: each imports from itself and from folders before it.
+SUBFOLDERS = {
+    "evaluation": ("measures", "tasks"),
+    "training": ("languages", "streams", "objectives"),
+}
 HEAVY = (
     "tokenizers",
     "scipy",
@@ -144,6 +149,35 @@ def test_a_module_imports_from_rows_before_its_own(path: Path) -> None:
             continue
         assert ROWS.index(other) <= ROWS.index(row), f"{path} imports {imported}, which stands above it"
         assert other not in BARRED.get(row, set()), f"{path} imports {imported}: {row} may not know {other}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if len(p.parts) > 3 and p.parts[2] in SUBFOLDERS.get(p.parts[1], ())], ids=str
+)
+def test_a_subfolder_imports_from_those_before_it(path: Path) -> None:
+    row, folder = path.parts[1:3]
+    later = SUBFOLDERS[row][SUBFOLDERS[row].index(folder) + 1 :]
+    for imported in imports(path):
+        barred = tuple(f"derivlang.{row}.{name}" for name in later)
+        assert not imported.startswith(barred), f"{path} imports {imported}, which stands above it"
+
+
+def test_subfolders_import_one_another_one_way() -> None:
+    """Of two folders of a row, only one imports the other, whether SUBFOLDERS lists them or not."""
+
+    def folder(parts: tuple[str, ...]) -> str:
+        return ".".join(parts[:3])
+
+    inside = {path: module_name(path).split(".") for path in MODULES if len(path.parts) > 3}
+    folders = {folder(tuple(parts)) for parts in inside.values()}
+    found = {
+        (folder(tuple(parts)), other)
+        for path, parts in inside.items()
+        for imported in imports(path)
+        if (other := folder(tuple(imported.split(".")))) in folders
+    }
+    both = sorted((one, other) for one, other in found if one < other and (other, one) in found)
+    assert not both, f"these folders import each other: {both}"
 
 
 def test_no_module_imports_in_a_circle() -> None:

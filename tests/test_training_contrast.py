@@ -74,7 +74,7 @@ def test_ppa_by_a_slow_loop(kind: str) -> None:
     first, second, queue = net.state.project, net.state.project_key, net.state.queue.numpy()
     queries, keys = [], []
     assert set(batch.language[:, 0].tolist()) == {SOURCE, DERIVED}
-    for row, side, length in zip(batch.clean, batch.side, batch.attention.sum(1).tolist(), strict=True):
+    for row, side, length in zip(batch.clean_ids, batch.side, batch.attention.sum(1).tolist(), strict=True):
         half = side[:length].tolist().index(1)
         assert side[:length].tolist() == [0] * half + [1] * (length - half)
         for encoder, layers, text, out in (
@@ -133,10 +133,10 @@ def test_one_side_by_hand() -> None:
     batch = micro_of(loader("ppa", batch_size=4))["pairs"]
     for side in (0, 1):
         found = one_side(batch, side)
-        for row in range(len(batch.ids)):
+        for row in range(len(batch.input_ids)):
             inside = batch.attention[row] & (batch.side[row] == side)
-            assert found.clean[row][found.attention[row]].tolist() == batch.clean[row][inside].tolist()
-            assert found.ids[row].tolist() == found.clean[row].tolist()
+            assert found.clean_ids[row][found.attention[row]].tolist() == batch.clean_ids[row][inside].tolist()
+            assert found.input_ids[row].tolist() == found.clean_ids[row].tolist()
             assert found.language[row][found.attention[row]].tolist() == batch.language[row][inside].tolist()
         assert found.attention[:, 0].all()
         assert (found.positions, found.links, len(found.targets)) == (None, None, 0)
@@ -161,7 +161,7 @@ def test_a_coin_of_each_row_turns_it(reset: bool) -> None:
     for row in range(len(every)):
         n, half = int(one.lengths[row]), int((one.side[row, : one.lengths[row]] == 0).sum())
         where = [*range(half, n), *range(half)] if turned[row] else list(range(n))
-        for name in ("ids", "language", "sentence_ids", "word_ids"):
+        for name in ("clean_ids", "language", "sentence_ids", "word_ids"):
             ours, theirs = (getattr(rows, name)[row, :n] for rows in (one, two))
             if name != "word_ids":
                 assert theirs.tolist() == ours[where].tolist()
@@ -249,7 +249,7 @@ def test_keys_of_several_processes_stand_in_the_order_of_the_step(world: int, mo
     monkeypatch.setattr(distributed, "get_world_size", lambda: world)
     monkeypatch.setattr(distributed, "all_reduce", lambda out: given.append(out.clone()))
     made = [loader("ppa", batch_size=5, world=world, rank=rank) for rank in range(world)]
-    sizes = [len(micro_of(one)["pairs"].ids) for one in made]
+    sizes = [len(micro_of(one)["pairs"].input_ids) for one in made]
     for rank in range(world):
         monkeypatch.setattr(distributed, "get_rank", lambda rank=rank: rank)
         begin = sum(sizes[:rank])

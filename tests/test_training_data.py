@@ -145,7 +145,7 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
             words.append(-1)
             sentences.append(-1)
         assert len(ids) == found.lengths[row] <= SEQ_LEN
-        assert found.ids[row].tolist() == ids + [marks.pad] * (SEQ_LEN - len(ids))
+        assert found.clean_ids[row].tolist() == ids + [marks.pad] * (SEQ_LEN - len(ids))
         assert found.word_ids[row].tolist() == words + [-1] * (SEQ_LEN - len(ids))
         assert found.sentence_ids[row].tolist() == sentences + [-1] * (SEQ_LEN - len(ids))
 
@@ -160,7 +160,7 @@ def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None
         assert sorted(data.order[here].tolist()) == list(range(here.stop - here.start))
     offsets = np.arange(len(pieces) + 1)
     left, right = (data.rows_of(pieces, offsets, np.full(len(pieces), n), SEQ_LEN) for n in (SOURCE, DERIVED))
-    for a, b, x, y in zip(left.ids, right.ids, left.word_ids, right.word_ids, strict=True):
+    for a, b, x, y in zip(left.clean_ids, right.clean_ids, left.word_ids, right.word_ids, strict=True):
         if data.kept is None:
             assert sorted(table[a].tolist()) == sorted(b.tolist())
         assert sorted(x.tolist()) == sorted(y.tolist())
@@ -169,7 +169,7 @@ def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None
 def test_every_subword_is_in_one_row() -> None:
     data = pair().data
     found = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
-    words = found.ids[found.word_ids >= 0]
+    words = found.clean_ids[found.word_ids >= 0]
     assert words.tolist() == np.asarray(data.ids).tolist()
     expected = np.concatenate([pair().languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
     assert words.tolist() == expected.tolist()
@@ -213,7 +213,7 @@ def test_words_without_subwords_part_no_word_ids(tmp_path: Path) -> None:
     data = encode(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
     every = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
     assert every.word_ids.max() < 16
-    for word_ids, ids in zip(every.word_ids, every.ids, strict=True):
+    for word_ids, ids in zip(every.word_ids, every.clean_ids, strict=True):
         some = word_ids[word_ids >= 0].tolist()
         assert len(set(some)) == len(some) > 1, (some, ids)  # here every word is one sub-word
 
@@ -226,12 +226,12 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
     pieces = np.arange(len(whole.pieces) - 1)
     for language in (SOURCE, DERIVED):
         rows_ = whole.rows_of(pieces, np.arange(len(pieces) + 1), np.full(len(pieces), language), SEQ_LEN)
-        stream = [i for ids, n in zip(rows_.ids, rows_.lengths, strict=True) for i in ids[:n].tolist()]
+        stream = [i for ids, n in zip(rows_.clean_ids, rows_.lengths, strict=True) for i in ids[:n].tolist()]
         words = [(p, g) for p, (gs, n) in enumerate(zip(rows_.word_ids, rows_.lengths, strict=True)) for g in gs[:n]]
         n_rows = len(stream) // SEQ_LEN
         assert data.n_instances(SOURCE) == n_rows
         found = data.rows(np.arange(n_rows), np.full(n_rows, language))
-        assert found.ids.ravel().tolist() == stream[: n_rows * SEQ_LEN]
+        assert found.clean_ids.ravel().tolist() == stream[: n_rows * SEQ_LEN]
         assert (found.lengths == SEQ_LEN).all()
         assert (found.language == language).all()
         for row, word_ids in enumerate(found.word_ids):
@@ -266,7 +266,7 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     batch = batch_of(rows(out, "train")["tokens"].to_pylist())
     expected = languages.twin.encode_words(languages.encoder, batch.types, batch.words)
     derived = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
-    assert derived.ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
+    assert derived.clean_ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
     source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
     if source is not None:
         assert np.asarray(data.ids).tolist() == languages.encoder.batch(source).ids.tolist()
@@ -305,7 +305,7 @@ def test_an_order_of_subwords_that_no_text_can_hold() -> None:
     data = pair("trans,inv:unit=token", 512).data
     rows_ = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
     whole = np.concatenate([found.languages.both(b).derived.ids for b in batches("trans,inv:unit=token")])
-    assert rows_.ids[rows_.word_ids >= 0].tolist() == whole.tolist()
+    assert rows_.clean_ids[rows_.word_ids >= 0].tolist() == whole.tolist()
 
 
 # files
@@ -450,7 +450,7 @@ def test_the_recipe_counts_what_there_is() -> None:
     assert recipe["instances"] == data.n_instances(SOURCE)
     assert recipe["cut_sentences"] == int((np.diff(data.sentences) > SEQ_LEN - 2).sum())
     found = data.rows(np.arange(data.n_instances(SOURCE)), np.zeros(data.n_instances(SOURCE), int))
-    assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.ids.size, abs=0.01)
+    assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.clean_ids.size, abs=0.01)
     assert settings().vocab_size == pair().languages.tokenizer.size
 
 

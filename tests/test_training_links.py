@@ -94,9 +94,11 @@ def test_weam_by_a_slow_loop(name: str, kind: str) -> None:
     batch = micro["pairs"]
     assert not net.model.language_ids
     assert batch.positions is None
-    out = net.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention.long())
+    out = net.lm.base_model(input_ids=batch.input_ids, attention_mask=batch.attention.long())
     states = out.last_hidden_state.detach().flatten(0, 1).numpy()
-    logits = net.lm(input_ids=batch.ids, attention_mask=batch.attention.long()).logits.detach().flatten(0, 1).numpy()
+    logits = (
+        net.lm(input_ids=batch.input_ids, attention_mask=batch.attention.long()).logits.detach().flatten(0, 1).numpy()
+    )
     matrix = net.lm.get_input_embeddings().weight.detach().numpy()
     second, third, _, last = ([p.detach().numpy() for p in layer.parameters()] for layer in net.state)
     links = batch.links.T.tolist()
@@ -316,7 +318,7 @@ def test_exact_links_are_those_of_sentence_pairs() -> None:
     made = loader("weam")
     rows, _ = made.rows("pairs", 0, 3)
     plain = loader("tlm:reset=no").rows("pairs", 0, 3)[0]
-    assert rows.ids.tolist() == plain.ids.tolist()
+    assert rows.clean_ids.tolist() == plain.clean_ids.tolist()
     assert rows.links is not None
     assert len(rows.links) == (rows.word_ids >= 0).sum()  # one for each sub-word
     assert isinstance(made.streams[0].stream, LinkedPairs)
@@ -333,14 +335,14 @@ def test_the_dose_of_code_switching_by_a_slow_count(switch: int, coverage: str, 
     found = []
     for (micro,) in made.steps(0, 6):
         batch, translated, words = micro["switched"], 0, 0
-        width = batch.ids.shape[1]
+        width = batch.input_ids.shape[1]
         label = dict(zip(batch.targets.tolist(), batch.labels.tolist(), strict=True))
-        for row in range(len(batch.ids)):
+        for row in range(len(batch.input_ids)):
             halves = [np.flatnonzero((batch.word_ids[row] >= 0) & (batch.side[row] == side)) for side in (0, 1)]
             for one, two in zip(*halves, strict=True):
                 if (at := row * width + int(two)) in label:
-                    assert label[at] == batch.clean[row, two]
-                    translated += batch.clean[row, one] != batch.clean[row, two]
+                    assert label[at] == batch.clean_ids[row, two]
+                    translated += batch.clean_ids[row, one] != batch.clean_ids[row, two]
             for side in halves:
                 for word in np.unique(batch.word_ids[row, side]):
                     columns = np.flatnonzero(batch.word_ids[row] == word)

@@ -70,7 +70,7 @@ def test_behind_what_they_are_hidden() -> None:
     vocabulary = LanguageIds.of(found.languages)
     rows, keys = many(200)
     masked = mask(rows, keys, vocabulary, 0.5)
-    inputs, ids = masked.inputs.ravel(), rows.ids.ravel()
+    inputs, ids = masked.input_ids.ravel(), rows.clean_ids.ravel()
     hidden_ = np.zeros(len(ids), bool)
     hidden_[masked.targets] = True
     assert (inputs[~hidden_] == ids[~hidden_]).all()
@@ -100,8 +100,8 @@ def test_marks_and_padding_are_never_hidden() -> None:
     found = marks()
     assert not np.isin(masked.labels, [found.begin, found.end, found.pad]).any()
     assert len(masked.targets) > 0.99 * (rows.word_ids >= 0).sum()
-    places = np.arange(rows.ids.shape[1])[None] >= rows.lengths[:, None]
-    assert (masked.inputs[places] == found.pad).all()
+    places = np.arange(rows.clean_ids.shape[1])[None] >= rows.lengths[:, None]
+    assert (masked.input_ids[places] == found.pad).all()
 
 
 def test_other_subwords_are_uniform() -> None:
@@ -113,7 +113,7 @@ def test_other_subwords_are_uniform() -> None:
     for step in range(10):
         keys = Keys.of(3, step, np.arange(80))
         inputs = replace(rows, rows.word_ids >= 0, keys, vocabulary)
-        shown = inputs[(inputs != marks().mask) & (inputs != rows.ids)]
+        shown = inputs[(inputs != marks().mask) & (inputs != rows.clean_ids)]
         counts.update(shown.tolist())
     n = sum(counts.values())
     assert set(counts) == set(range(12, 22))
@@ -150,7 +150,7 @@ def test_keys_are_a_function_of_seed_step_and_row(seed: int, step: int, row: int
 def test_rows_without_masks() -> None:
     rows, _ = many(3)
     found = unmasked(rows)
-    assert found.inputs is rows.ids
+    assert found.input_ids is rows.clean_ids
     assert found.language is rows.language
     assert len(found.targets) == len(found.labels) == len(found.label_language) == 0
 

@@ -148,7 +148,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     part = rows_batch()
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
-        theirs = encoder(input_ids=part.ids, attention_mask=part.attention.long(), **more).last_hidden_state
+        theirs = encoder(input_ids=part.input_ids, attention_mask=part.attention.long(), **more).last_hidden_state
         ours = Encoder(lm, marks(), language_ids=spoken).states(part)
     torch.testing.assert_close(ours[part.attention], theirs[part.attention])
     assert weights(folder).keys() == weights(tmp_path / "run" / "checkpoints" / "step-00000002" / "model").keys()
@@ -209,33 +209,35 @@ def test_states_of_every_layer(kind: str) -> None:
     n = model.module.config.num_hidden_layers
     assert torch.equal(model.states(batch, 0), model.states(batch, layer=0))
     last = model.states(batch)
-    assert last.shape == model.states(batch, n).shape == (*batch.ids.shape, 16)
-    out = model.module.base_model(input_ids=batch.ids, attention_mask=batch.attention, output_hidden_states=True)
+    assert last.shape == model.states(batch, n).shape == (*batch.input_ids.shape, 16)
+    out = model.module.base_model(input_ids=batch.input_ids, attention_mask=batch.attention, output_hidden_states=True)
     for layer, states in enumerate(out.hidden_states):
         assert torch.equal(model.states(batch, layer), states)
-    changed = batch.ids.clone()
-    changed[:, 3] = batch.ids.max()
-    differs = (model.states(replace(batch, ids=changed), 0) != model.states(batch, 0)).any(dim=(0, 2))
+    changed = batch.input_ids.clone()
+    changed[:, 3] = batch.input_ids.max()
+    differs = (model.states(replace(batch, input_ids=changed), 0) != model.states(batch, 0)).any(dim=(0, 2))
     assert differs.nonzero().flatten().tolist() == [3]
 
 
 @kinds
 def test_ids_of_padding_have_no_effect(kind: str) -> None:
     model, batch = model_of(kind), rows_batch()
-    junk = batch.ids.masked_fill(~batch.attention, 17)
-    assert not torch.equal(junk, batch.ids)
-    assert torch.equal(model.states(replace(batch, ids=junk)), model.states(batch))
+    junk = batch.input_ids.masked_fill(~batch.attention, 17)
+    assert not torch.equal(junk, batch.input_ids)
+    assert torch.equal(model.states(replace(batch, input_ids=junk)), model.states(batch))
 
 
 def test_logits_at_some_positions_are_those_of_the_whole_model() -> None:
     """In the caller's precision, and as float32."""
     model, batch = model_of("roberta", language_ids=True), rows_batch()
-    derived = torch.ones_like(batch.ids)
-    whole = model.module(input_ids=batch.ids, attention_mask=batch.attention.long(), token_type_ids=derived).logits
-    got = model.logits(batch.ids, batch.attention, DERIVED, batch.targets)
+    derived = torch.ones_like(batch.input_ids)
+    whole = model.module(
+        input_ids=batch.input_ids, attention_mask=batch.attention.long(), token_type_ids=derived
+    ).logits
+    got = model.logits(batch.input_ids, batch.attention, DERIVED, batch.targets)
     torch.testing.assert_close(got, whole.flatten(0, 1)[batch.targets])
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = model.logits(batch.ids, batch.attention, DERIVED, batch.targets)
+        rounded = model.logits(batch.input_ids, batch.attention, DERIVED, batch.targets)
         assert model.predict(model.states(batch)).dtype == torch.bfloat16
     assert rounded.dtype == torch.float32
     assert not torch.equal(rounded, got)

@@ -103,7 +103,7 @@ def slow_losses(lm: Any, batch: TokenBatch, *, language_ids: bool) -> list[float
     if batch.positions is not None:
         first = lm.config.pad_token_id + 1 if lm.config.model_type == "roberta" else 0
         more["position_ids"] = batch.positions + first
-    logits = lm(input_ids=batch.ids, attention_mask=batch.attention.long(), **more).logits.detach().numpy()
+    logits = lm(input_ids=batch.input_ids, attention_mask=batch.attention.long(), **more).logits.detach().numpy()
     out = []
     for target, label in zip(batch.targets.tolist(), batch.labels.tolist(), strict=True):
         row = logits[target // logits.shape[1], target % logits.shape[1]]
@@ -145,7 +145,7 @@ def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
     net.double()
     micro = micro_of(Loader(streams, objective, context(found), 1), 3)
     batch, losses, inside = micro["rows"], [], 0
-    for ids, attention, words in zip(batch.ids, batch.attention, batch.word_ids.tolist(), strict=True):
+    for ids, attention, words in zip(batch.input_ids, batch.attention, batch.word_ids.tolist(), strict=True):
         row = ids[attention].tolist()
         for t in range(1, len(row)):
             if words[t] < 0 and row[t] != marks().end:
@@ -156,7 +156,7 @@ def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
             losses.append(-float(logs[row[t]]))
     assert batch.totals.masked == len(batch.targets) == len(losses) > 50
     assert (inside > 0) == (packing == "stream")
-    assert torch.equal(batch.ids, batch.clean)
+    assert torch.equal(batch.input_ids, batch.clean_ids)
     total, parts = net(micro)
     assert total.item() == pytest.approx(np.mean(losses), rel=1e-5)
     assert {name: value.item() for name, value in parts.items()} == pytest.approx({"clm": np.mean(losses)}, rel=1e-5)
@@ -167,12 +167,12 @@ def test_positions_that_a_causal_model_predicts_by_hand() -> None:
     _, made = network("clm")
     begin, end, pad = marks().begin, marks().end, marks().pad
     rows = rows_of([[begin, 20, 21, end, 22, end], [begin, 23, end]], [[-1, 1, 1, -1, 4, -1], [-1, 1, -1]], [0, 1])
-    rows = replace(rows, ids=np.where(np.arange(6) < rows.lengths[:, None], rows.ids, pad))
+    rows = replace(rows, clean_ids=np.where(np.arange(6) < rows.lengths[:, None], rows.clean_ids, pad))
     found = made.objective.mask("rows", rows, Keys.of(1, 0, np.arange(2)), made.context)
     assert found.targets.tolist() == [0, 1, 2, 3, 4, 6, 7]
     assert found.labels.tolist() == [20, 21, end, 22, end, 23, end]
     assert found.label_language.tolist() == [0, 0, 0, 0, 0, 1, 1]
-    assert found.inputs is rows.ids
+    assert found.input_ids is rows.clean_ids
     # a row of a stream: it begins inside a sentence, and has an <s> inside; the word <s> of a text is predicted
     rows = rows_of([[20, end, begin, 21, begin]], [[0, -1, -1, 3, 4]], [0])
     found = made.objective.mask("rows", rows, Keys.of(1, 0, np.arange(1)), made.context)
@@ -212,7 +212,7 @@ def test_xlm_of_equal_weights_is_mlm_and_tlm_on_the_same_rows() -> None:
     """The rows and masks are those of MLM, so its parts are MLM's loss on each language."""
     net, made = network("xlm")
     micro, plain = micro_of(made, 2), micro_of(loader("mlm"), 2)
-    for name in ("ids", "targets", "labels"):
+    for name in ("input_ids", "targets", "labels"):
         assert torch.equal(getattr(micro["rows"], name), getattr(plain["rows"], name))
     _, parts = net(micro)
     n = torch.bincount(micro["rows"].label_language)
@@ -251,7 +251,7 @@ def test_conditioning_by_a_slow_loop(name: str, stream: str) -> None:
     micro = micro_of(made)
     batch = micro[stream]
     lm = net.lm
-    out = lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, token_type_ids=batch.language)
+    out = lm.base_model(input_ids=batch.input_ids, attention_mask=batch.attention, token_type_ids=batch.language)
     states = out.last_hidden_state.flatten(0, 1)
     types = lm.base_model.embeddings.token_type_embeddings.weight
     loss = 0.0
@@ -418,7 +418,7 @@ def test_labels_are_translated_at_the_stated_rate(among: str, rate: int, coverag
         words.setdefault((int(row), int(rows.word_ids[row, column])), []).append(int(row) * width + int(column))
     place = {int(target): i for i, target in enumerate(masked.targets)}
     able = turned = some = masked_words = 0
-    flat_ids, flat_language, flat_shared = rows.ids.ravel(), rows.language.ravel(), rows.shared.ravel()
+    flat_ids, flat_language, flat_shared = rows.clean_ids.ravel(), rows.language.ravel(), rows.shared.ravel()
     for word in words.values():
         chosen = [at in place for at in word]
         assert len(set(chosen)) == 1
@@ -468,7 +468,7 @@ def test_swapped_inputs_as_in_the_released_code(among: str, coverage: str) -> No
     rows, masked, known = masks_of(f"dict-mlm:variant=input:among={among}", coverage=coverage)
     entries = translations(known)
     n = len(masked.targets)
-    ids, seen = rows.ids.ravel(), masked.inputs.ravel()
+    ids, seen = rows.clean_ids.ravel(), masked.input_ids.ravel()
     flipped = masked.language.ravel() != rows.language.ravel()
     at = masked.targets
     assert masked.labels.tolist() == ids[at].tolist()
@@ -503,7 +503,7 @@ def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
         batch, translated = micro["rows"], 0
         own, seen = rows.language.ravel(), batch.language.ravel()
         for target, label, language in zip(batch.targets, batch.labels, batch.label_language, strict=True):
-            assert (language == own[target]) == (label == rows.ids.ravel()[target])
+            assert (language == own[target]) == (label == rows.clean_ids.ravel()[target])
             translated += bool(seen[target] != own[target] or language != own[target])
         assert micro.counts.translated == translated
         counts.append((translated, len(batch.targets), int(rows.lengths.sum())))
@@ -622,6 +622,6 @@ def test_words_that_an_overlap_keeps_are_never_translated(name: str) -> None:
     found = made.objective.mask("rows", rows, keys, made.context)
     kept = rows.shared.ravel()[found.targets]
     assert kept.any()
-    assert (found.labels[kept] == rows.ids.ravel()[found.targets[kept]]).all()
+    assert (found.labels[kept] == rows.clean_ids.ravel()[found.targets[kept]]).all()
     assert (found.label_language[kept] == rows.language.ravel()[found.targets[kept]]).all()
     assert (found.language[rows.shared] == rows.language[rows.shared]).all()

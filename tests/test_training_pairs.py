@@ -72,7 +72,7 @@ def rows_of(stream: SentencePairs, spec: str = "trans,inv", step: int = 0, **cha
 def halves(rows: SubwordRows, row: int) -> list[list[list[int]]]:
     """The pieces of each side of a row: their sub-words, without special ids."""
     out: list[list[list[int]]] = [[], []]
-    ids, side = rows.ids[row].tolist(), rows.side[row].tolist()
+    ids, side = rows.clean_ids[row].tolist(), rows.side[row].tolist()
     for column in range(rows.lengths[row]):
         if ids[column] == marks().begin:
             assert not out[side[column]]
@@ -97,7 +97,7 @@ def test_rows_by_a_slow_loop(spec: str, reset: bool, together: bool) -> None:
     """All sentences: each piece once, whole, with its derived form, and packed while it fits."""
     rows = rows_of(SentencePairs(reset=reset, together=together), spec, parallel="100")
     pieces = [piece for sentence in sentences(spec) for piece in sentence]
-    assert rows.ids.shape[1] == PAIR_LENGTH
+    assert rows.clean_ids.shape[1] == PAIR_LENGTH
     assert max(len(piece.source) for piece in pieces) == HALF - 2
     expected: list[list[Piece]] = []
     for piece in pieces:
@@ -106,14 +106,14 @@ def test_rows_by_a_slow_loop(spec: str, reset: bool, together: bool) -> None:
             expected[-1].append(piece)
         else:
             expected.append([piece])
-    assert len(expected) == len(rows.ids)
+    assert len(expected) == len(rows.clean_ids)
     for row, held in enumerate(expected):
         assert halves(rows, row) == [[p.source for p in held], [p.derived for p in held]]
         half = 1 + sum(len(p.source) + 1 for p in held)
         n = 2 * half
         assert rows.lengths[row] == n
-        assert (rows.ids[row, n:] == marks().pad).all()
-        assert rows.ids[row, [0, half]].tolist() == [marks().begin] * 2
+        assert (rows.clean_ids[row, n:] == marks().pad).all()
+        assert rows.clean_ids[row, [0, half]].tolist() == [marks().begin] * 2
         for found in (rows.side, rows.language):
             assert found[row, :n].tolist() == [SOURCE] * half + [DERIVED] * half
         assert (rows.positions is None) == (not reset)
@@ -139,14 +139,14 @@ def test_rows_by_a_slow_loop(spec: str, reset: bool, together: bool) -> None:
 @pytest.mark.parametrize("together", [True, False])
 def test_pairs_together_or_one_a_row(together: bool) -> None:
     rows = rows_of(SentencePairs(together=together), parallel="100")
-    held = [len(halves(rows, row)[0]) for row in range(len(rows.ids))]
+    held = [len(halves(rows, row)[0]) for row in range(len(rows.clean_ids))]
     assert (max(held) == 1) == (not together)
 
 
 @pytest.mark.parametrize("length", [32, 33])
 def test_a_row_of_odd_length(length: int) -> None:
     rows = rows_of(SentencePairs(), parallel="100", pair_length=length)
-    assert rows.ids.shape[1] == length
+    assert rows.clean_ids.shape[1] == length
     assert rows.lengths.max() == 32
     assert sum(int((row >= 0).sum()) for row in rows.word_ids) == 2 * pair().data.n_subwords
 
@@ -162,7 +162,7 @@ def test_the_chosen_sentences_are_those_of_the_command(tmp_path: Path) -> None:
         "-o", tmp_path / "pairs")  # fmt: skip
     lines = (tmp_path / "pairs.source").read_text("utf-8").splitlines()
     rows = rows_of(SentencePairs(), parallel=rate, dictionary_seed=seed)
-    found = rows.ids[(rows.side == 0) & (rows.word_ids >= 0)].tolist()
+    found = rows.clean_ids[(rows.side == 0) & (rows.word_ids >= 0)].tolist()
     words = batch_of([line.split(" ") for line in lines])
     assert found == pair().languages.encoder.batch(words).ids.tolist()
     assert len(lines) == round(0.3 * len(pair().data.keys))
@@ -217,7 +217,7 @@ def test_short_pairs_are_left_out_and_counted(shortest: int) -> None:
     assert some.facts()["short_pairs"] == len(whole.source.sizes) - len(kept) > 0
     assert some.facts()["percent"] < whole.facts()["percent"]
     ours, theirs = some.source.side(np.arange(len(kept)), 1), whole.source.side(np.array(kept), 1)
-    assert ours.ids.tolist() == theirs.ids.tolist()
+    assert ours.clean_ids.tolist() == theirs.clean_ids.tolist()
 
 
 def test_no_pair_is_long_enough() -> None:
@@ -241,7 +241,7 @@ def test_links_by_a_slow_loop(spec: str, together: bool) -> None:
     rows = rows_of(SentencePairs(links=True, together=together), spec, parallel="100")
     pieces = iter([piece for sentence in sentences(spec) for piece in sentence])
     expected: list[tuple[int, int, int]] = []
-    for row in range(len(rows.ids)):
+    for row in range(len(rows.clean_ids)):
         held = [next(pieces) for _ in halves(rows, row)[0]]
         half, first, links = int(rows.lengths[row]) // 2, 1, []
         for piece in held:
@@ -260,12 +260,12 @@ def test_links_by_a_slow_loop(spec: str, together: bool) -> None:
 def test_links_of_some_rows(stream: SentencePairs) -> None:
     rows = rows_of(stream)
     assert rows.links is not None
-    for first, last in ((0, 1), (3, 9), (len(rows.ids) - 1, len(rows.ids)), (4, 4)):
+    for first, last in ((0, 1), (3, 9), (len(rows.clean_ids) - 1, len(rows.clean_ids)), (4, 4)):
         some = rows.take(first, last)
         assert some.links is not None
         expected = [(row - first, i, j) for row, i, j in rows.links.tolist() if first <= row < last]
         assert list(map(tuple, some.links.tolist())) == expected
-        assert some.ids.tolist() == rows.ids[first:last].tolist()
+        assert some.clean_ids.tolist() == rows.clean_ids[first:last].tolist()
         assert (some.positions is None) == (rows.positions is None)
 
 
@@ -300,7 +300,7 @@ def test_copies_differ_at_whole_words_with_entries(spec: str, switch: float) -> 
         one, two = (words_of(found, row, side) for side in (0, 1))
         assert len(one) == len(two)
         for left, right in zip(one, two, strict=True):
-            was, now = found.ids[row, left].tolist(), found.ids[row, right].tolist()
+            was, now = found.clean_ids[row, left].tolist(), found.clean_ids[row, right].tolist()
             spoken, now_spoken = found.language[row, left], found.language[row, right]
             assert found.shared[row, left].tolist() == found.shared[row, right].tolist()
             can = all(i in pairs for i in was) and not found.shared[row, left].any()
@@ -328,16 +328,16 @@ def test_the_first_half_is_the_text_of_both_corpora() -> None:
     ]
     for step in (0, 1):
         rows = rows_of(stream, step=step)
-        assert [piece for row in range(len(rows.ids)) for piece in halves(rows, row)[0]] == expected
-        left = [piece for row in range(len(rows.ids)) for piece in halves(rows, row)[1]]
+        assert [piece for row in range(len(rows.clean_ids)) for piece in halves(rows, row)[0]] == expected
+        left = [piece for row in range(len(rows.clean_ids)) for piece in halves(rows, row)[1]]
         assert [len(piece) for piece in left] == [len(piece) for piece in expected]
         spoken = rows.language[(rows.side == 0) & (rows.word_ids >= 0)]
         assert spoken.tolist() == [SOURCE] * data.n_subwords + [DERIVED] * data.n_subwords
-        for row in range(len(rows.ids)):  # a special id has the language of its sentence
+        for row in range(len(rows.clean_ids)):  # a special id has the language of its sentence
             end = int(rows.lengths[row])
             for half in (0, 1):
                 at = np.flatnonzero(rows.side[row, :end] == half)
-                ids, own = rows.ids[row, at], rows.language[row, at]
+                ids, own = rows.clean_ids[row, at], rows.language[row, at]
                 left = rows.language[row, :end][rows.side[row, :end] == 0]
                 if half == 0:
                     assert own[0] == own[1]
@@ -350,15 +350,15 @@ def test_the_first_half_is_the_text_of_both_corpora() -> None:
 def test_every_epoch_draws_other_words() -> None:
     one, two, again = (rows_of(CodeSwitched(switch=0.5), step=step) for step in (0, 1, 0))
     first = one.side == 0
-    assert one.ids[first].tolist() == two.ids[first].tolist()
-    assert one.ids.tolist() == again.ids.tolist() != two.ids.tolist()
+    assert one.clean_ids[first].tolist() == two.clean_ids[first].tolist()
+    assert one.clean_ids.tolist() == again.clean_ids.tolist() != two.clean_ids.tolist()
 
 
 def test_copies_are_linked_with_themselves() -> None:
     rows = rows_of(CodeSwitched(links=True, switch=0.5))
     assert rows.links is not None
     expected = []
-    for row in range(len(rows.ids)):
+    for row in range(len(rows.clean_ids)):
         left, right = (np.flatnonzero((rows.side[row] == s) & (rows.word_ids[row] >= 0)).tolist() for s in (0, 1))
         links = list(zip(left, right, strict=True))
         expected += sorted([(row, a, b) for a, b in links] + [(row, b, a) for a, b in links])

@@ -96,13 +96,13 @@ def test_xlm_align_by_a_slow_loop(more: str, kind: str) -> None:
     micro = micro_of(made, 3)
     batch = micro["pairs"]
     states = clean_states(net, batch, 0 if "layer=0" in more else 1)
-    width = batch.ids.shape[1]
-    gold: list[set[Cell]] = [set() for _ in batch.ids]
+    width = batch.input_ids.shape[1]
+    gold: list[set[Cell]] = [set() for _ in batch.input_ids]
     for i, j in batch.links.T.tolist():
         gold[i // width].add((i % width, j % width))
     links = gold
     if "gold" not in more:
-        links = [slow_links(states, batch, row, filtered="filter" not in more) for row in range(len(batch.ids))]
+        links = [slow_links(states, batch, row, filtered="filter" not in more) for row in range(len(batch.input_ids))]
     queries: list[dict[int, int]] = [{} for _ in links]
     for target in batch.targets.tolist():
         label = slow_label(links[target // width], target % width)
@@ -130,9 +130,9 @@ def test_other_queries_by_a_slow_loop(query: str) -> None:
     net.double()
     micro = micro_of(made, 3)
     batch, drawn = micro["pairs"], set(micro["pairs:2"].targets.tolist())
-    states, width, hidden = clean_states(net, batch, 1), batch.ids.shape[1], set(batch.targets.tolist())
+    states, width, hidden = clean_states(net, batch, 1), batch.input_ids.shape[1], set(batch.targets.tolist())
     queries: list[dict[int, int]] = []
-    for row in range(len(batch.ids)):
+    for row in range(len(batch.input_ids)):
         links, found = slow_links(states, batch, row, filtered=True), {}
         for side, columns in enumerate(places(batch, row)):
             for i in columns:
@@ -157,7 +157,7 @@ def test_one_end_of_each_link_points() -> None:
     batch = micro["pairs"]
     label = last_link(gold_links(batch))
     places, labels = objective._queries(micro, label)
-    width, sides = batch.ids.shape[1], [0, 0]
+    width, sides = batch.input_ids.shape[1], [0, 0]
     pointing = {int(i): int(i) // width * width + int(j) for i, j in zip(places, labels, strict=True) if j != NONE}
     for i, j in batch.links.T.tolist():
         assert (i in pointing) != (j in pointing)
@@ -227,7 +227,7 @@ def test_labels_have_no_gradient_and_no_dropout(monkeypatch: pytest.MonkeyPatch)
     real = Encoder.states
 
     def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
-        seen.append((torch.is_grad_enabled(), self.module.training, bool((batch.ids == batch.clean).all())))
+        seen.append((torch.is_grad_enabled(), self.module.training, bool((batch.input_ids == batch.clean_ids).all())))
         return real(self, batch, layer)
 
     monkeypatch.setattr(Encoder, "states", states)

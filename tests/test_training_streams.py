@@ -21,9 +21,8 @@ from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.objectives.needs import GOLD
 from derivlang.training.objectives.registry import objective_names, read_objective
-from derivlang.training.streams.base import Stream
+from derivlang.training.streams.base import GOLD, Stream
 from derivlang.training.streams.linked import LinkedPairs
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
@@ -35,6 +34,7 @@ from tests.training import (
     arrays,
     every_step,
     loader,
+    micro_of,
     pair,
     same_batches,
     same_rows,
@@ -103,17 +103,17 @@ def test_an_epoch_has_every_instance_of_both_corpora_once() -> None:
     for epoch in range(3):
         rows, _ = made.rows("rows", 15 * epoch, 15 * epoch + 15)
         found = sorted(
-            (int(spoken[0]), tuple(ids)) for ids, spoken in zip(rows.ids.tolist(), rows.language, strict=True)
+            (int(spoken[0]), tuple(ids)) for ids, spoken in zip(rows.clean_ids.tolist(), rows.language, strict=True)
         )
         expected = [
             (language, tuple(ids))
             for language in (SOURCE, DERIVED)
-            for ids in data.rows(np.arange(n), np.full(n, language)).ids.tolist()
+            for ids in data.rows(np.arange(n), np.full(n, language)).clean_ids.tolist()
         ]
         assert found == sorted(expected)
-        seen.append(rows.ids.tolist())
+        seen.append(rows.clean_ids.tolist())
     assert seen[0] != seen[1] != seen[2]
-    assert loader(batch_size=10, seed=2).rows("rows", 0, 15)[0].ids.tolist() != seen[0]
+    assert loader(batch_size=10, seed=2).rows("rows", 0, 15)[0].clean_ids.tolist() != seen[0]
 
 
 def test_an_epoch_of_pairs_has_every_row_once() -> None:
@@ -121,8 +121,8 @@ def test_an_epoch_of_pairs_has_every_row_once() -> None:
     one = made.streams[0]
     steps = one.source.n
     assert made.steps_per_epoch == steps / 7
-    found = made.rows("pairs", 0, steps)[0].ids.tolist()
-    expected = one.source.rows(np.arange(one.source.n), Keys.of(1, 0, np.arange(one.source.n))).ids.tolist()
+    found = made.rows("pairs", 0, steps)[0].clean_ids.tolist()
+    expected = one.source.rows(np.arange(one.source.n), Keys.of(1, 0, np.arange(one.source.n))).clean_ids.tolist()
     assert sorted(found) == sorted(expected * 7)
 
 
@@ -131,7 +131,7 @@ def test_an_epoch_of_pairs_has_every_row_once() -> None:
 def test_rows_of_a_step_do_not_depend_on_where_one_begins(begin: int, steps: int, size: int) -> None:
     made = loader(batch_size=size)
     rows, keys = made.rows("rows", begin, begin + steps)
-    assert rows.ids.shape == (steps * size, SEQ_LEN)
+    assert rows.clean_ids.shape == (steps * size, SEQ_LEN)
     at = steps // 2
     own, its = made.rows("rows", begin + at, begin + at + 1)
     assert same_rows(rows.take(at * size, at * size + size), own)
@@ -184,7 +184,7 @@ def test_the_average_of_subwords_is_that_of_all_rows(stream: Stream) -> None:
 
 def joined(batches: list[TokenBatch]) -> dict[str, Any]:
     """The arrays of a step's micro-batches as if they were one; its totals."""
-    starts = np.cumsum([0, *(batch.ids.size for batch in batches)])
+    starts = np.cumsum([0, *(batch.input_ids.size for batch in batches)])
     out: dict[str, Any] = {}
     for name in arrays(batches[0]):
         parts = [getattr(batch, name) for batch in batches]
@@ -232,7 +232,7 @@ def test_numbers_of_a_step_by_a_slow_count(objective: str | Objective) -> None:
         assert micro.counts.masked == sum(len(micro[stream].targets) for stream in micro.batches)
         for batch in micro.batches.values():
             spoken = [int((batch.label_language == language).sum()) for language in (SOURCE, DERIVED)]
-            assert batch.totals.rows == len(batch.ids)
+            assert batch.totals.rows == len(batch.input_ids)
             assert (batch.totals.masked, list(batch.totals.by_language)) == (len(batch.targets), spoken)
             links = [] if batch.links is None else batch.links.T.tolist()
             assert batch.totals.links == len(links)
@@ -243,10 +243,10 @@ def test_numbers_of_a_step_by_a_slow_count(objective: str | Objective) -> None:
 def test_the_input_differs_from_the_text_only_at_masked_positions(name: str) -> None:
     causal = read_objective(name).causal
     for batch in one_step(loader(name), 2).batches.values():
-        changed = np.flatnonzero(batch.ids.ravel() != batch.clean.ravel())
+        changed = np.flatnonzero(batch.input_ids.ravel() != batch.clean_ids.ravel())
         assert set(changed.tolist()) <= set(batch.targets.tolist())
         assert (len(changed) > 0) != causal
-        assert batch.unmasked().ids is batch.clean
+        assert batch.unmasked().input_ids is batch.clean_ids
         assert ((batch.word_ids >= 0) == (batch.sentence_ids >= 0)).all()
         assert causal or (batch.word_ids.ravel()[batch.targets] >= 0).all()
 
@@ -254,7 +254,7 @@ def test_the_input_differs_from_the_text_only_at_masked_positions(name: str) -> 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
 def test_the_number_of_pair_rows_is_that_of_one_process(share: float) -> None:
     counts = {
-        sum(len(micro["pairs"].ids) for rank in range(w) for micro in next(loader(
+        sum(len(micro["pairs"].input_ids) for rank in range(w) for micro in next(loader(
             f"xlm:pairs={share}", batch_size=40, accumulate=a, world=w, rank=rank).steps(0, 1)))
         for a, w in ((1, 1), (2, 1), (4, 1), (2, 2), (1, 2))
     }  # fmt: skip
@@ -308,10 +308,13 @@ def test_a_stream_that_has_rows_in_some_steps(every: int, phase: int) -> None:
             assert "pairs" not in micro.counts.subwords
             continue
         other = one_step(plain, steps.index(step))["pairs"]
-        assert same_batches(micro["pairs"], other, ("ids", "targets", "labels", "label_language")) or every == 1
-        assert micro["pairs"].clean.tolist() == other.clean.tolist()
+        assert same_batches(micro["pairs"], other, ("input_ids", "targets", "labels", "label_language")) or every == 1
+        assert micro["pairs"].clean_ids.tolist() == other.clean_ids.tolist()
         keys = made.rows("pairs", step, step + 1)[1]
-        assert keys.rows.tolist() == Keys.of(1, step, made.streams[1].first + np.arange(len(other.ids))).rows.tolist()
+        assert (
+            keys.rows.tolist()
+            == Keys.of(1, step, made.streams[1].first + np.arange(len(other.clean_ids))).rows.tolist()
+        )
         all_masks.append(micro["pairs"].targets.tolist())
     assert len({tuple(mask) for mask in all_masks}) == len(all_masks)
 
@@ -322,8 +325,8 @@ def test_two_views_of_a_stream() -> None:
         micro = one_step(made, step)
         assert list(micro.batches) == ["pairs", "pairs:2"]
         assert same_batches(micro["pairs"], one_step(plain, step)["pairs"])
-        assert same_batches(micro["pairs"], micro["pairs:2"], ("ids", "targets", "labels", "label_language"))
-        assert micro["pairs"].clean.tolist() == micro["pairs:2"].clean.tolist()
+        assert same_batches(micro["pairs"], micro["pairs:2"], ("input_ids", "targets", "labels", "label_language"))
+        assert micro["pairs"].clean_ids.tolist() == micro["pairs:2"].clean_ids.tolist()
         one, two = (set(micro[name].targets.tolist()) for name in ("pairs", "pairs:2"))
         assert one != two
         assert micro.counts.subwords.keys() == {"pairs"}
@@ -351,7 +354,7 @@ def test_rows_without_masks_have_no_targets(stream: Stream) -> None:
     batch = micro[stream.name]
     assert len(batch.targets) == len(batch.labels) == len(batch.label_language) == 0
     assert (batch.totals.masked, batch.totals.by_language, micro.counts.masked) == (0, (0, 0), 0)
-    assert batch.ids.tolist() == batch.clean.tolist() == masked[stream.name].clean.tolist()
+    assert batch.input_ids.tolist() == batch.clean_ids.tolist() == masked[stream.name].clean_ids.tolist()
 
 
 # masks
@@ -379,9 +382,9 @@ def test_the_second_time_an_instance_is_masked_otherwise() -> None:
     by_ids: dict[tuple[int, ...], list[Any]] = {}
     for step in (0, 1):
         batch = one_step(made, step)["rows"]
-        chosen = np.zeros(batch.ids.size, bool)
+        chosen = np.zeros(batch.input_ids.size, bool)
         chosen[batch.targets] = True
-        for ids, row in zip(batch.clean.tolist(), chosen.reshape(150, -1).tolist(), strict=True):
+        for ids, row in zip(batch.clean_ids.tolist(), chosen.reshape(150, -1).tolist(), strict=True):
             by_ids.setdefault(tuple(ids), []).append(row)
     assert np.mean([len(set(map(tuple, found))) > 1 for found in by_ids.values()]) > 0.9
 
@@ -450,8 +453,17 @@ def test_an_objective_masks_each_stream_by_its_name() -> None:
             return Packed(), SentencePairs(views=2), CodeSwitched(masked=False)
 
         def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
-            seen.append((stream, rows.ids))
+            seen.append((stream, rows.clean_ids))
             return super().mask(stream, rows, keys, context)
 
     list(loader(Notes()).steps(0, 1))
     assert [name for name, _ in seen] == ["rows", "pairs", "pairs"]
+
+
+def test_text_and_input_have_names_of_their_own() -> None:
+    """`ids` was the text in rows and the masked input in a batch; a plug-in of that time stops with an error."""
+    made = loader()
+    rows, _ = made.rows("rows", 0, 1)
+    for found in (rows, micro_of(made)["rows"]):
+        assert (found.clean_ids == np.asarray(rows.clean_ids)).all()
+        assert not any(hasattr(found, name) for name in ("ids", "clean", "inputs"))

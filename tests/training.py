@@ -246,9 +246,9 @@ def rows_batch(step: int = 0) -> TokenBatch:
 
 def padded(batch: TokenBatch, more: int, pad: int) -> TokenBatch:
     """The same rows with `more` columns of padding after them."""
-    rows, width = batch.ids.shape
+    rows, width = batch.input_ids.shape
     fills = {
-        "ids": pad, "clean": pad, "attention": 0, "language": 0, "side": 0, "positions": 0,
+        "input_ids": pad, "clean_ids": pad, "attention": 0, "language": 0, "side": 0, "positions": 0,
         "word_ids": -1, "sentence_ids": -1,
     }  # fmt: skip
 
@@ -273,7 +273,7 @@ def rows_of(ids: list[list[int]], word_ids: list[list[int]], language: list[int]
         full[i, : len(row)], words[i, : len(own)] = row, own
     spoken = np.repeat(np.array(language, np.int8)[:, None], width, axis=1)
     return SubwordRows(
-        ids=full,
+        clean_ids=full,
         word_ids=words,
         sentence_ids=np.where(words >= 0, 0, -1).astype(np.int32),
         language=spoken,

@@ -9,6 +9,7 @@ from derivlang.core.arrays import Int64
 from derivlang.evaluation.formulas import formula_of, value_of
 
 PERCENT = "%"  # a unit: values are shares, from 0 to 100
+SIDES = ("source", "derived")  # regimes of scores without fine-tuning, by the number of the language
 
 
 @dataclass(frozen=True, slots=True)

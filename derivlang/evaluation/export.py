@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, StoreError
-from derivlang.evaluation.tasks.untuned import SIDES
+from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file

@@ -31,10 +31,10 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError
 from derivlang.core.layers.values import Values
+from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.rows import RowWords
 from derivlang.evaluation.scores import FACTS
-from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.training.languages import DERIVED, SOURCE, Languages

@@ -26,13 +26,12 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import text_of
-from derivlang.evaluation.columns import Column
+from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.study.commands import Level
 
 _KEYS = ("baseline", "x", "lines", "primary", "test", "names", "published")

@@ -38,17 +38,18 @@ class Totals:
 class TokenBatch:
     """B rows of H sub-words.
 
-    ids: int64[B, H], with the chosen positions masked; clean: int64[B, H], without. attention: bool[B, H], False for
-    padding. language, side: int8[B, H], of each position; side 1 is the second half of a pair row. positions: int32[B,
-    H], or None for 0 … H - 1. word_ids, sentence_ids: int32[B, H], numbers within the row, -1 for special ids and
-    padding; both sides of a sentence pair have its number. targets: int64[n], positions in the flattened rows [B * H],
-    ascending, whose states predict `labels`, int64[n]: the masked positions and their ids or, with a causal objective,
-    positions and the ids of the next ones. label_language: int8[n]. links: int64[2, L], linked positions
-    (from, to) in the flattened rows, in both directions, ascending by `from`; None if the stream has no links.
+    clean_ids: int64[B, H], the text; input_ids: int64[B, H], what the model gets: the text with masks. attention:
+    bool[B, H], False for padding. language, side: int8[B, H], of each position; side 1 is the second half of a pair
+    row. positions: int32[B, H], or None for 0 … H - 1. word_ids, sentence_ids: int32[B, H], numbers within the row, -1
+    for special ids and padding; both sides of a sentence pair have its number. targets: int64[n], positions in the
+    flattened rows [B * H], ascending, whose states predict `labels`, int64[n]: the masked positions and their ids or,
+    with a causal objective, positions and the ids of the next ones. label_language: int8[n]. links: int64[2, L], linked
+    positions (from, to) in the flattened rows, in both directions, ascending by `from`; None if the stream has no
+    links.
     """
 
-    ids: Any
-    clean: Any
+    input_ids: Any
+    clean_ids: Any
     attention: Any
     language: Any
     side: Any
@@ -72,7 +73,7 @@ class TokenBatch:
 
     def unmasked(self) -> TokenBatch:
         """Return the batch with its original sub-words as input."""
-        return replace(self, ids=self.clean)
+        return replace(self, input_ids=self.clean_ids)
 
 
 @dataclass(frozen=True, slots=True)

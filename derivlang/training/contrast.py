@@ -41,13 +41,13 @@ def one_side(batch: TokenBatch, side: int) -> TokenBatch:
     inside = batch.attention & (batch.side == side)
     size = inside.sum(1, keepdim=True)
     first = side * (batch.attention & (batch.side == 0)).sum(1, keepdim=True)
-    width = batch.ids.shape[1]
-    columns = torch.arange(width // 2, device=batch.ids.device)
+    width = batch.clean_ids.shape[1]
+    columns = torch.arange(width // 2, device=batch.clean_ids.device)
     at = (first + columns).clamp(max=width - 1)
     return replace(
         batch,
-        **{name: getattr(batch, name).gather(1, at) for name in ("clean", "language", "side", "word_ids")},
-        ids=batch.clean.gather(1, at),
+        **{name: getattr(batch, name).gather(1, at) for name in ("clean_ids", "language", "side", "word_ids")},
+        input_ids=batch.clean_ids.gather(1, at),
         sentence_ids=batch.sentence_ids.gather(1, at),
         attention=columns < size,
         positions=None,

@@ -48,14 +48,15 @@ _DTYPES = ("<u2", "<i4", "<i8", "|u1")
 class SubwordRows:
     """B rows of at most H sub-words.
 
-    ids: int64[B, H], `<pad>` after the end. word_ids, sentence_ids: int32[B, H], numbers within the row, -1 for special
-    ids and padding. language: int8[B, H]. side: int8[B, H], 1 in the second half of a pair row, else 0. positions:
-    int32[B, H], or None for 0 … H - 1. lengths: int64[B]. shared: bool[B, H], sub-words with one id in both languages:
-    those of an overlap, and special tokens of the text. links: int32[L, 3], row, from column and to column, sorted;
-    None without links. translated: bool[B, H], sub-words that a stream has replaced by translations; None: none.
+    clean_ids: int64[B, H], the text before masks, `<pad>` after its end. word_ids, sentence_ids: int32[B, H], numbers
+    within the row, -1 for special ids and padding. language: int8[B, H]. side: int8[B, H], 1 in the second half of a
+    pair row, else 0. positions: int32[B, H], or None for 0 … H - 1. lengths: int64[B]. shared: bool[B, H], sub-words
+    with one id in both languages: those of an overlap, and special tokens of the text. links: int32[L, 3], row, from
+    column and to column, sorted; None without links. translated: bool[B, H], sub-words that a stream has replaced by
+    translations; None: none.
     """
 
-    ids: Int64
+    clean_ids: Int64
     word_ids: Int32
     sentence_ids: Int32
     language: Ints
@@ -68,7 +69,7 @@ class SubwordRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.ids.shape[0], self.ids.shape[1]
+        return self.clean_ids.shape[0], self.clean_ids.shape[1]
 
     def take(self, first: int, last: int) -> SubwordRows:
         """Return the rows first … last - 1."""
@@ -168,7 +169,7 @@ class Data(ABC):
         row = np.repeat(row_of_piece, sizes)
         shape = (n_rows, length)
         out = SubwordRows(
-            ids=np.full(shape, self.marks.pad, np.int64),
+            clean_ids=np.full(shape, self.marks.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
             language=np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
@@ -177,10 +178,10 @@ class Data(ABC):
             lengths=1 + np.concatenate([[0], ends])[offsets[1:]] - row_start,
             shared=np.zeros(shape, bool),
         )
-        out.ids[:, 0] = self.marks.begin
-        out.ids[row, column] = tokens.ids
+        out.clean_ids[:, 0] = self.marks.begin
+        out.clean_ids[row, column] = tokens.ids
         out.shared[row, column] = tokens.shared
-        out.ids[row_of_piece, piece_column + sizes] = self.marks.end
+        out.clean_ids[row_of_piece, piece_column + sizes] = self.marks.end
         out.word_ids[row, column] = np.repeat(piece_column, sizes) + tokens.words
         out.sentence_ids[row, column] = np.repeat(positions(offsets), sizes)
         return out

@@ -81,7 +81,7 @@ class Encoder:
 
     def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
         """Return float[B, H, d]: the states of a batch at a layer. 0: the embeddings; None: the last layer."""
-        return self(batch.ids, batch.attention, batch.language, batch.positions, layer)  # type: ignore[no-any-return]
+        return self(batch.input_ids, batch.attention, batch.language, batch.positions, layer)  # type: ignore[no-any-return]
 
     def __call__(self, ids: Any, mask: Any, language: Any, positions: Any = None, layer: int | None = None) -> Any:
         """Return float[B, T, d]: the states of ids, int64[B, T], at a layer. 0: the embeddings; None: the last layer.

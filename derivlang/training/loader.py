@@ -231,8 +231,8 @@ class _Block:
         some = slice(self.cuts[first], self.cuts[last])
         links = rows.links
         return TokenBatch(
-            ids=self.masked.inputs[first:last],
-            clean=rows.ids,
+            input_ids=self.masked.input_ids[first:last],
+            clean_ids=rows.clean_ids,
             attention=np.arange(width) < rows.lengths[:, None],
             language=self.masked.language[first:last],
             side=rows.side,
@@ -251,7 +251,7 @@ def _linked(rows: SubwordRows, masked: Masked) -> Bool:
     """Return bool[n]: whether a link begins at each target; none does in rows without links."""
     if rows.links is None:
         return np.zeros(len(masked.targets), bool)
-    begins = np.zeros(rows.ids.size, bool)
+    begins = np.zeros(rows.clean_ids.size, bool)
     begins[rows.links[:, 0].astype(np.int64) * rows.shape[1] + rows.links[:, 1]] = True
     return begins[masked.targets]
 

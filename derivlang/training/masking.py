@@ -71,12 +71,12 @@ class Keys:
 class Masked:
     """Masked rows.
 
-    inputs: int64[B, H]; language: int8[B, H]. targets: int64[n], ascending positions in the flattened rows, whose
+    input_ids: int64[B, H]; language: int8[B, H]. targets: int64[n], ascending positions in the flattened rows, whose
     states predict the labels: the masked ones, except with a causal objective. labels: int64[n], joint ids;
     label_language: int8[n].
     """
 
-    inputs: Int64
+    input_ids: Int64
     language: Ints
     targets: Int64
     labels: Int64
@@ -91,7 +91,7 @@ def choose_masked(rows: SubwordRows, keys: Keys, rate: float, *, whole_words: bo
 
 def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds) -> Int64:
     """Return int64[B, H]: the rows with the chosen positions masked, 80 / 10 / 10."""
-    inputs = rows.ids.copy()
+    inputs = rows.clean_ids.copy()
     row, column = np.nonzero(chosen)
     how = keys.uniform("how", np.arange(rows.shape[1])[None])[row, column]
     mask = how < _HIDE
@@ -107,7 +107,7 @@ def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds
 
 def labelled(rows: SubwordRows, targets: Int64) -> tuple[Int64, Int64, Ints]:
     """Return (positions in the flattened rows, their own ids, their languages), as `Masked` has them."""
-    return targets, rows.ids.ravel()[targets], rows.language.ravel()[targets]
+    return targets, rows.clean_ids.ravel()[targets], rows.language.ravel()[targets]
 
 
 def mask(rows: SubwordRows, keys: Keys, vocabulary: LanguageIds, rate: float, *, whole_words: bool = False) -> Masked:
@@ -119,7 +119,7 @@ def mask(rows: SubwordRows, keys: Keys, vocabulary: LanguageIds, rate: float, *,
 
 def unmasked(rows: SubwordRows) -> Masked:
     """Return the rows as they are, without positions to predict."""
-    return Masked(rows.ids, rows.language, *labelled(rows, np.zeros(0, np.int64)))
+    return Masked(rows.clean_ids, rows.language, *labelled(rows, np.zeros(0, np.int64)))
 
 
 def whole_words(rows: SubwordRows, able: Bool) -> Bool:

@@ -39,9 +39,9 @@ def self_links(states: torch.Tensor, batch: TokenBatch, *, filtered: bool) -> to
 
 def gold_links(batch: TokenBatch) -> torch.Tensor:
     """Return bool[B, H, H]: the links of the pairs."""
-    rows, width = batch.ids.shape
+    rows, width = batch.clean_ids.shape
     source, target = batch.links
-    found = torch.zeros(rows * width * width, dtype=torch.bool, device=batch.ids.device)
+    found = torch.zeros(rows * width * width, dtype=torch.bool, device=batch.clean_ids.device)
     found[source * width + target % width] = True
     return found.view(rows, width, width)
 

@@ -137,7 +137,7 @@ class TwinData(Data):
         word = word.reshape(at.shape)
         word -= word.min(axis=1, keepdims=True)
         return SubwordRows(
-            ids=ids,
+            clean_ids=ids,
             word_ids=np.where(inside, word, -1).astype(np.int32),
             sentence_ids=np.where(inside, number, -1).astype(np.int32),
             language=np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),

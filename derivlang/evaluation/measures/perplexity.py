@@ -27,14 +27,13 @@ import numpy as np
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, expand_ranges, lengths_of, owners, positions
 from derivlang.core.keys import Draws
-from derivlang.evaluation.columns import Column
+from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.bits import averaged, losses
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.padding import framed
 from derivlang.evaluation.scores import Score
-from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.formats.progress import stage
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import LanguageSide

@@ -24,13 +24,12 @@ import pyarrow.parquet as pq
 
 from derivlang.core.arrays import Int64, owners
 from derivlang.core.arrow import list_array, to_arrow
-from derivlang.evaluation.columns import Column
+from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.bits import SentenceBits, averaged
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.scores import Score
-from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.store.files import writing
 from derivlang.training.encoder import Encoder
 

@@ -34,10 +34,10 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.layers.values import Values
-from derivlang.evaluation.columns import Column
+from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.tasks.named import short_name
-from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask
+from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.read import tables

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
     from derivlang.training.languages import Languages
 
-SIDES = ("source", "derived")  # by the number of the language
-
 
 @dataclass(frozen=True)
 class UntunedTask(NamedTask):

@@ -39,10 +39,12 @@ class Clm(Objective):
         asked = np.arange(rows.shape[1]) < rows.lengths[:, None]
         marks = context.vocabulary.marks
         if marks.begin != marks.end:  # one id for both, as GPT-2 has: only the <s> of column 0 begins a row then
-            asked &= (rows.ids != marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
+            asked &= (rows.clean_ids != marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
         asked[:, 0] = False
         after = np.flatnonzero(asked)
-        return Masked(rows.ids, rows.language, after - 1, rows.ids.ravel()[after], rows.language.ravel()[after])
+        return Masked(
+            rows.clean_ids, rows.language, after - 1, rows.clean_ids.ravel()[after], rows.language.ravel()[after]
+        )
 
     def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"clm": masked_part(model, micro["rows"])}

@@ -56,7 +56,7 @@ class DictMlm(Objective):
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
         dictionary: JointDictionary = context.found[DICTIONARY.name]
-        able = dictionary.has(rows.ids) & (rows.word_ids >= 0) & ~rows.shared
+        able = dictionary.has(rows.clean_ids) & (rows.word_ids >= 0) & ~rows.shared
         return (self._translated if self.variant == "label" else self._swapped)(rows, keys, context, dictionary, able)
 
     def _translated(
@@ -85,7 +85,7 @@ class DictMlm(Objective):
         inputs = replace(rows, chosen & ~coin, keys, context.vocabulary)
         language = rows.language.copy()
         swapped = chosen & coin & able
-        inputs[swapped] = dictionary.synonyms(rows.ids[swapped], keys.bits("synonym", columns)[swapped])
+        inputs[swapped] = dictionary.synonyms(rows.clean_ids[swapped], keys.bits("synonym", columns)[swapped])
         language[swapped] = 1 - language[swapped]
         return Masked(inputs, language, *labelled(rows, np.flatnonzero(chosen)))
 

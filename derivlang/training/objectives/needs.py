@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from derivlang.core.errors import UsageError
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.settings import CHOSEN
+from derivlang.training.streams.base import ALIGNERS, DICTIONARY_KEY, GOLD, LINKS_KEY
 
 if TYPE_CHECKING:
     from derivlang.training.prepare import Prepared
     from derivlang.training.settings import TrainingSettings
-
-
-LINKS, GOLD, ALIGNERS = "links", "gold", ("hmm", "eflomal")
 
 
 class Need(ABC):
@@ -50,7 +48,7 @@ class Need(ABC):
 class DictionaryNeed(Need):
     """The bilingual dictionary of the run between sub-words: a `JointDictionary`."""
 
-    name = "dictionary"
+    name = DICTIONARY_KEY
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return set() if "dictionary" in files else {"coverage", "dictionary_by", "dictionary_seed"}
@@ -110,9 +108,9 @@ class LinksNeed(Need):
     (streams/linked.py).
     """
 
-    name = LINKS
+    name = LINKS_KEY
 
-    def __init__(self, kind: str, parameter: str = LINKS):
+    def __init__(self, kind: str, parameter: str = LINKS_KEY):
         self.kind, self.parameter = kind, parameter
 
     def reads(self, files: Collection[str]) -> Set[str]:

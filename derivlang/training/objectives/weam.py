@@ -28,8 +28,8 @@ from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.training.batch import MicroBatch
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import ALIGNERS, GOLD, LinksNeed, Need
-from derivlang.training.streams.base import Stream
+from derivlang.training.objectives.needs import LinksNeed, Need
+from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
 from derivlang.training.streams.linked import LinkedPairs
 
 if TYPE_CHECKING:

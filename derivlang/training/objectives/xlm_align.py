@@ -37,8 +37,8 @@ from derivlang.training.batch import MicroBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked, choose_masked, labelled
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
-from derivlang.training.objectives.needs import ALIGNERS, GOLD, LinksNeed, Need
-from derivlang.training.streams.base import Stream
+from derivlang.training.objectives.needs import LinksNeed, Need
+from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
 from derivlang.training.streams.linked import LinkedPairs
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
@@ -91,7 +91,7 @@ class XlmAlign(Objective):
         if keys.view == 1:
             return super().mask(stream, rows, keys, context)
         rate = 0.5 if self.query == "all-aligned" else context.rate
-        return Masked(rows.ids, rows.language, *labelled(rows, np.flatnonzero(choose_masked(rows, keys, rate))))
+        return Masked(rows.clean_ids, rows.language, *labelled(rows, np.flatnonzero(choose_masked(rows, keys, rate))))
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         import torch
@@ -155,6 +155,6 @@ class XlmAlign(Objective):
             return drawn, label[drawn].masked_fill(chosen[drawn], NONE)
         chosen[drawn] = True
         places = torch.arange(len(label), device=label.device)
-        partner = places - places % batch.ids.shape[1] + label.clamp(min=0)
+        partner = places - places % batch.clean_ids.shape[1] + label.clamp(min=0)
         asked = torch.where(batch.side.flatten() == 0, chosen, ~chosen[partner])
         return places, label.masked_fill(~asked, NONE)

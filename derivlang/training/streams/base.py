@@ -17,6 +17,9 @@ from derivlang.training.languages import Languages
 from derivlang.training.masking import Keys
 from derivlang.training.settings import CHOSEN, TrainingSettings
 
+DICTIONARY_KEY, LINKS_KEY = "dictionary", "links"  # of `Material.found`, for needs of objectives
+GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:

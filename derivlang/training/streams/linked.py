@@ -34,8 +34,7 @@ from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.training.data import PieceTokens
 from derivlang.training.languages import DERIVED, SOURCE, Languages
-from derivlang.training.objectives.needs import ALIGNERS, GOLD, LINKS
-from derivlang.training.streams.base import Material
+from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, Material
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
 from derivlang.training.streams.pairs import SentencePairs
@@ -60,7 +59,7 @@ class LinkedPairs(SentencePairs):
             )
         pairs = super().source(material, file)
         if self.kind in ALIGNERS:
-            pairs = AlignedPairs(pairs, self.kind, material.languages, material.found[LINKS])
+            pairs = AlignedPairs(pairs, self.kind, material.languages, material.found[LINKS_KEY])
         if isinstance(pairs, FilePairs | AlignedPairs) and not pairs.linked.ends.size:
             raise DataError(
                 "its sentence pairs have no links",

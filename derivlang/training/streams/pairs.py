@@ -102,7 +102,7 @@ class PairRows(RowSource):
         columns = np.arange(self.length, dtype=np.int32)[None]
         side = (columns >= half).astype(np.int8)
         out = SubwordRows(
-            ids=np.full(shape, marks.pad, np.int64),
+            clean_ids=np.full(shape, marks.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
             language=side ^ turned[:, None],
@@ -120,13 +120,13 @@ class PairRows(RowSource):
             tokens = self.source.side(pairs, s)
             row = np.repeat(row_of_pair, sizes[:, s])
             column = np.repeat(first[:, s], sizes[:, s]) + positions(offsets_of(sizes[:, s]))
-            out.ids[row, column] = tokens.ids
+            out.clean_ids[row, column] = tokens.ids
             out.word_ids[row, column] = np.repeat(first[:, s], sizes[:, s]) + tokens.words
             out.sentence_ids[row, column] = np.repeat(number, sizes[:, s])
             out.language[row, column] = tokens.language
             out.shared[row, column] = tokens.shared
-            out.ids[np.arange(n), starts[:, s]] = marks.begin
-            out.ids[row_of_pair, first[:, s] + sizes[:, s]] = marks.end
+            out.clean_ids[np.arange(n), starts[:, s]] = marks.begin
+            out.clean_ids[row_of_pair, first[:, s] + sizes[:, s]] = marks.end
             at.append((row.astype(np.int64), column.astype(np.int64)))
         return out if not self.stream.links else replace(out, links=self._links(pairs, at))
 

@@ -22,8 +22,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.training.data import PieceTokens, SubwordRows
 from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
-from derivlang.training.objectives.needs import DICTIONARY
-from derivlang.training.streams.base import Material
+from derivlang.training.streams.base import DICTIONARY_KEY, Material
 from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
@@ -44,7 +43,7 @@ class CodeSwitched(SentencePairs):
         return {"pair_length", "dictionary_seed"}  # all sentences are copied
 
     def open(self, material: Material) -> PairRows:
-        settings, dictionary = material.settings, material.found[DICTIONARY.name]
+        settings, dictionary = material.settings, material.found[DICTIONARY_KEY]
         if isinstance(dictionary, WordDictionary):
             return self._of_words(material, dictionary)
         data = material.encoded[self.piece_length(settings)]
@@ -100,7 +99,7 @@ class SwitchedRows(PairRows):
         out = self._copies(numbers, keys)
         at = self._able(out) & (keys.uniform("switch", out.word_ids) < self.switch)
         bits = keys.bits("switched", np.arange(self.length)[None])
-        out.ids[at] = self.dictionary.synonyms(out.ids[at], bits[at])
+        out.clean_ids[at] = self.dictionary.synonyms(out.clean_ids[at], bits[at])
         out.language[at] = 1 - out.language[at]
         return replace(out, translated=at)
 
@@ -111,12 +110,12 @@ class SwitchedRows(PairRows):
         """
         out = super().rows(numbers, keys)
         special, marks, language = out.word_ids < 0, self.source.marks, out.language
-        end, begin = special & (out.ids == marks.end), special & (out.ids == marks.begin)
+        end, begin = special & (out.clean_ids == marks.end), special & (out.clean_ids == marks.begin)
         language[:, 1:][end[:, 1:]] = language[:, :-1][end[:, 1:]]
         language[:, :-1][begin[:, :-1]] = language[:, 1:][begin[:, :-1]]
         return out
 
     def _able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: positions of the copy whose word has an entry."""
-        able = self.dictionary.has(rows.ids) & (rows.word_ids >= 0) & ~rows.shared & (rows.side == 1)
+        able = self.dictionary.has(rows.clean_ids) & (rows.word_ids >= 0) & ~rows.shared & (rows.side == 1)
         return whole_words(rows, able)
