@@ -702,6 +702,25 @@ reader("parser card", "json", _parser_seed("model.json"), "parsing.model", "pars
 reader("parser weights", "npz", _parser_seed("model.npz"))(_parser("model.npz"))
 
 
+def _trained_card() -> bytes:
+    card = json.loads((_parser_folder() / "model.json").read_text("utf-8"))
+    files = {"a.conllu": "0" * 64}
+    more = {"licence": "", "threads": 1, "trained_on": files, "scored_on": files, "scores": {"a.conllu": {}}}
+    return json.dumps({**card, **more, "teacher": {"name": "b/", "fingerprint": "0"}}).encode()
+
+
+@reader("parser card, compared", "json", lambda: [_trained_card()], "training.parser_folder")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.store.artifact import Artifact
+    from derivlang.training.parser_folder import PARSER_FOLDERS, recipe_of
+
+    shutil.copytree(_parser_folder(), folder / "p")
+    (folder / "p" / "model.json").write_bytes(data)
+    seal(folder / "p" / "model.json")
+    Artifact(kind=PARSER_FOLDERS, path=folder / "p", wanted=recipe_of(json.loads(_trained_card()))).found()
+    return None
+
+
 def _collected(name: str) -> Callable[[Path, bytes], str | None]:
     """A run with one file of its evaluation, whose table is collected and compared."""
 
