@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from derivlang.align.settings import AlignScoreOptions, AlignTrainOptions
 from derivlang.cli.main import main
 from derivlang.cli.settings import default_text
 from derivlang.core.errors import UsageError
@@ -20,6 +21,9 @@ from derivlang.core.settings import Declared, check_settings, declared, given, s
 from derivlang.engine.options import MakeOptions
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
+from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions, TwinOptions
+from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.training.options import settings_of
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 from tests.commands import ROOT, run
@@ -29,6 +33,10 @@ USED = (
     [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, RunPaths)]
     + [("evaluate", kind) for kind in (EvaluateOptions, FinetuneSettings)]
     + [("make", kind) for kind in (MakeOptions, Policies)]
+    + [("grammar fit", GrammarFitOptions), ("grammar score", GrammarScoreOptions)]
+    + [("grammar probs", GrammarProbsOptions), ("align train", AlignTrainOptions), ("align score", AlignScoreOptions)]
+    + [("dict", DictionaryOptions), ("tokenizer train", TokenizerOptions), ("tokenizer twin", TwinOptions)]
+    + [("parser train", ParserOptions), ("parser score", ParserScoreOptions)]
 )
 EVERY = [
     pytest.param(command, kind, one, id=f"{command} {kind.__name__}.{one.name}")
@@ -39,7 +47,10 @@ MODELS = sorted((ROOT / "derivlang" / "training" / "models").glob("*.toml"))
 
 
 def option_of(command: str, name: str) -> click.Option:
-    found = main.get_command(click.Context(main), command)
+    found: click.Command | None = main
+    for word in command.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), word)
     assert found is not None
     option = next(p for p in found.params if p.name == name)
     assert isinstance(option, click.Option)
@@ -55,11 +66,13 @@ def _every(command: str) -> str:
 def test_a_setting_has_one_option_with_its_help_and_its_default(command: str, kind: type, one: Declared) -> None:
     if one.option is None:
         return
-    option = option_of(command, one.name)
+    option = option_of(command, one.key)
     assert option.opts[0] == one.option
     assert option.help is not None
     assert option.help.startswith(one.help_text)
-    page = " ".join(run(command, _every(command)).out.split()).replace("- ", "-")  # a line may end after a hyphen
+    page = " ".join(run(*command.split(), _every(command)).out.split()).replace(
+        "- ", "-"
+    )  # a line may end after a hyphen
     shown = f"{' '.join(one.help_text.split())} ".replace("- ", "-")
     assert shown in page
     after = page.partition(shown)[2]
@@ -67,7 +80,7 @@ def test_a_setting_has_one_option_with_its_help_and_its_default(command: str, ki
     if one.unset:
         assert found is not None
         assert found[1] == one.unset
-    elif one.default is None or one.default is False or one.default == ():
+    elif one.default is None or one.default is False or one.default in ("", ()):
         assert found is None
     else:
         assert found is not None
@@ -100,7 +113,7 @@ def test_a_bound_is_the_same_for_the_option_and_for_the_api(
         one.check(value)
     asked = ["--source", "demo", "--t", "trans", "-o"] if command == "pretrain" else []
     (tmp_path / "run").mkdir()
-    ran = run(command, *asked, tmp_path / "run", one.option, value, code=2)
+    ran = run(*command.split(), *asked, tmp_path / "run", one.option, value, code=2)
     assert str(caught.value) == f"{one.option}: must be at least {one.minimum:,}, got {value} [bad-value]"
     assert str(caught.value) in ran.err
 
@@ -201,4 +214,4 @@ def test_the_learning_rate_has_one_name_in_both_commands(command: str) -> None:
         (option,) = (p for p in found.params if spelling in p.opts)
         values = found.make_parser(click.Context(found)).parse_args(["RUN", spelling, "3e-4"])[0]
         assert values[option.name] == "3e-4"
-        assert spelling in run(command, _every(command)).out
+        assert spelling in run(*command.split(), _every(command)).out

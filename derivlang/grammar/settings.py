@@ -78,7 +78,7 @@ class GrammarProbsOptions:
     labels: Literal["map", "as-is"] = setting(
         "map", "Mapping of labels to each grammar's UD version, or labels as they are."
     )
-    temperature: float = setting(1.0, "Temperature: above 1 flattens the distribution, below 1 sharpens it.", above=0)
+    temperature: float = setting(1, "Temperature: above 1 flattens the distribution, below 1 sharpens it.", above=0)
 
     def __post_init__(self) -> None:
         check_settings(self)
