@@ -22,7 +22,7 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices, processes
 from derivlang.training import run_folder as runs
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.encoder import Encoder
 from derivlang.training.loop import optimizer_of, train
 from derivlang.training.objectives import registry
@@ -186,7 +186,7 @@ def test_a_full_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         name = "large"
 
-        def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has …")
 
     monkeypatch.setattr(registry.OBJECTIVES, "added", {"large": Large})

@@ -11,7 +11,7 @@ import torch
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.training import run_folder as runs
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.checkpoint import load_model
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
@@ -46,7 +46,7 @@ class Momentum(Objective):
         CALLS.append(("before", step))
         state.target.copy_(state.average * 0.5)
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: Any) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         CALLS.append(("loss", micro.step))
         near = (model.embeddings - state.target).pow(2).sum() * micro.share
         return {"mlm": masked_part(model, micro["rows"]), "near": LossPart(near, weight=0.1)}
@@ -74,7 +74,7 @@ class Various(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (DICTIONARY,)
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: Any) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
         out = {}
         for name in ("rows", "pairs", "pairs:2"):
             if name in micro:
@@ -241,7 +241,7 @@ def test_what_is_needed_is_found_by_name(tmp_path: Path, monkeypatch: pytest.Mon
         def state(self, model: Encoder, context: Context) -> None:
             seen.append(dict(context.found))
 
-        def loss(self, model: Encoder, micro: MicroBatch, state: Any) -> Loss:
+        def loss(self, model: Encoder, micro: Step, state: Any) -> Loss:
             return {"mlm": masked_part(model, micro["rows"])}
 
     monkeypatch.setitem(registry.OBJECTIVES.added, "needy", Looks)

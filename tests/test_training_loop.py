@@ -25,7 +25,7 @@ from derivlang.core.seal import sealed
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import run_folder as runs
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
@@ -695,7 +695,7 @@ def exploding(at: int) -> type[Objective]:
 
         name = "exploding"
 
-        def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
             calls.append(1)
             mlm = masked_part(model, micro["rows"])
             return {"mlm": LossPart(mlm.total * (float("nan") if len(calls) >= at else 1.0), mlm.by)}

@@ -13,7 +13,7 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.sources.request import SourceRequest
-from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.batch import Step, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.doses import OF, SOME
 from derivlang.training.encoder import Encoder
@@ -554,7 +554,7 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert len(context.found[DICTIONARY.name].pairs) == len(pair().pairs.pairs)
             return torch.nn.Linear(model.embeddings.shape[1], 1)
 
-        def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
             assert state is not None
             extra = state(model.embeddings).pow(2).mean() * micro.share
             return {"mlm": masked_part(model, micro["rows"]), "extra": LossPart(extra, weight=self.weight)}

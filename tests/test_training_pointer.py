@@ -13,7 +13,7 @@ from transformers import AutoConfig
 
 from derivlang.align.similarity import itermax, sinkhorn
 from derivlang.core.errors import DataError, DerivlangError, UsageError
-from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.batch import Step, TokenBatch
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
@@ -59,7 +59,7 @@ def cells(links: torch.Tensor) -> set[Cell]:
     return {(int(i), int(j)) for i, j in links.nonzero()}
 
 
-def slow_dwa(net: Any, micro: MicroBatch, labels: list[dict[int, int]]) -> float:
+def slow_dwa(net: Any, micro: Step, labels: list[dict[int, int]]) -> float:
     """The sum of -log softmax over the other side; labels: of each row, the queries and their labels."""
     batch = micro["pairs"]
     with torch.no_grad():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Ints
 from derivlang.training import loader as loaders
-from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.batch import Step, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
@@ -71,7 +71,7 @@ streams = pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: f"{strea
 objectives = pytest.mark.parametrize("name", EVERY)
 
 
-def one_step(made: Loader, step: int) -> MicroBatch:
+def one_step(made: Loader, step: int) -> Step:
     """The arrays of a step in one micro-batch."""
     ((micro,),) = made.steps(step, step + 1)
     return micro

@@ -24,7 +24,7 @@ from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.batch import Step, TokenBatch
 from derivlang.training.config import ModelConfig
 from derivlang.training.data import SubwordRows
 from derivlang.training.encoder import Encoder
@@ -233,7 +233,7 @@ def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool =
     return Encoder(built(kind, tie=tie, language_ids=language_ids), marks(), language_ids=language_ids)
 
 
-def micro_of(made: Loader, step: int = 0, part: int = 0) -> MicroBatch:
+def micro_of(made: Loader, step: int = 0, part: int = 0) -> Step:
     """The tensors of a micro-batch."""
     (micros,) = made.steps(step, step + 1)
     return micros[part].to(torch.device("cpu"))

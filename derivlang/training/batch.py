@@ -1,6 +1,6 @@
 """The rows of a training step: numpy arrays in the loader, tensors in an objective.
 
-    TokenBatch   rows of one stream in a micro-batch       MicroBatch   those of every stream, by its name
+    Pieces   text without special ids       TokenBatch   rows of one stream       Step   those of every stream, by name
 
 B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are masked    ->    targets [2, 3]
 """
@@ -13,10 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.training.devices import to_device
 
 if TYPE_CHECKING:
     import torch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The sub-words of pieces of text (`data.py`), one after the other, without special ids.
+
+    ids: int64[M]. words: int64[M], the word of each sub-word, counted in its piece. language: int8[M]. shared: bool[M],
+    sub-words with one id in both languages.
+
+    `low er it` and `we` in the derived language, in pieces of 2 words and of 1
+    ids [17, 18, 5, 9]      words [0, 0, 1, 0]      language [1, 1, 1, 1]      shared [F, F, F, F]
+    """
+
+    ids: Int64
+    words: Int64
+    language: Ints
+    shared: Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +109,15 @@ class StepCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MicroBatch:
-    """A micro-batch of one process: `micro["rows"]` is the TokenBatch of the stream `rows`.
+class Step:
+    """A step's rows of every stream, or the part of them that one process trains on at once, a micro-batch.
 
-    step: from 0. share: the micro-batch's share of the step, for parts of a loss that do not depend on rows.
+    `step["rows"]` is the batch of the stream `rows`. step: its number, from 0. share: of the step, 1 / (micro-batches
+    * processes), for parts of a loss that do not depend on rows. batches: by stream; a second view is `NAME:2`. counts:
+    of the whole step.
+
+    a step with 8 rows and 2 rows of pairs, 32 sub-words each, in 2 micro-batches      share 0.5
+        step["rows"].clean_ids  int64[4, 32]      step["pairs"].clean_ids  int64[1, 32]
     """
 
     step: int
@@ -108,6 +131,6 @@ class MicroBatch:
     def __contains__(self, stream: object) -> bool:
         return stream in self.batches
 
-    def to(self, device: torch.device) -> MicroBatch:
+    def to(self, device: torch.device) -> Step:
         """Return the micro-batch with tensors on a device."""
         return replace(self, batches={name: batch.to(device) for name, batch in self.batches.items()})

@@ -35,6 +35,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record, short
+from derivlang.training.batch import Pieces
 from derivlang.training.languages import ParallelBatch, SpecialIds
 from derivlang.training.settings import Packing
 
@@ -82,20 +83,6 @@ class SubwordRows:
         return SubwordRows(**found, links=links)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PieceTokens:
-    """The sub-words of pieces, one after the other, without special ids.
-
-    ids: int64[M]. words: int64[M], the word of each sub-word, counted in its piece. language: int8[M]. shared: bool[M],
-    sub-words with one id in both languages.
-    """
-
-    ids: Int64
-    words: Int64
-    language: Ints
-    shared: Bool
-
-
 @dataclass(frozen=True, eq=False)
 class Data(ABC):
     """Encoded data: the arrays of the files, the large ones memory-mapped. recipe: the content of data.json."""
@@ -131,7 +118,7 @@ class Data(ABC):
         """Return int64[P]: the number of sub-words of pieces [P], each in a language [P]."""
 
     @abstractmethod
-    def tokens(self, pieces: Int64, language: Ints) -> PieceTokens:
+    def tokens(self, pieces: Int64, language: Ints) -> Pieces:
         """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED)."""
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
     step s, row b  ->  position s * B + b of an endless list: the rows of the stream, permuted anew for every epoch
 
-    streams ──▶ numbers of the step's rows ──▶ rows ──Objective.mask──▶ MicroBatch of each process
+    streams ──▶ numbers of the step's rows ──▶ rows ──Objective.mask──▶ Step of each process
 
 Every objective gets the same rows of a stream in the same steps. There is no generator state, so a run can resume at
 any step and on any number of processes. Several steps of a small model are made together, which reduces the cost of a
@@ -21,7 +21,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64
 from derivlang.core.keys import draw, text_key
-from derivlang.training.batch import MicroBatch, StepCounts, TokenBatch, Totals
+from derivlang.training.batch import Step, StepCounts, TokenBatch, Totals
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked, unmasked
 from derivlang.training.objectives.base import Context, Objective
@@ -91,7 +91,7 @@ class Loader:
         """The average number of sub-words in a step, of all streams, without padding."""
         return sum(one.source.mean_subwords * one.size / one.stream.every for one in self.streams)
 
-    def steps(self, first: int, last: int) -> Iterator[list[MicroBatch]]:
+    def steps(self, first: int, last: int) -> Iterator[list[Step]]:
         """Yield the micro-batches of this process for the steps first … last - 1."""
         at_once = max(1, _SUBWORDS // sum(one.size * one.source.length * one.stream.views for one in self.streams))
         for begin in range(first, last, at_once):
@@ -100,12 +100,12 @@ class Loader:
             for step in range(begin, end):
                 yield [self._micro(blocks, step, part) for part in range(self.accumulate)]
 
-    def ahead(self, first: int, last: int) -> Iterator[list[MicroBatch]]:
+    def ahead(self, first: int, last: int) -> Iterator[list[Step]]:
         """Yield `steps`, made by a thread while the device works."""
-        out: queue.Queue[list[MicroBatch] | BaseException | None] = queue.Queue(_AHEAD)
+        out: queue.Queue[list[Step] | BaseException | None] = queue.Queue(_AHEAD)
         ended = threading.Event()
 
-        def put(item: list[MicroBatch] | BaseException | None) -> bool:
+        def put(item: list[Step] | BaseException | None) -> bool:
             while not ended.is_set():
                 try:
                     out.put(item, timeout=0.1)
@@ -159,7 +159,7 @@ class Loader:
             cuts = np.searchsorted(masked.targets, np.arange(0, len(steps) * one.size + 1) * width)
             yield name, _Block(one.stream.name, rows, masked, cuts, _linked(rows, masked), one.size, steps)
 
-    def _micro(self, blocks: dict[str, _Block], step: int, part: int) -> MicroBatch:
+    def _micro(self, blocks: dict[str, _Block], step: int, part: int) -> Step:
         parts = self.accumulate * self.world
         which = self.rank * self.accumulate + part
         here = {name: block for name, block in blocks.items() if step in block.steps}
@@ -171,7 +171,7 @@ class Loader:
             sum(block.translated(step) for block in first_views),
         )
         batches = {name: block.take(step, which, parts) for name, block in here.items()}
-        return MicroBatch(step, 1 / parts, batches, counts)
+        return Step(step, 1 / parts, batches, counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
 """The training loop of every objective: read a step, accumulate gradients of micro-batches, update, log, save.
 
-    loader ──MicroBatch──▶ on the device ──objective──▶ loss ──backward──▶ clip ──▶ AdamW
+    loader ──Step──▶ on the device ──objective──▶ loss ──backward──▶ clip ──▶ AdamW
 
 Each part of a loss is divided by its number in the whole step, so gradients add up. Processes average gradients, so the
 loss is multiplied by their number. Only logging and saving synchronise the device.

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.doses import OF, SOME
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share
@@ -26,7 +26,7 @@ class LossModule(torch.nn.Module):
             torch.manual_seed(seed)
             self.state = objective.state(self.model, context)
 
-    def forward(self, micro: MicroBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def forward(self, micro: Step) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Return (the loss of a micro-batch, its parts without their weights and without gradient).
 
         A part that has no term in the step, as that of a language without rows, is not among the parts.

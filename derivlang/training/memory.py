@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from derivlang.core.errors import UsageError
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.loader import Loader
 from derivlang.training.loss_module import LossModule
 from derivlang.training.settings import TrainingSettings
@@ -109,7 +109,7 @@ def rows_that_fit(net: LossModule, loader_of: Callable[[int], Loader], free: int
     return max(0, int((_SHARE * free - _WEIGHTS * weights - _BACKWARD * beside) / (_BACKWARD * each)))
 
 
-def kept_bytes(net: LossModule, micro: MicroBatch) -> int:
+def kept_bytes(net: LossModule, micro: Step) -> int:
     """Return the number of bytes, without weights, that a forward pass keeps for the backward pass."""
     own = {parameter.untyped_storage().data_ptr() for parameter in net.parameters()}
     kept: dict[int, Any] = {}  # storages by address; they are held so that no address is used twice

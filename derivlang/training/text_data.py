@@ -20,7 +20,8 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, Ints, expand_ranges, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
-from derivlang.training.data import Data, DataWriter, PieceTokens, SubwordRows, common, mapped, read_offsets
+from derivlang.training.batch import Pieces
+from derivlang.training.data import Data, DataWriter, SubwordRows, common, mapped, read_offsets
 from derivlang.training.languages import DERIVED, SOURCE, ParallelBatch, TextLanguages
 from derivlang.training.packing import pack
 from derivlang.training.settings import Packing
@@ -79,7 +80,7 @@ class TextData(Data):
     def sizes(self, pieces: Int64, language: Ints) -> Int64:
         return self.counts[pieces, language]
 
-    def tokens(self, pieces: Int64, language: Ints) -> PieceTokens:
+    def tokens(self, pieces: Int64, language: Ints) -> Pieces:
         """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED).
 
         The slots 0 1 2 of a piece belong to its words 0 0 1, so sub-words in the slots 2 0 are of the words 1 0.
@@ -90,7 +91,7 @@ class TextData(Data):
         words, begins = self.words(pieces)
         spoken = np.repeat(language.astype(np.int8), sizes)
         ids = self.ids[at].astype(np.int64)
-        return PieceTokens(ids, words[np.repeat(begins[:-1], sizes) + self.slots[at]], spoken, np.zeros(len(at), bool))
+        return Pieces(ids, words[np.repeat(begins[:-1], sizes) + self.slots[at]], spoken, np.zeros(len(at), bool))
 
     def links(self, pieces: Int64) -> Int64:
         """Return int64[2, L]: each sub-word of a word is linked to all those of its image.

@@ -20,7 +20,8 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
-from derivlang.training.data import Data, DataWriter, PieceTokens, SubwordRows, common, mapped, read_offsets
+from derivlang.training.batch import Pieces
+from derivlang.training.data import Data, DataWriter, SubwordRows, common, mapped, read_offsets
 from derivlang.training.languages import DERIVED, ParallelBatch, TwinLanguages
 from derivlang.training.packing import pack, restrict
 from derivlang.training.settings import LONGEST, Packing
@@ -80,7 +81,7 @@ class TwinData(Data):
     def sizes(self, pieces: Int64, language: Ints) -> Int64:
         return self.pieces[pieces + 1] - self.pieces[pieces]
 
-    def tokens(self, pieces: Int64, language: Ints) -> PieceTokens:
+    def tokens(self, pieces: Int64, language: Ints) -> Pieces:
         """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED).
 
         a piece "a b c" with order [2, 0, 1], derived  ->  the ids of c' a' b', words [2, 0, 1]
@@ -92,7 +93,7 @@ class TwinData(Data):
         at = np.where(spoken == DERIVED, base + self.order[flat], flat)
         words, begins = self.words(pieces)
         ids, shared = self._in_language(at, spoken == DERIVED)
-        return PieceTokens(ids, words[np.repeat(begins[:-1], sizes) + at - base], spoken, shared)
+        return Pieces(ids, words[np.repeat(begins[:-1], sizes) + at - base], spoken, shared)
 
     def links(self, pieces: Int64) -> Int64:
         """Return int64[2, L]: each derived sub-word stands for one source sub-word.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, Need
 
@@ -39,7 +39,7 @@ class AlignMlm(Objective):
         state.register_buffer("pairs", torch.from_numpy(context.found[DICTIONARY.name].pairs.astype("int64")))
         return state
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         assert state is not None
         mlm = masked_part(model, micro["rows"])
         align = alignment_loss(model.embeddings, state.pairs) * micro.share  # type: ignore[arg-type]

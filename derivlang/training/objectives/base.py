@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from derivlang.core.spec import Parameterised
-from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.batch import Step, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, LanguageIds, Masked, mask
 from derivlang.training.objectives.needs import Need
@@ -120,7 +120,7 @@ class Objective(Parameterised):
         """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""
         return None
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         """Return the parts of the loss of a micro-batch, and shares for the log."""
         raise NotImplementedError
 

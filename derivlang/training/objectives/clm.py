@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.objectives.base import Context, Loss, Objective, masked_part
@@ -46,5 +46,5 @@ class Clm(Objective):
             rows.clean_ids, rows.language, after - 1, rows.clean_ids.ravel()[after], rows.language.ravel()[after]
         )
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         return {"clm": masked_part(model, micro["rows"])}

@@ -27,7 +27,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool
 from derivlang.core.spec import param
-from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.batch import Step, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.masking import Keys, Masked, choose_masked, labelled, replace, whole_words
@@ -92,7 +92,7 @@ class DictMlm(Objective):
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         return {"mlm": conditioned_part(model, micro["rows"], state)}
 
 

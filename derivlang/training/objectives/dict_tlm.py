@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
 from derivlang.training import masking
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.objectives.base import Context, Loss, Objective
@@ -58,5 +58,5 @@ class DictTlm(Objective):
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         return {"tlm": conditioned_part(model, micro["switched"], state)}

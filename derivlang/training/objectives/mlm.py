@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Loss, Objective, masked_part
 
 if TYPE_CHECKING:
@@ -25,5 +25,5 @@ class Mlm(Objective):
 
     name = "mlm"
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         return {"mlm": masked_part(model, micro["rows"])}

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.pairs import SentencePairs
@@ -70,7 +70,7 @@ class Ppa(Objective):
 
         return Momentum(model.base().module, model.embeddings.shape[1], self.width, self.queue)
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         import torch
 
         from derivlang.training.contrast import Momentum, info_nce, one_side

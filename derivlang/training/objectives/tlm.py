@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Loss, Objective, masked_part
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.pairs import SentencePairs
@@ -34,5 +34,5 @@ class Tlm(Objective):
     def streams(self) -> tuple[Stream, ...]:
         return (SentencePairs(share=1.0, reset=self.reset),)
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         return {"tlm": masked_part(model, micro["pairs"])}

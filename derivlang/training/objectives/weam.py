@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import LinksNeed, Need
 from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
@@ -63,7 +63,7 @@ class Weam(Objective):
         width = model.embeddings.shape[1]
         return Sequential(Linear(width, width), Linear(width, width), GELU(), Linear(width, width))
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         from torch.nn.functional import cross_entropy
 
         assert state is not None

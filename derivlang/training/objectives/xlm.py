@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Loss, Objective, masked_part, masked_part_by_language
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed
@@ -39,7 +39,7 @@ class Xlm(Objective):
     def streams(self) -> tuple[Stream, ...]:
         return (Packed(), SentencePairs(share=self.pairs, reset=self.reset)) if self.pairs else (Packed(),)
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         source, derived = masked_part_by_language(model, micro["rows"])
         parts = {
             "mlm-source": replace(source, weight=self.source),

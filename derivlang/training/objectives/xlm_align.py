@@ -33,7 +33,7 @@ import numpy as np
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked, choose_masked, labelled
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
@@ -99,7 +99,7 @@ class XlmAlign(Objective):
         width = model.embeddings.shape[1]
         return torch.nn.ModuleDict({"query": torch.nn.Linear(width, width), "key": torch.nn.Linear(width, width)})
 
-    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         import torch
 
         from derivlang.training.pointer import NONE, last_link, other_side, pointer_loss
@@ -119,7 +119,7 @@ class XlmAlign(Objective):
         }
 
     def _links(
-        self, model: Encoder, micro: MicroBatch, allowed: torch.Tensor
+        self, model: Encoder, micro: Step, allowed: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | float, dict[str, Share]]:
         """Return (links bool[B, H, H], 0 or NaN if they come from states that are not finite, shares for the log)."""
         from derivlang.training.pointer import gold_links, self_links
@@ -137,7 +137,7 @@ class XlmAlign(Objective):
         # 0 * NaN is NaN, which stops the run at the next entry of its log.
         return links, (0 * states.masked_fill(~batch.attention[..., None], 0)).sum(), known
 
-    def _queries(self, micro: MicroBatch, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _queries(self, micro: Step, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return int64[n] each: positions in the flattened rows, and their labels.
 
         all-aligned, links 1-5 and 2-6, heads at 1: position 1 points to 5, and 6 to 2

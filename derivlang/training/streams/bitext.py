@@ -28,7 +28,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import lift_links
-from derivlang.training.data import PieceTokens
+from derivlang.training.batch import Pieces
 from derivlang.training.languages import Languages
 from derivlang.training.streams.pair_source import PairLinks, PairSource
 
@@ -160,12 +160,12 @@ class FilePairs(PairSource):
             "sha256": file.sha256,
         }
 
-    def side(self, pairs: Int64, side: int) -> PieceTokens:
+    def side(self, pairs: Int64, side: int) -> Pieces:
         starts, sizes, encoded = self._starts[pairs, side], self.sizes[pairs, side], self._encoded[side]
         at = expand_ranges(starts, sizes)
         words = np.searchsorted(encoded.offsets, at, "right") - 1
         first = np.searchsorted(encoded.offsets, starts, "right") - 1
-        return PieceTokens(
+        return Pieces(
             encoded.ids[at].astype(np.int64),
             words - np.repeat(first, sizes),
             np.full(len(at), side, np.int8) if self._languages is None else self._languages[side][words],

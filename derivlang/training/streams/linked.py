@@ -32,7 +32,7 @@ from derivlang.formats.progress import stage
 from derivlang.lexical.encoding import Encoded
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
-from derivlang.training.data import PieceTokens
+from derivlang.training.batch import Pieces
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, Material
 from derivlang.training.streams.bitext import FilePairs, lifted
@@ -83,7 +83,7 @@ class AlignedPairs(PairSource):
         both = sha256(f"{pairs.facts().get('sha256')} {digest}".encode()).hexdigest()
         self._facts = pairs.facts() | {"aligner": model, "links": len(links.source), "sha256": both}
 
-    def side(self, pairs: Int64, side: int) -> PieceTokens:
+    def side(self, pairs: Int64, side: int) -> Pieces:
         return self.pairs.side(pairs, side)
 
     def links(self, pairs: Int64) -> Int64:

@@ -19,7 +19,8 @@ from derivlang.core.keys import draw
 from derivlang.lexical.noise import first_by_key
 from derivlang.lexical.pairs import pair_stream
 from derivlang.lexical.percent import Share, portion
-from derivlang.training.data import Data, PieceTokens
+from derivlang.training.batch import Pieces
+from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
 
 
@@ -30,7 +31,7 @@ class PairSource(ABC):
     marks: SpecialIds
 
     @abstractmethod
-    def side(self, pairs: Int64, side: int) -> PieceTokens:
+    def side(self, pairs: Int64, side: int) -> Pieces:
         """Return one side of these pairs [K]."""
 
     @abstractmethod
@@ -86,10 +87,10 @@ class DerivedPairs(PairSource):
                 id="no-pair-fits",
             )
 
-    def side(self, pairs: Int64, side: int) -> PieceTokens:
+    def side(self, pairs: Int64, side: int) -> Pieces:
         return self.in_language(pairs, np.full(len(pairs), side, np.int8))
 
-    def in_language(self, pairs: Int64, language: Ints) -> PieceTokens:
+    def in_language(self, pairs: Int64, language: Ints) -> Pieces:
         """Return the sub-words of pairs [K], each in a language [K]."""
         return self.data.tokens(self.pieces[pairs], language)
 

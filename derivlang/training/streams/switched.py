@@ -19,7 +19,8 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
 from derivlang.core.errors import DataError, UsageError
-from derivlang.training.data import PieceTokens, SubwordRows
+from derivlang.training.batch import Pieces
+from derivlang.training.data import SubwordRows
 from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.streams.base import DICTIONARY_KEY, Material
@@ -72,7 +73,7 @@ class Copies(DerivedPairs):
         super().__init__(*args, **options)  # type: ignore[arg-type]
         self.pieces, self.sizes = np.tile(self.pieces, 2), np.tile(self.sizes, (2, 1))
 
-    def side(self, pairs: Int64, side: int) -> PieceTokens:
+    def side(self, pairs: Int64, side: int) -> Pieces:
         return self.in_language(pairs, (pairs >= len(self.pieces) // 2).astype(np.int8))
 
     def links(self, pairs: Int64) -> Int64:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from derivlang import param
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 
 
@@ -20,6 +20,6 @@ class Small(Objective):
     name = "small"
     weight: float = param(1.0, "of the embeddings' part", positional=True, low=0)
 
-    def loss(self, model: Any, micro: MicroBatch, state: Any) -> Loss:
+    def loss(self, model: Any, micro: Step, state: Any) -> Loss:
         size = model.embeddings.pow(2).mean() * micro.share
         return {"mlm": masked_part(model, micro["rows"]), "size": LossPart(size, weight=self.weight)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import Step
 from derivlang.training.data import Data, SubwordRows
 from derivlang.training.languages import DERIVED
 from derivlang.training.objectives.base import Loss, Objective, masked_part
@@ -45,5 +45,5 @@ class DerivedMlm(Objective):
     def streams(self) -> tuple[Stream, ...]:
         return (Derived(),)
 
-    def loss(self, model: Any, micro: MicroBatch, state: Any) -> Loss:
+    def loss(self, model: Any, micro: Step, state: Any) -> Loss:
         return {"mlm": masked_part(model, micro["derived"])}
