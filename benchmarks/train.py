@@ -104,7 +104,7 @@ def _trainer(lm, data, settings, folder):  # type: ignore[no-untyped-def]
     from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast, Trainer, TrainingArguments
 
     n = data.n_instances(0)
-    rows = np.concatenate([data.rows(np.arange(n), np.full(n, language)).ids for language in (0, 1)])
+    rows = np.concatenate([data.rows(np.arange(n), np.full(n, language)).clean_ids for language in (0, 1)])
     names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     names += [f"w{i}" for i in range(len(names), lm.config.vocab_size)]
     tokenizer = PreTrainedTokenizerFast(
