@@ -6,7 +6,6 @@ wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,18 +17,19 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import is_string, whole
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
-from derivlang.core.messages import counted, warn
+from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.settings import typed
-from derivlang.core.splits import split_of, usual_spelling
+from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
 from derivlang.formats.base import Asked
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
-from derivlang.formats.opening import suffix_of, unpacked_name
-from derivlang.formats.registry import candidates, find_format, format_of, suffixes
+from derivlang.formats.opening import suffix_of
+from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
+from derivlang.sources.folder import MANIFEST, files_below, name_of_path, relative
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
     SOURCES,
@@ -40,10 +40,6 @@ from derivlang.sources.named import (
 )
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
-
-MANIFEST = "derivlang.json"
-_RECORDS = ("run.json", "study.json", "report.json", "data.json", "derivlang-tokenizer.json")  # of whole folders
-_RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every record begins that derivlang writes
 
 
 def find(request: SourceRequest) -> Corpus:
@@ -112,7 +108,7 @@ def name_of(source: str) -> str:
         return f"{name}:{argument}" if argument else name
     if source.startswith("hub:"):
         return source
-    return _name(Path(source))
+    return name_of_path(Path(source))
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:
@@ -131,7 +127,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     if path.is_dir() and (path / MANIFEST).exists():
         request.refuse("a derived set knows its columns")
         return _derived(path)
-    files = [path] if path.is_file() else _files(path)
+    files = [path] if path.is_file() else files_below(path)
     kinds = {tuple(format.name for format in candidates(file)) for file in files}
     if len(kinds) > 1:
         raise UsageError(
@@ -140,7 +136,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="name one file, or a folder of files of one format",
             id="format",
         )
-    names = [_relative(file, path) for file in files]
+    names = [relative(file, path) for file in files]
     parts = tuple(CorpusFile(split_of(name) or "train", file, name) for file, name in zip(files, names, strict=True))
     asked = Asked(
         request.encoding, request.header, request.names, request.quoting,
@@ -165,7 +161,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         assert look.columns is not None
         schema = infer(look.columns, look.sample, where=str(files[0]), words=request.words, texts=request.texts)
     corpus = Corpus(
-        _name(path),
+        name_of_path(path),
         look.format or format.name,
         schema,
         parts,
@@ -225,106 +221,6 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
                 yield from pc.unique(found).to_pylist() if is_string(found.type) else [str(found.type)] * len(found)
 
     return replace(corpus, schema=without_nli(corpus.schema, labels))
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the files of a known format in a folder and below, without hidden ones and what derivlang wrote there."""
-    known = suffixes()
-    below = list(_below(folder))
-    written = _written(below, folder)
-    found = sorted(
-        file
-        for file in below
-        if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
-        and suffix_of(file) in known
-        and not any(name[0] == "." for name in file.relative_to(folder).parts)
-        and written.isdisjoint((file, *file.parents))
-    )
-    if not found:
-        raise DataError(
-            "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
-        )
-    _check_twice(found, folder)
-    return found
-
-
-def _written(below: list[Path], folder: Path) -> set[Path]:
-    """Return the folders of sets, tokenizers and runs, and dictionaries: each has a record that names derivlang.
-
-    A record in `folder` itself, such as that of a report, leaves the other files of the folder a source.
-    """
-    found = set()
-    for path in below:
-        if path.name in (MANIFEST, ".derivlang"):
-            found.add(path.parent)
-        elif path.suffix == ".json" and path.name[0] != "." and _RECORD.match(_head(path)):
-            own = path.name.removesuffix(".recipe.json")  # d.tsv.recipe.json is the record of d.tsv
-            found |= {path, path.with_name(own)}
-            if path.name in _RECORDS and path.parent != folder:
-                found.add(path.parent)
-    return found
-
-
-def _head(path: Path) -> bytes:
-    """Return the first bytes of a file, none if it cannot be read, which is an error when the file is wanted."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(100)
-    return b""
-
-
-def _check_twice(files: list[Path], folder: Path) -> None:
-    """Raise DataError file-twice for two files that seem to be one; warn of splits that are spelled in two ways.
-
-    One file: a link and its target in one split, or names that differ in case or compression only.
-    """
-    known: dict[tuple[str, ...], str] = {}
-    spelled: list[tuple[str, str]] = []
-    for file in files:
-        name = _relative(file, folder)
-        plain = _relative(file.with_name(unpacked_name(file)), folder)
-        for same in ((plain.lower(),), (os.path.realpath(file), split_of(name) or "train")):
-            first = known.setdefault(same, name)
-            if first != name:
-                raise DataError(
-                    f"{first} and {name} seem to be one file, which would be read twice",
-                    where=str(folder),
-                    fix="remove or rename one of them",
-                    id="file-twice",
-                )
-        first = known.setdefault(("split", usual_spelling(plain).removesuffix(suffix_of(file))), name)
-        if first != name:
-            spelled.append((first, name))
-    if spelled:
-        first, name = spelled[0]
-        more = f"; there are {counted(len(spelled), 'such pair')}" if len(spelled) > 1 else ""
-        warn(f"{first} and {name} are both read, as {split_of(name) or 'train'}{more}")
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """Yield what lies in a folder and below, linked folders included, but each folder once."""
-    seen = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:
-            folders.clear()
-            continue
-        seen.add(real)
-        folders.sort()
-        yield from (Path(place, name) for name in (*folders, *files))
-
-
-def _relative(file: Path, root: Path) -> str:
-    return _printable(file.name if file == root else str(file.relative_to(root)))
-
-
-def _name(path: Path) -> str:
-    """Return the name of the corpus of a file or folder."""
-    return _printable(path.name if path.name not in ("", "..") else path.resolve().name)
-
-
-def _printable(name: str) -> str:
-    """Return a file name for the manifest: bytes that are not UTF-8 become `\\xff`."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _derived(path: Path) -> Corpus:

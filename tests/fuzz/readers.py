@@ -118,7 +118,7 @@ _TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
 
 
 @reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.line_chunks", "formats.utf8",
-        "formats.opening", "formats.pieces", "sources.find")  # fmt: skip
+        "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.txt", data, mode="unicode")
 
