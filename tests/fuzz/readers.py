@@ -477,7 +477,7 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("pharaoh", "numbers", lambda: [b"0-0 1-1 2p3\n\n0-1 1-0\n3-2 2-3 0-0 1p1\n"], "align.links", "cli.align")
+@reader("pharaoh", "numbers", lambda: [b"0-0 1-1 2p3\n\n0-1 1-0\n3-2 2-3 0-0 1p1\n"], "align.links", "commands.align")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.align.links import check_range, parse_lines
     from derivlang.formats.opening import open_lines
