@@ -81,7 +81,7 @@ def evaluated(run: Path, pairs: Path, *words: object, code: int | None = 0) -> R
 
 @cache
 def encoder(kind: str, spec: str) -> Encoder:
-    return Encoder(model_of(kind, languages(spec).size), MARKS)
+    return Encoder(model_of(kind, languages(spec).size).eval(), MARKS)  # without dropout
 
 
 # Scores
