@@ -112,12 +112,12 @@ def test_data_holds_every_subword_of_both_languages_once(tmp_path: Path, kind: s
     assert again.fingerprint == data.fingerprint
     for language in (SOURCE, DERIVED):
         rows = data.rows(np.arange(data.n_instances(language)), np.full(data.n_instances(language), language))
-        kept = rows.ids[rows.word_ids >= 0]
+        kept = rows.clean_ids[rows.word_ids >= 0]
         sides = [found.both(batch).sides[language] for batch in text.batches("train")]
         # pieces are in source order, so sentences that are cut change the order within them alone
         assert np.bincount(kept).tolist() == np.bincount(np.concatenate([side.ids for side in sides])).tolist()
         assert rows.lengths.max() <= length
-        assert (rows.ids[:, 0] == found.marks.begin).all()
+        assert (rows.clean_ids[:, 0] == found.marks.begin).all()
         assert int(rows.lengths.sum()) == data.filled(language)
 
 

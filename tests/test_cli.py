@@ -17,6 +17,7 @@ import pytest
 
 from derivlang import __version__
 from derivlang.cli.main import COMMANDS
+from derivlang.core.version import with_commit
 from derivlang.formats import conllu
 from derivlang.pipeline import Pipeline
 from derivlang.training.objectives.registry import read_objective
@@ -64,7 +65,7 @@ def test_the_group_lists_every_command() -> None:
     assert "derivlang make --t trans,inv" in page
     for name, what in COMMANDS.items():
         assert re.search(rf"^ {{2}}{name} +{re.escape(what)}$", page, re.MULTILINE), name
-    assert run("--version").out.startswith(f"derivlang {__version__}")
+    assert run("--version").out.startswith(f"derivlang {with_commit(__version__)}")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -115,7 +116,7 @@ def test_importing_is_quick(tmp_path: Path) -> None:
 
 
 def test_as_a_module(tmp_path: Path) -> None:
-    assert spawn("--version").out.startswith(f"derivlang {__version__}")
+    assert spawn("--version").out.startswith(f"derivlang {with_commit(__version__)}")
     assert "Usage:" in spawn("make", code=2).err
     assert spawn("nonsense", code=2).err.count("\n") <= 4
 

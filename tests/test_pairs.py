@@ -460,7 +460,7 @@ def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path]
     ours, theirs = tokenizers
     out = tmp_path / "out"
     alone = run("pair", derived, "--format", "parquet", "-o", out, "--tokenizer", ours, code=2)
-    assert "must be given together" in alone.err
+    assert "needs --twin, too" in alone.err
     text = run("pair", derived, "--format", "text", "-o", out, "--tokenizer", ours, "--twin", theirs, code=2)
     assert "Parquet" in text.err
     usual = ("pair", derived, "--format", "parquet", "-o", out, "--tokenizer")

@@ -217,7 +217,7 @@ def test_short_pairs_are_left_out_and_counted(shortest: int) -> None:
     assert some.facts()["short_pairs"] == len(whole.source.sizes) - len(kept) > 0
     assert some.facts()["percent"] < whole.facts()["percent"]
     ours, theirs = some.source.side(np.arange(len(kept)), 1), whole.source.side(np.array(kept), 1)
-    assert ours.clean_ids.tolist() == theirs.clean_ids.tolist()
+    assert ours.ids.tolist() == theirs.ids.tolist()
 
 
 def test_no_pair_is_long_enough() -> None:

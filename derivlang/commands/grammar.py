@@ -15,7 +15,6 @@ from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
 from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
-from derivlang.formats.progress import stage
 from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 
 
@@ -69,10 +68,9 @@ def fit_file(
     names = _classes(options)
     _check_out(out, (*treebanks, *options.dev))
     with held_file(out, f"grammar fit {treebanks[0]}", treebanks, options):
-        with stage("reading"):
-            families, n_sentences = read_families(treebanks, punct=options.punct, own=True)
-            held, _ = read_families(options.dev, punct=options.punct, own=True) if options.dev else (None, 0)
-            forms = demonstratives(treebanks)
+        families, n_sentences = read_families(treebanks, punct=options.punct, own=True)
+        held, _ = read_families(options.dev, punct=options.punct, own=True) if options.dev else (None, 0)
+        forms = demonstratives(treebanks)
         check_version(families, options.labels, str(treebanks[0]))
         check_labels(families, str(treebanks[0]))
         kept = {"all": None, "none": ()}.get(options.subtypes, tuple(options.subtypes.split(",")))
