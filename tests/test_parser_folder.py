@@ -1,4 +1,4 @@
-"""The folder of a trained parser: the same one is kept, another one is refused in the words of the options."""
+"""Training into the folder of a parser again: the same command keeps it; another one is told what differs."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ def settings_options(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of a dataclass's settings to a click command.
 
-    only: names of the settings to add. without: names of settings to leave out. required:
-    names of settings that must be given, whatever default they have. unset: the default to show for settings
-    whose default depends on something else. needs: what some need of other options of this command, by name. more:
-    further arguments of every `click.option`.
+    only: names of the settings to add. without: names of settings to leave out. required: names of settings that must
+    be given, whatever default they have. unset: the default to show for settings whose default depends on something
+    else. needs: what some need of other options of this command, by name. more: further arguments of every
+    `click.option`.
 
     An option has the value None if it is not given and a file may give the setting, or `unset` names its default.
     `core.settings.given` omits it, so that the dataclass's default applies.

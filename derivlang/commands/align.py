@@ -31,7 +31,7 @@ def align_words(source: PathLike, target: PathLike, out: PathLike, **options: An
     source, target: text files; line n of one belongs to line n of the other. out: the file to write.
 
     Return {"out", "model", "symmetrise", "sentences", "links", "seconds"}; with an encoder "encoder", "layer" and "cut"
-    in place of "symmetrise". Raise DerivlangError as the command; nothing is half-written.
+    in place of "symmetrise". Raise DerivlangError where the command would fail; no file is left half-written.
     """
     with ProgressBar():
         return link_texts(

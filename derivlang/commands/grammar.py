@@ -24,8 +24,9 @@ def fit_grammar(treebanks: PathLike | Sequence[PathLike], out: PathLike, **optio
 
     out: the file to write, which `syn` takes as its grammar.
 
-    Return its summary: {"out", "name", "language", "labels", "classes", "about", "fingerprint", "l2", "thin"}; classes
-    are numbers of weights. Raise DerivlangError as the command; nothing is half-written.
+    Return its summary: {"out", "name", "language", "labels", "classes", "about", "fingerprint", "l2", "thin"};
+    "classes" has the number of weights of each head class. Raise DerivlangError where the command would fail; no file
+    is left half-written.
     """
     with ProgressBar():
         return fit_file(_several(treebanks), Path(out), GrammarFitOptions(**given(GrammarFitOptions, options)), warn)

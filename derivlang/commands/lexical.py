@@ -22,8 +22,8 @@ def dictionary(source: PathLike, spec: str | None, out: PathLike, **options: Any
 
     Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
     numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
-    numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError as the command; nothing
-    is half-written.
+    numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError where the command would
+    fail; no file is left half-written.
     """
     from derivlang.lexical.dictionary import make_dictionary
 
@@ -40,7 +40,7 @@ def pairs(derived: DerivedSet | PathLike, out: PathLike, **options: Any) -> dict
 
     Return {"out", "files", "pairs", "sentences", "links", "words", "noise", "spaces"}: sentences are the pairs of the
     split, noise the wrong links or pairs, spaces the words with a space; with tokenizers also "subwords". Raise
-    DerivlangError as the command; nothing is half-written.
+    DerivlangError where the command would fail; no file is left half-written.
     """
     from derivlang.lexical.pairs import write_pairs
 
@@ -54,7 +54,7 @@ def tokenizer(source: PathLike, out: PathLike, **options: Any) -> dict[str, Any]
     """Train a tokenizer on the words of a source, as `derivlang tokenizer train` does.
 
     Return the recipe of its folder, with "vocab_size", "merges", "words" and "fingerprint". A tokenizer that the same
-    call has made is kept. Raise DerivlangError as the command; nothing is half-written.
+    call has made is kept. Raise DerivlangError where the command would fail; no file is left half-written.
     """
     from derivlang.lexical.train import train
 
@@ -70,7 +70,7 @@ def twin(tokenizer: PathLike, spec: str, out: PathLike, **options: Any) -> dict[
     tokenizer: the folder of the source's. spec: the transforms, `trans` among them; orders are ignored.
 
     Return the recipe of its folder, with "vocab_size", "joint", "overlap" and "fingerprint". A twin that the same call
-    has made is kept. Raise DerivlangError as the command; nothing is half-written.
+    has made is kept. Raise DerivlangError where the command would fail; no file is left half-written.
     """
     from derivlang.lexical.twin_folder import make_twin
 

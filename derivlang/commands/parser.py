@@ -22,7 +22,7 @@ def train_parser(
     write, which `make` takes as its parser. data_dir: as of `make`.
 
     Return the model card, with "settings", "trained_on" and "scores". A parser that the same call has made is kept.
-    Raise DerivlangError as the command; nothing is half-written.
+    Raise DerivlangError where the command would fail; no file is left half-written.
     """
     from derivlang.training.parser import train_parser as run
 

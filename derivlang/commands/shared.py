@@ -1,4 +1,4 @@
-"""What the functions share: something in a folder, and their arguments as the command's own code takes them."""
+"""What the functions share: results that are folders, and arguments that may be given in several ways."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The version of the package, with its commit: the build writes it to `derivlang/_version.py` (pyproject.toml).
 
 0.3.0                       the commit with the tag v0.3.0, or built without git
-0.3.0+g1a2b3c4              another commit
+0.3.0+g1a2b3c4              any other commit
 0+unknown                   a checkout that was never installed
 """
 

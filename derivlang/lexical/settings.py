@@ -21,7 +21,7 @@ By = Literal["random", "frequency", "mass", "pos"]
 DictionaryFormat = Literal["muse", "tsv", "json"]
 PairFormat = Literal["pharaoh", "parquet", "text", "tmx"]
 Compat = Literal["exact", "paper"]
-_SEED = partial(setting, minimum=0, maximum=2**63 - 1)
+_seed = partial(setting, minimum=0, maximum=2**63 - 1)
 _from_zero = partial(percent, zero=True)
 
 
@@ -42,7 +42,7 @@ class DictionaryOptions:
     heldout: str = setting(
         "0", "Percentage of the entries held out for tests.", check=partial(percent, zero=True, hundred=False)
     )
-    seed: int = _SEED(1, "Seed of the choice of entries.")
+    seed: int = _seed(1, "Seed of the choice of entries.")
     lexicon: Path | None = setting(None, "Saved lexicon.tsv to use.", file=True)
     format: DictionaryFormat | None = setting(None, "Format to write.", unset="by the suffix of --out, else muse")
     repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label.")
@@ -71,7 +71,7 @@ class PairOptions:
         "parquet", "Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh."
     )
     split: str | None = setting(None, "Split to take.", unset="the only one")
-    seed: int = _SEED(1, "Seed of the choice of pairs.")
+    seed: int = _seed(1, "Seed of the choice of pairs.")
     noise: str = setting("0", "Percentage of links, or of pairs, to make wrong.", check=_from_zero)
     noise_kind: Literal["links", "pairs"] = setting(
         "links",
@@ -132,7 +132,7 @@ class TwinOptions:
         "Choice of the shared entries: drawn, the most frequent, or drawn by token mass.",
         only_with="--subword-overlap",
     )
-    seed: int = _SEED(1, "Seed of the choice of shared entries.", only_with="--subword-overlap")
+    seed: int = _seed(1, "Seed of the choice of shared entries.", only_with="--subword-overlap")
     subwords: Path | None = setting(None, "Saved subwords.tsv with the entries to share.", file=True)
     joint: bool = setting(False, "Also write OUT/joint, one tokenizer for both languages; an error if inexact.")
     compat: Compat = setting(
