@@ -26,7 +26,19 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.pairs import PairRows, SentencePairs
 from tests.commands import written
 from tests.test_training_loop import Stop, state, stopping
-from tests.training import ENCODERS, built, loader, marks, micro_of, model_file, network, opened, toml, trained
+from tests.training import (
+    ENCODERS,
+    built,
+    links_of,
+    loader,
+    marks,
+    micro_of,
+    model_file,
+    network,
+    opened,
+    toml,
+    trained,
+)
 
 
 def unit(vector: np.ndarray) -> np.ndarray:
@@ -157,7 +169,7 @@ def test_a_coin_of_each_row_turns_it(reset: bool) -> None:
     assert one.lengths.tolist() == two.lengths.tolist()
     for rows in (one, two):
         assert rows.links is not None
-        assert rows.links.tolist() == sorted(rows.links.tolist())
+        assert links_of(rows) == sorted(links_of(rows))
     for row in range(len(every)):
         n, half = int(one.lengths[row]), int((one.side[row, : one.lengths[row]] == 0).sum())
         where = [*range(half, n), *range(half)] if turned[row] else list(range(n))
@@ -175,8 +187,8 @@ def test_a_coin_of_each_row_turns_it(reset: bool) -> None:
             begins = two.positions[row, :n] == 0
             assert np.flatnonzero(begins).tolist() == [0, n - half if turned[row] else half]
         assert one.links is not None and two.links is not None  # noqa: PT018
-        ours = {tuple(link[1:]) for link in one.links[one.links[:, 0] == row].tolist()}
-        theirs = {(where[i], where[j]) for _, i, j in two.links[two.links[:, 0] == row].tolist()}
+        ours = {(i, j) for some, i, j in links_of(one) if some == row}
+        theirs = {(where[i], where[j]) for some, i, j in links_of(two) if some == row}
         assert ours == theirs
     again = mixed.rows(every, Keys.of(1, 1, every))
     assert (again.language[:, 0] != two.language[:, 0]).any()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
 from derivlang.training.languages.base import NO_MASK
-from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, replace, unmasked, whole_words
+from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, replace, whole_words
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.clm import Clm
 from tests.strategies import laws
@@ -149,7 +149,7 @@ def test_keys_are_a_function_of_seed_step_and_row(seed: int, step: int, row: int
 
 def test_rows_without_masks() -> None:
     rows, _ = many(3)
-    found = unmasked(rows)
+    found = rows.predicting(np.zeros(0, np.int64))
     assert found.input_ids is rows.clean_ids
     assert found.language is rows.language
     assert len(found.targets) == len(found.labels) == len(found.label_language) == 0

@@ -13,13 +13,12 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.sources.request import SourceRequest
-from derivlang.training.batch import Step, TokenBatch
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.doses import OF, SOME
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader, open_streams
-from derivlang.training.masking import Keys, Masked
+from derivlang.training.masking import Keys
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
@@ -80,14 +79,14 @@ def _sample(monkeypatch: pytest.MonkeyPatch) -> None:
 class Spy(Encoder):
     """Keeps the states, and what was projected on the vocabulary."""
 
-    seen: list[tuple[TokenBatch, torch.Tensor]] = field(default_factory=list)
+    seen: list[tuple[SubwordRows, torch.Tensor]] = field(default_factory=list)
     projected: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         output = self.module.get_output_embeddings()
         output.register_forward_hook(lambda module, inputs, out: self.projected.append(len(out)))
 
-    def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+    def states(self, batch: SubwordRows, layer: int | None = None) -> torch.Tensor:
         found = super().states(batch, layer)
         found.retain_grad()
         self.seen.append((batch, found))
@@ -97,7 +96,7 @@ class Spy(Encoder):
 # The losses, slowly
 
 
-def slow_losses(lm: Any, batch: TokenBatch, *, language_ids: bool) -> list[float]:
+def slow_losses(lm: Any, batch: SubwordRows, *, language_ids: bool) -> list[float]:
     """-log p of each masked position, by the library's own forward over all positions, in float64."""
     more: dict[str, Any] = {"token_type_ids": batch.language} if language_ids else {}
     if batch.positions is not None:
@@ -111,7 +110,7 @@ def slow_losses(lm: Any, batch: TokenBatch, *, language_ids: bool) -> list[float
     return out
 
 
-def slow_masked(lm: Any, batch: TokenBatch, *, language_ids: bool) -> float:
+def slow_masked(lm: Any, batch: SubwordRows, *, language_ids: bool) -> float:
     """Their mean."""
     return float(np.mean(slow_losses(lm, batch, language_ids=language_ids)))
 
@@ -392,7 +391,7 @@ def test_a_name_reads_back(name: str) -> None:
 
 def masks_of(
     objective: str, steps: int = 150, rate: float = 0.3, coverage: str = "25"
-) -> tuple[SubwordRows, Masked, Context]:
+) -> tuple[SubwordRows, SubwordRows, Context]:
     made = loader(objective, rate=rate, coverage=coverage)
     rows, keys = made.rows("rows", 0, steps)
     return rows, made.objective.mask("rows", rows, keys, made.context), made.context

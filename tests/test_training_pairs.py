@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError
-from derivlang.training.data import Data, SubwordRows
+from derivlang.training.batch import SubwordRows
+from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.streams.pair_source import DerivedPairs
@@ -18,7 +19,7 @@ from derivlang.training.streams.pairs import PairRows, SentencePairs
 from derivlang.training.streams.switched import CodeSwitched
 from tests.commands import run
 from tests.strategies import batch_of
-from tests.training import PAIR_LENGTH, batches, marks, material, opened, pair, settings
+from tests.training import PAIR_LENGTH, batches, links_of, marks, material, opened, pair, settings
 
 SPECS = ["trans,inv", "trans,perm", "trans:overlap=25,perm"]
 HALF = PAIR_LENGTH // 2
@@ -251,7 +252,7 @@ def test_links_by_a_slow_loop(spec: str, together: bool) -> None:
             first += len(piece.source) + 1
         expected += sorted(links)
     assert rows.links is not None
-    assert list(map(tuple, rows.links.tolist())) == expected
+    assert links_of(rows) == expected
     assert next(pieces, None) is None
     assert rows_of(SentencePairs(), spec).links is None
 
@@ -263,8 +264,8 @@ def test_links_of_some_rows(stream: SentencePairs) -> None:
     for first, last in ((0, 1), (3, 9), (len(rows.clean_ids) - 1, len(rows.clean_ids)), (4, 4)):
         some = rows.take(first, last)
         assert some.links is not None
-        expected = [(row - first, i, j) for row, i, j in rows.links.tolist() if first <= row < last]
-        assert list(map(tuple, some.links.tolist())) == expected
+        expected = [(row - first, i, j) for row, i, j in links_of(rows) if first <= row < last]
+        assert links_of(some) == expected
         assert some.clean_ids.tolist() == rows.clean_ids[first:last].tolist()
         assert (some.positions is None) == (rows.positions is None)
 
@@ -362,4 +363,4 @@ def test_copies_are_linked_with_themselves() -> None:
         left, right = (np.flatnonzero((rows.side[row] == s) & (rows.word_ids[row] >= 0)).tolist() for s in (0, 1))
         links = list(zip(left, right, strict=True))
         expected += sorted([(row, a, b) for a, b in links] + [(row, b, a) for a, b in links])
-    assert list(map(tuple, rows.links.tolist())) == expected
+    assert links_of(rows) == expected

@@ -13,7 +13,7 @@ from transformers import AutoConfig
 
 from derivlang.align.similarity import itermax, sinkhorn
 from derivlang.core.errors import DataError, DerivlangError, UsageError
-from derivlang.training.batch import Step, TokenBatch
+from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
@@ -28,14 +28,14 @@ from tests.training import ENCODERS, loader, log, micro_of, network, trained
 Cell = tuple[int, int]
 
 
-def places(batch: TokenBatch, row: int) -> tuple[list[int], list[int]]:
+def places(batch: SubwordRows, row: int) -> tuple[list[int], list[int]]:
     """The columns of the sub-words of each side."""
     side, words = batch.side[row].tolist(), batch.word_ids[row].tolist()
     first, second = ([c for c, word in enumerate(words) if word >= 0 and side[c] == s] for s in (0, 1))
     return first, second
 
 
-def slow_links(states: np.ndarray, batch: TokenBatch, row: int, *, filtered: bool) -> set[Cell]:
+def slow_links(states: np.ndarray, batch: SubwordRows, row: int, *, filtered: bool) -> set[Cell]:
     """The links of a row in both directions, from its own matrix, without padding."""
     ours, theirs = places(batch, row)
     plan = sinkhorn(states[row, ours].astype(np.float64) @ states[row, theirs].astype(np.float64).T)
@@ -80,7 +80,7 @@ def slow_dwa(net: Any, micro: Step, labels: list[dict[int, int]]) -> float:
     return total
 
 
-def clean_states(net: Any, batch: TokenBatch, layer: int) -> np.ndarray:
+def clean_states(net: Any, batch: SubwordRows, layer: int) -> np.ndarray:
     with torch.no_grad():
         return np.asarray(net.model.states(batch.unmasked(), layer).numpy())
 
@@ -186,10 +186,10 @@ def test_a_pointer_by_hand() -> None:
     assert pointer_loss(query, key, allowed, torch.tensor([1, 2]), torch.tensor([NONE, NONE])).item() == 0
 
 
-def hand_batch(sides: list[list[int]], batch: TokenBatch) -> TokenBatch:
+def hand_batch(sides: list[list[int]], batch: SubwordRows) -> SubwordRows:
     """Rows of sub-words alone, of these sides; -1: a special id."""
     side = torch.tensor(sides)
-    return replace(batch, side=side.clamp(min=0), word_ids=torch.where(side >= 0, 0, -1), attention=side >= -1)
+    return replace(batch, side=side.clamp(min=0), word_ids=torch.where(side >= 0, 0, -1), lengths=(side >= -1).sum(1))
 
 
 def test_labels_by_hand() -> None:
@@ -226,7 +226,7 @@ def test_labels_have_no_gradient_and_no_dropout(monkeypatch: pytest.MonkeyPatch)
     seen: list[tuple[bool, bool, bool]] = []
     real = Encoder.states
 
-    def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+    def states(self: Encoder, batch: SubwordRows, layer: int | None = None) -> torch.Tensor:
         seen.append((torch.is_grad_enabled(), self.module.training, bool((batch.input_ids == batch.clean_ids).all())))
         return real(self, batch, layer)
 
@@ -287,7 +287,7 @@ def test_the_layer_by_default_is_at_ten_twelfths(depth: int, layer: int, monkeyp
     seen: list[int | None] = []
     real = Encoder.states
 
-    def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+    def states(self: Encoder, batch: SubwordRows, layer: int | None = None) -> torch.Tensor:
         seen.append(layer)
         return real(self, batch, None)
 
@@ -407,7 +407,7 @@ def test_labels_that_are_not_finite(bad: float, tmp_path: Path, monkeypatch: pyt
     """States of the labels' layer alone that are no numbers stop the run; the last good checkpoint stays."""
     real, at = Encoder.states, []
 
-    def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+    def states(self: Encoder, batch: SubwordRows, layer: int | None = None) -> torch.Tensor:
         found = real(self, batch, layer)
         if layer is None:
             return found

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.arrays import Ints
+from derivlang.core.errors import UsageError
 from derivlang.training import loader as loaders
-from derivlang.training.batch import Step, TokenBatch
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
-from derivlang.training.masking import Keys, Masked
+from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import objective_names, read_objective
 from derivlang.training.streams.base import GOLD, Stream
@@ -182,7 +182,7 @@ def test_the_average_of_subwords_is_that_of_all_rows(stream: Stream) -> None:
 # micro-batches
 
 
-def joined(batches: list[TokenBatch]) -> dict[str, Any]:
+def joined(batches: list[SubwordRows]) -> dict[str, Any]:
     """The arrays of a step's micro-batches as if they were one; its totals."""
     starts = np.cumsum([0, *(batch.input_ids.size for batch in batches)])
     out: dict[str, Any] = {}
@@ -283,8 +283,10 @@ def test_tensors_of_a_batch() -> None:
         assert batch.totals == here[name].totals
         assert same_batches(batch, here[name])
         kinds = {field: array.dtype for field, array in arrays(batch).items()}
-        assert kinds.pop("attention") == torch.bool
         assert set(kinds.values()) == {torch.int64}
+        assert batch.attention.dtype == torch.bool
+        assert batch.attention.tolist() == here[name].attention.tolist()
+        assert (batch.shared, batch.translated) == (None, None)
 
 
 # steps without a stream, views, rows without masks
@@ -401,7 +403,7 @@ def test_a_step_without_masked_positions() -> None:
 def test_a_thread_makes_the_same_steps(name: str) -> None:
     made = loader(name)
 
-    def ahead() -> Iterator[tuple[str, TokenBatch]]:
+    def ahead() -> Iterator[tuple[str, SubwordRows]]:
         for micros in made.ahead(2, 30):
             for micro in micros:
                 yield from micro.batches.items()
@@ -418,7 +420,7 @@ class Breaks(Objective):
 
     name = "breaks"
 
-    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         raise ZeroDivisionError
 
 
@@ -452,7 +454,7 @@ def test_an_objective_masks_each_stream_by_its_name() -> None:
         def streams(self) -> tuple[Stream, ...]:
             return Packed(), SentencePairs(views=2), CodeSwitched(masked=False)
 
-        def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+        def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
             seen.append((stream, rows.clean_ids))
             return super().mask(stream, rows, keys, context)
 
@@ -467,3 +469,19 @@ def test_text_and_input_have_names_of_their_own() -> None:
     for found in (rows, micro_of(made)["rows"]):
         assert (found.clean_ids == np.asarray(rows.clean_ids)).all()
         assert not any(hasattr(found, name) for name in ("ids", "clean", "inputs"))
+
+
+def test_a_mask_that_predicts_nothing_stops_with_one_message() -> None:
+    """As that of an objective that returned a class of its own for masked rows, or forgot its targets."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Forgets(Objective):
+        """Masks nothing."""
+
+        name = "forgets"
+
+        def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
+            return rows
+
+    with pytest.raises(UsageError, match="'forgets' masks rows without saying what is to be predicted"):
+        list(loader(Forgets()).steps(0, 1))

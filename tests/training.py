@@ -24,9 +24,8 @@ from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.training.batch import Step, TokenBatch
+from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.config import ModelConfig
-from derivlang.training.data import SubwordRows
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
@@ -239,16 +238,16 @@ def micro_of(made: Loader, step: int = 0, part: int = 0) -> Step:
     return micros[part].to(torch.device("cpu"))
 
 
-def rows_batch(step: int = 0) -> TokenBatch:
+def rows_batch(step: int = 0) -> SubwordRows:
     """The tensors of a step's rows of both corpora."""
     return micro_of(loader(), step)["rows"]
 
 
-def padded(batch: TokenBatch, more: int, pad: int) -> TokenBatch:
+def padded(batch: SubwordRows, more: int, pad: int) -> SubwordRows:
     """The same rows with `more` columns of padding after them."""
     rows, width = batch.input_ids.shape
     fills = {
-        "input_ids": pad, "clean_ids": pad, "attention": 0, "language": 0, "side": 0, "positions": 0,
+        "input_ids": pad, "clean_ids": pad, "language": 0, "side": 0, "positions": 0,
         "word_ids": -1, "sentence_ids": -1,
     }  # fmt: skip
 
@@ -289,13 +288,21 @@ def same_rows(left: SubwordRows, right: SubwordRows) -> bool:
     return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
 
 
-def arrays(batch: TokenBatch, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The arrays of a batch that it has, by name."""
-    names = [field.name for field in fields(TokenBatch) if field.name not in ("totals", *without)]
+def links_of(rows: SubwordRows) -> list[tuple[int, int, int]]:
+    """The links of rows: (row, from column, to column)."""
+    width = rows.shape[1]
+    assert (rows.links[0] // width == rows.links[1] // width).all()
+    return [(a // width, a % width, b % width) for a, b in rows.links.T.tolist()]
+
+
+def arrays(batch: SubwordRows, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The arrays of a batch that it has, by name, but those for masking alone."""
+    without = ("totals", "shared", "translated", *without)
+    names = [field.name for field in fields(SubwordRows) if field.name not in without]
     return {name: array for name in names if (array := getattr(batch, name)) is not None}
 
 
-def same_batches(left: TokenBatch, right: TokenBatch, without: tuple[str, ...] = ()) -> bool:
+def same_batches(left: SubwordRows, right: SubwordRows, without: tuple[str, ...] = ()) -> bool:
     one, two = arrays(left, without), arrays(right, without)
     return one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)
 

@@ -1,8 +1,11 @@
-"""The rows of a training step: numpy arrays in the loader, tensors in an objective.
+"""The three types of a batch, from text to loss: numpy arrays in the loader, tensors in an objective.
 
-    Pieces   text without special ids       TokenBatch   rows of one stream       Step   those of every stream, by name
+    Pieces ──stream──▶ SubwordRows ──Objective.mask──▶ SubwordRows with targets ──loader──▶ Step ──loss──▶
 
-B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are masked    ->    targets [2, 3]
+    Pieces   text without special ids       SubwordRows   rows of one stream       Step   those of every stream, by name
+
+B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are masked
+    clean_ids [[1, 17, 18], [5, 9, 2]]      input_ids [[1, 17, 4], [4, 9, 2]]      targets [2, 3]      labels [18, 5]
 """
 
 from __future__ import annotations
@@ -45,53 +48,108 @@ class Totals:
     language. links. linked: positions to predict that have a link.
     """
 
-    rows: int
-    masked: int
-    by_language: tuple[int, int]
-    links: int
-    linked: int
+    rows: int = 0
+    masked: int = 0
+    by_language: tuple[int, int] = (0, 0)
+    links: int = 0
+    linked: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenBatch:
-    """B rows of H sub-words.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SubwordRows:
+    """B rows of at most H sub-words: numpy arrays in the loader, int64 and bool tensors in an objective.
 
-    clean_ids: int64[B, H], the text; input_ids: int64[B, H], what the model gets: the text with masks. attention:
-    bool[B, H], False for padding. language, side: int8[B, H], of each position; side 1 is the second half of a pair
-    row. positions: int32[B, H], or None for 0 … H - 1. word_ids, sentence_ids: int32[B, H], numbers within the row, -1
-    for special ids and padding; both sides of a sentence pair have its number. targets: int64[n], positions in the
-    flattened rows [B * H], ascending, whose states predict `labels`, int64[n]: the masked positions and their ids or,
-    with a causal objective, positions and the ids of the next ones. label_language: int8[n]. links: int64[2, L], linked
-    positions (from, to) in the flattened rows, in both directions, ascending by `from`; None if the stream has no
-    links.
+    The text. clean_ids: int64[B, H], `<pad>` after its end. word_ids, sentence_ids: int32[B, H], numbers within the
+    row, -1 for special ids and padding; both sides of a sentence pair have its number. language: int8[B, H], of each
+    position. side: int8[B, H], 1 in the second half of a pair row, else 0. positions: int32[B, H], or None for
+    0 … H - 1. lengths: int64[B], without padding. shared: bool[B, H], sub-words with one id in both languages: those of
+    an overlap, and special tokens of the text. translated: bool[B, H], sub-words that a stream or an objective has
+    replaced by translations; None: none. links: int64[2, L], linked positions (from, to) in the flattened rows [B * H],
+    in both directions, ascending; None without links.
+
+    What `Objective.mask` adds. input_ids: int64[B, H], what the model gets: the text with masks. targets: int64[n],
+    ascending positions in the flattened rows, whose states predict `labels`, int64[n]: the masked positions and their
+    ids or, with a causal objective, positions and the ids of the next ones. label_language: int8[n].
+
+    totals: numbers of the whole step, in the micro-batches of a step. `shared` and `translated` are for masking alone:
+    an objective's loss finds None.
     """
 
-    input_ids: Any
     clean_ids: Any
-    attention: Any
-    language: Any
-    side: Any
-    positions: Any
     word_ids: Any
     sentence_ids: Any
-    targets: Any
-    labels: Any
-    label_language: Any
-    links: Any
-    totals: Totals
+    language: Any
+    side: Any
+    lengths: Any
+    shared: Any
+    positions: Any = None
+    translated: Any = None
+    links: Any = None
+    input_ids: Any = None
+    targets: Any = None
+    labels: Any = None
+    label_language: Any = None
+    totals: Totals = Totals()
 
-    def to(self, device: torch.device) -> TokenBatch:
-        """Return the batch with int64 (attention: bool) tensors on a device, without synchronising it."""
-        found: dict[str, Any] = {
-            field.name: to_device(array if array.dtype == np.bool_ else array.astype(np.int64, copy=False), device)
-            for field in fields(self)
-            if field.name != "totals" and (array := getattr(self, field.name)) is not None
-        }
-        return replace(self, **found)
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.clean_ids.shape[0], self.clean_ids.shape[1]
 
-    def unmasked(self) -> TokenBatch:
-        """Return the batch with its original sub-words as input."""
+    @property
+    def attention(self) -> Any:
+        """bool[B, H]: False for padding."""
+        if isinstance(self.lengths, np.ndarray):
+            return np.arange(self.shape[1]) < self.lengths[:, None]
+        import torch
+
+        return torch.arange(self.shape[1], device=self.lengths.device) < self.lengths[:, None]
+
+    def predicting(self, targets: Int64, input_ids: Int64 | None = None) -> SubwordRows:
+        """Return the rows with positions to predict, int64[n] in the flattened rows, labelled by their own ids.
+
+        input_ids: int64[B, H], what the model gets; None: the text as it is.
+        """
+        return replace(
+            self,
+            input_ids=self.clean_ids if input_ids is None else input_ids,
+            targets=targets,
+            labels=self.clean_ids.ravel()[targets],
+            label_language=self.language.ravel()[targets],
+        )
+
+    def unmasked(self) -> SubwordRows:
+        """Return the rows with the text as the model's input."""
         return replace(self, input_ids=self.clean_ids)
+
+    def take(self, first: int, last: int, totals: Totals | None = None) -> SubwordRows:
+        """Return the rows first … last - 1, with positions counted from the first of them.
+
+        3 rows of 4 sub-words, targets [1, 5, 9]: rows 1 … 2 have the targets [1, 5]
+        """
+        begin, end = first * self.shape[1], last * self.shape[1]
+        found = {name: None if (array := getattr(self, name)) is None else array[first:last] for name in _ROWS}
+        if self.links is not None:
+            links = slice(*np.searchsorted(self.links[0], (begin, end)))
+            found["links"] = self.links[:, links] - begin
+        if self.targets is not None:
+            some = slice(*np.searchsorted(self.targets, (begin, end)))
+            found["targets"] = self.targets[some] - begin
+            found["labels"], found["label_language"] = self.labels[some], self.label_language[some]
+        return SubwordRows(**found, totals=totals or self.totals)
+
+    def to(self, device: torch.device) -> SubwordRows:
+        """Return the rows with int64 and bool tensors on a device, without synchronising it."""
+        found: dict[str, Any] = {
+            name: to_device(array if array.dtype == np.bool_ else array.astype(np.int64, copy=False), device)
+            for name in _ON_DEVICE
+            if (array := getattr(self, name)) is not None
+        }
+        return replace(self, **found, shared=None, translated=None)
+
+
+_NOT_OF_ROWS = {"links", "targets", "labels", "label_language", "totals"}
+_ROWS = [field.name for field in fields(SubwordRows) if field.name not in _NOT_OF_ROWS]
+_ON_DEVICE = [field.name for field in fields(SubwordRows) if field.name not in {"shared", "translated", "totals"}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +180,10 @@ class Step:
 
     step: int
     share: float
-    batches: Mapping[str, TokenBatch]
+    batches: Mapping[str, SubwordRows]
     counts: StepCounts
 
-    def __getitem__(self, stream: str) -> TokenBatch:
+    def __getitem__(self, stream: str) -> SubwordRows:
         return self.batches[stream]
 
     def __contains__(self, stream: object) -> bool:

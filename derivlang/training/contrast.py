@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 from torch.nn.functional import cross_entropy, normalize
 
-from derivlang.training.batch import TokenBatch
+from derivlang.training.batch import SubwordRows
 from derivlang.training.processes import gather
 
 
@@ -31,12 +31,12 @@ def info_nce(query: torch.Tensor, key: torch.Tensor, queue: torch.Tensor, temper
     return cross_entropy(scores, first, reduction="sum").to(query.dtype)
 
 
-def one_side(batch: TokenBatch, side: int) -> TokenBatch:
+def one_side(batch: SubwordRows, side: int) -> SubwordRows:
     """Return one side of rows with one pair each, unmasked, as rows [B, H // 2] that begin at column 0.
 
     <s> a b </s> <s> x y z </s>  ->  side 0: <s> a b </s>        side 1: <s> x y z </s>
 
-    What stands after the side is padding by `attention`, whatever its ids. There is nothing to predict.
+    What stands after the side is padding by its length, whatever its ids. There is nothing to predict.
     """
     inside = batch.attention & (batch.side == side)
     size = inside.sum(1, keepdim=True)
@@ -49,7 +49,7 @@ def one_side(batch: TokenBatch, side: int) -> TokenBatch:
         **{name: getattr(batch, name).gather(1, at) for name in ("clean_ids", "language", "side", "word_ids")},
         input_ids=batch.clean_ids.gather(1, at),
         sentence_ids=batch.sentence_ids.gather(1, at),
-        attention=columns < size,
+        lengths=size.squeeze(1),
         positions=None,
         targets=batch.targets[:0],
         labels=batch.labels[:0],

@@ -13,7 +13,7 @@ files of both kinds of languages hold; these files are common to both:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ import numpy as np
 
 from derivlang.core.arrays import (
     Bool,
-    Int32,
     Int64,
     Ints,
     UInt64,
@@ -35,7 +34,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record, short
-from derivlang.training.batch import Pieces
+from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.languages import ParallelBatch, SpecialIds
 from derivlang.training.settings import Packing
 
@@ -43,44 +42,6 @@ FORMAT = 2
 NAME = "data.json"
 _LONGEST = 1 << 20  # maximum seq_len of a valid recipe
 _DTYPES = ("<u2", "<i4", "<i8", "|u1")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SubwordRows:
-    """B rows of at most H sub-words.
-
-    clean_ids: int64[B, H], the text before masks, `<pad>` after its end. word_ids, sentence_ids: int32[B, H], numbers
-    within the row, -1 for special ids and padding. language: int8[B, H]. side: int8[B, H], 1 in the second half of a
-    pair row, else 0. positions: int32[B, H], or None for 0 … H - 1. lengths: int64[B]. shared: bool[B, H], sub-words
-    with one id in both languages: those of an overlap, and special tokens of the text. links: int32[L, 3], row, from
-    column and to column, sorted; None without links. translated: bool[B, H], sub-words that a stream has replaced by
-    translations; None: none.
-    """
-
-    clean_ids: Int64
-    word_ids: Int32
-    sentence_ids: Int32
-    language: Ints
-    side: Ints
-    positions: Int32 | None
-    lengths: Int64
-    shared: Bool
-    links: Int32 | None = None
-    translated: Bool | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.clean_ids.shape[0], self.clean_ids.shape[1]
-
-    def take(self, first: int, last: int) -> SubwordRows:
-        """Return the rows first … last - 1."""
-        links = self.links
-        if links is not None:
-            begin, end = np.searchsorted(links[:, 0], [first, last])
-            links = links[begin:end] - np.array([first, 0, 0], np.int32)
-        found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "links"}
-        found = {name: array if array is None else array[first:last] for name, array in found.items()}
-        return SubwordRows(**found, links=links)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from derivlang.core.errors import UsageError
-from derivlang.training.batch import TokenBatch
+from derivlang.training.batch import SubwordRows
 from derivlang.training.config import AFTER_PADDING, CAUSAL
 from derivlang.training.languages import SpecialIds
 
@@ -79,7 +79,7 @@ class Encoder:
         """Return the encoder without its head."""
         return replace(self, module=self.module.base_model)
 
-    def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+    def states(self, batch: SubwordRows, layer: int | None = None) -> torch.Tensor:
         """Return float[B, H, d]: the states of a batch at a layer. 0: the embeddings; None: the last layer."""
         return self(batch.input_ids, batch.attention, batch.language, batch.positions, layer)  # type: ignore[no-any-return]
 

@@ -16,14 +16,15 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64
+from derivlang.core.arrays import Int64
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, text_key
-from derivlang.training.batch import Step, StepCounts, TokenBatch, Totals
-from derivlang.training.data import SubwordRows
-from derivlang.training.masking import Keys, Masked, unmasked
+from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
+from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.streams.base import Material, RowSource, Stream
 
@@ -51,6 +52,10 @@ def open_streams(objective: Objective, material: Material) -> tuple[OpenStream, 
         first = sum(one.size for one in found)
         found.append(OpenStream(stream, stream.open(material), stream.n_rows(material.settings), first))
     return tuple(found)
+
+
+# A stream, some steps that have rows of it, and the masked rows of these steps by view: made together.
+Block: TypeAlias = tuple[OpenStream, range, dict[str, SubwordRows]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,9 +101,13 @@ class Loader:
         at_once = max(1, _SUBWORDS // sum(one.size * one.source.length * one.stream.views for one in self.streams))
         for begin in range(first, last, at_once):
             end = min(begin + at_once, last)
-            blocks = {name: block for one in self.streams for name, block in self._blocks(one, begin, end)}
+            blocks = [
+                (one, steps, self._masked(one, steps))
+                for one in self.streams
+                if (steps := one.stream.steps(begin, end))
+            ]
             for step in range(begin, end):
-                yield [self._micro(blocks, step, part) for part in range(self.accumulate)]
+                yield self._step(step, [block for block in blocks if step in block[1]])
 
     def ahead(self, first: int, last: int) -> Iterator[list[Step]]:
         """Yield `steps`, made by a thread while the device works."""
@@ -145,115 +154,72 @@ class Loader:
         keys = Keys.of(self.seed, np.asarray(steps)[number], place + one.first)
         return one.source.rows(numbers, keys), keys
 
-    def _blocks(self, one: OpenStream, begin: int, end: int) -> Iterator[tuple[str, _Block]]:
-        """Yield each view of a stream in these steps, with its name."""
-        steps = one.stream.steps(begin, end)
-        if not steps:
-            return
+    def _masked(self, one: OpenStream, steps: range) -> dict[str, SubwordRows]:
+        """Return the masked rows of a stream in these steps, by view."""
         rows, keys = self._rows(one, steps)
+        if not one.stream.masked:
+            return {one.stream.name: rows.predicting(np.zeros(0, np.int64))}
+        found = {}
         for view, name in enumerate(one.stream.names(), 1):
-            masked = unmasked(rows)
-            if one.stream.masked:
-                masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)
-            width = rows.shape[1]
-            cuts = np.searchsorted(masked.targets, np.arange(0, len(steps) * one.size + 1) * width)
-            yield name, _Block(one.stream.name, rows, masked, cuts, _linked(rows, masked), one.size, steps)
+            masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)
+            if not isinstance(masked, SubwordRows) or masked.targets is None:
+                raise UsageError(
+                    f"the objective {self.objective.name!r} masks rows without saying what is to be predicted",
+                    fix="let its `mask` return rows.predicting(targets, input_ids)",
+                    id="plug-in",
+                )
+            if masked.language is not rows.language:
+                changed = masked.language != rows.language
+                masked = replace(masked, translated=changed if rows.translated is None else rows.translated | changed)
+            found[name] = masked
+        return found
 
-    def _micro(self, blocks: dict[str, _Block], step: int, part: int) -> Step:
-        parts = self.accumulate * self.world
-        which = self.rank * self.accumulate + part
-        here = {name: block for name, block in blocks.items() if step in block.steps}
-        first_views = [block for name, block in here.items() if name == block.stream]
+    def _step(self, number: int, blocks: list[Block]) -> list[Step]:
+        """Return the micro-batches of this process for a step. blocks: of the streams that have rows in it."""
+        whole: dict[str, SubwordRows] = {}
+        for one, steps, views in blocks:
+            first = steps.index(number) * one.size
+            whole |= {name: rows.take(first, first + one.size) for name, rows in views.items()}
+        first_views = {one.stream.name: whole[one.stream.name] for one, _, _ in blocks}
         counts = StepCounts(
-            {block.stream: block.subwords(step) for block in first_views},
-            {block.stream: block.sentences(step) for block in first_views},
-            sum(block.totals(step).masked for block in first_views),
-            sum(block.translated(step) for block in first_views),
+            {name: int(rows.lengths.sum()) for name, rows in first_views.items()},
+            # parts of sentences that are rows of their own count each, a pair counts once
+            {name: int((rows.sentence_ids.max(axis=1) + 1).sum()) for name, rows in first_views.items()},
+            sum(len(rows.targets) for rows in first_views.values()),
+            sum(map(_translated, first_views.values())),
         )
-        batches = {name: block.take(step, which, parts) for name, block in here.items()}
-        return Step(step, 1 / parts, batches, counts)
+        totals = {name: _totals(rows) for name, rows in whole.items()}
+        parts, first = self.accumulate * self.world, self.rank * self.accumulate
+        micros = []
+        for which in range(first, first + self.accumulate):
+            batches = {name: _part(rows, which, parts, totals[name]) for name, rows in whole.items()}
+            micros.append(Step(number, 1 / parts, batches, counts))
+        return micros
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Masked rows of several steps, `size` a step.
-
-    cuts: int64[rows + 1], number of targets before each row. linked: bool[n], targets that have a link.
-    """
-
-    stream: str
-    rows: SubwordRows
-    masked: Masked
-    cuts: Int64
-    linked: Bool
-    size: int
-    steps: range
-
-    def _range(self, step: int) -> tuple[int, int]:
-        first = self.steps.index(step) * self.size
-        return first, first + self.size
-
-    def subwords(self, step: int) -> int:
-        """Return the number of sub-words of a step, without padding."""
-        first, last = self._range(step)
-        return int(self.rows.lengths[first:last].sum())
-
-    def sentences(self, step: int) -> int:
-        """Return the number of sentences of a step: parts that are rows of their own count each, a pair counts once."""
-        first, last = self._range(step)
-        return int((self.rows.sentence_ids[first:last].max(axis=1) + 1).sum())
-
-    def translated(self, step: int) -> int:
-        """Return the number of masked positions whose input or label is a translation."""
-        first, last = self._range(step)
-        some = slice(self.cuts[first], self.cuts[last])
-        at = self.masked.targets[some]
-        own = self.rows.language.ravel()[at]
-        other = (self.masked.language.ravel()[at] != own) | (self.masked.label_language[some] != own)
-        if self.rows.translated is not None:
-            other |= self.rows.translated.ravel()[at]
-        return int(other.sum())
-
-    def totals(self, step: int) -> Totals:
-        first, last = self._range(step)
-        languages = np.bincount(self.masked.label_language[self.cuts[first] : self.cuts[last]], minlength=2)
-        links = linked = 0
-        if self.rows.links is not None:
-            begin, end = np.searchsorted(self.rows.links[:, 0], (first, last))
-            links, linked = int(end - begin), int(self.linked[self.cuts[first] : self.cuts[last]].sum())
-        return Totals(self.size, int(languages.sum()), (int(languages[0]), int(languages[1])), links, linked)
-
-    def take(self, step: int, which: int, parts: int) -> TokenBatch:
-        """Return the which-th of `parts` micro-batches of a step."""
-        begin, _ = self._range(step)
-        first, last = (begin + self.size * i // parts for i in (which, which + 1))
-        rows, width = self.rows.take(first, last), self.rows.shape[1]
-        some = slice(self.cuts[first], self.cuts[last])
-        links = rows.links
-        return TokenBatch(
-            input_ids=self.masked.input_ids[first:last],
-            clean_ids=rows.clean_ids,
-            attention=np.arange(width) < rows.lengths[:, None],
-            language=self.masked.language[first:last],
-            side=rows.side,
-            positions=rows.positions,
-            word_ids=rows.word_ids,
-            sentence_ids=rows.sentence_ids,
-            targets=self.masked.targets[some] - first * width,
-            labels=self.masked.labels[some],
-            label_language=self.masked.label_language[some],
-            links=None if links is None else (links[:, :1].astype(np.int64) * width + links[:, 1:]).T,
-            totals=self.totals(step),
-        )
+def _part(rows: SubwordRows, which: int, parts: int, totals: Totals) -> SubwordRows:
+    """Return the which-th of `parts` micro-batches of a step's rows."""
+    first, last = (len(rows.lengths) * i // parts for i in (which, which + 1))
+    return rows.take(first, last, totals)
 
 
-def _linked(rows: SubwordRows, masked: Masked) -> Bool:
-    """Return bool[n]: whether a link begins at each target; none does in rows without links."""
-    if rows.links is None:
-        return np.zeros(len(masked.targets), bool)
-    begins = np.zeros(rows.clean_ids.size, bool)
-    begins[rows.links[:, 0].astype(np.int64) * rows.shape[1] + rows.links[:, 1]] = True
-    return begins[masked.targets]
+def _translated(rows: SubwordRows) -> int:
+    """Return the number of positions to predict whose input or label is a translation."""
+    other = rows.label_language != rows.language.ravel()[rows.targets]
+    if rows.translated is not None:
+        other |= rows.translated.ravel()[rows.targets]
+    return int(other.sum())
+
+
+def _totals(rows: SubwordRows) -> Totals:
+    """Return the numbers of a step's rows."""
+    source, derived = np.bincount(rows.label_language, minlength=2).tolist()
+    links = linked = 0
+    if rows.links is not None:
+        begins = np.zeros(rows.clean_ids.size, bool)
+        begins[rows.links[0]] = True
+        links, linked = rows.links.shape[1], int(begins[rows.targets].sum())
+    return Totals(len(rows.lengths), len(rows.targets), (source, derived), links, linked)
 
 
 def _numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:

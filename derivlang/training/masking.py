@@ -15,7 +15,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64
 from derivlang.core.keys import GOLDEN, draw, mix, text_key
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import Languages, SpecialIds
 
 _HIDE, _OTHER = 0.8, 0.1
@@ -67,31 +67,16 @@ class Keys:
         return draw(text_key(f"{what}|seed={self.seed}{view}"), self.rows[:, None], np.asarray(places))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Masked:
-    """Masked rows.
-
-    input_ids: int64[B, H]; language: int8[B, H]. targets: int64[n], ascending positions in the flattened rows, whose
-    states predict the labels: the masked ones, except with a causal objective. labels: int64[n], joint ids;
-    label_language: int8[n].
-    """
-
-    input_ids: Int64
-    language: Ints
-    targets: Int64
-    labels: Int64
-    label_language: Ints
-
-
 def choose_masked(rows: SubwordRows, keys: Keys, rate: float, *, whole_words: bool = False) -> Bool:
     """Return bool[B, H]: the positions to predict."""
     places = rows.word_ids if whole_words else np.arange(rows.shape[1])[None]
-    return (keys.uniform("hide", places) < rate) & (rows.word_ids >= 0)
+    hidden: Bool = (keys.uniform("hide", places) < rate) & (rows.word_ids >= 0)
+    return hidden
 
 
 def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds) -> Int64:
     """Return int64[B, H]: the rows with the chosen positions masked, 80 / 10 / 10."""
-    inputs = rows.clean_ids.copy()
+    inputs: Int64 = rows.clean_ids.copy()
     row, column = np.nonzero(chosen)
     how = keys.uniform("how", np.arange(rows.shape[1])[None])[row, column]
     mask = how < _HIDE
@@ -105,21 +90,12 @@ def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds
     return inputs
 
 
-def labelled(rows: SubwordRows, targets: Int64) -> tuple[Int64, Int64, Ints]:
-    """Return (positions in the flattened rows, their own ids, their languages), as `Masked` has them."""
-    return targets, rows.clean_ids.ravel()[targets], rows.language.ravel()[targets]
-
-
-def mask(rows: SubwordRows, keys: Keys, vocabulary: LanguageIds, rate: float, *, whole_words: bool = False) -> Masked:
+def mask(
+    rows: SubwordRows, keys: Keys, vocabulary: LanguageIds, rate: float, *, whole_words: bool = False
+) -> SubwordRows:
     """Mask rows in the usual way, with the original sub-words as labels."""
     chosen = choose_masked(rows, keys, rate, whole_words=whole_words)
-    inputs = replace(rows, chosen, keys, vocabulary)
-    return Masked(inputs, rows.language, *labelled(rows, np.flatnonzero(chosen)))
-
-
-def unmasked(rows: SubwordRows) -> Masked:
-    """Return the rows as they are, without positions to predict."""
-    return Masked(rows.clean_ids, rows.language, *labelled(rows, np.zeros(0, np.int64)))
+    return rows.predicting(np.flatnonzero(chosen), replace(rows, chosen, keys, vocabulary))
 
 
 def whole_words(rows: SubwordRows, able: Bool) -> Bool:

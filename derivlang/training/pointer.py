@@ -12,19 +12,19 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from derivlang.align.similarity import either, itermax, sinkhorn
-from derivlang.training.batch import TokenBatch
+from derivlang.training.batch import SubwordRows
 
 NONE = -1  # the label of a position without a link
 
 
-def other_side(batch: TokenBatch) -> torch.Tensor:
+def other_side(batch: SubwordRows) -> torch.Tensor:
     """Return bool[B, H, H]: whether two columns of a row are sub-words of different sides, and not special ids."""
     inside, side = batch.word_ids >= 0, batch.side
     found: torch.Tensor = inside[:, :, None] & inside[:, None] & (side[:, :, None] != side[:, None])
     return found
 
 
-def self_links(states: torch.Tensor, batch: TokenBatch, *, filtered: bool) -> torch.Tensor:
+def self_links(states: torch.Tensor, batch: SubwordRows, *, filtered: bool) -> torch.Tensor:
     """Return bool[B, H, H]: the links by optimal transport between the sides of each row.
 
     states: float[B, H, d]; similarities are their dot products. filtered: the links of itermax; otherwise each sub-word
@@ -37,7 +37,7 @@ def self_links(states: torch.Tensor, batch: TokenBatch, *, filtered: bool) -> to
     return forward.logical_or(forward.mT)
 
 
-def gold_links(batch: TokenBatch) -> torch.Tensor:
+def gold_links(batch: SubwordRows) -> torch.Tensor:
     """Return bool[B, H, H]: the links of the pairs."""
     rows, width = batch.clean_ids.shape
     source, target = batch.links

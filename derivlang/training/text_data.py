@@ -20,8 +20,8 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, Ints, expand_ranges, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
-from derivlang.training.batch import Pieces
-from derivlang.training.data import Data, DataWriter, SubwordRows, common, mapped, read_offsets
+from derivlang.training.batch import Pieces, SubwordRows
+from derivlang.training.data import Data, DataWriter, common, mapped, read_offsets
 from derivlang.training.languages import DERIVED, SOURCE, ParallelBatch, TextLanguages
 from derivlang.training.packing import pack
 from derivlang.training.settings import Packing

@@ -20,8 +20,8 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
-from derivlang.training.batch import Pieces
-from derivlang.training.data import Data, DataWriter, SubwordRows, common, mapped, read_offsets
+from derivlang.training.batch import Pieces, SubwordRows
+from derivlang.training.data import Data, DataWriter, common, mapped, read_offsets
 from derivlang.training.languages import DERIVED, ParallelBatch, TwinLanguages
 from derivlang.training.packing import pack, restrict
 from derivlang.training.settings import LONGEST, Packing

@@ -9,7 +9,7 @@
             extra = something_of(model) * micro.share
             return {"mlm": masked_part(model, micro["rows"]), "extra": LossPart(extra, weight=self.weight)}
 
-    streams ──▶ rows ──mask──▶ TokenBatch ──loss──▶ LossPart by name ──▶ sum of weight * total / by
+    streams ──▶ rows ──mask──▶ SubwordRows ──loss──▶ LossPart by name ──▶ sum of weight * total / by
 
 A part's total is a sum over a micro-batch, and `by` is the number of its terms in the whole step. So the sum over
 micro-batches and processes is the mean of the step.
@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from derivlang.core.spec import Parameterised
-from derivlang.training.batch import Step, TokenBatch
-from derivlang.training.data import SubwordRows
-from derivlang.training.masking import Keys, LanguageIds, Masked, mask
+from derivlang.training.batch import Step, SubwordRows
+from derivlang.training.masking import Keys, LanguageIds, mask
 from derivlang.training.objectives.needs import Need
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed
@@ -112,7 +111,7 @@ class Objective(Parameterised):
         found = {stream.piece_length(settings) for stream in self.streams()}
         return {length for length in found if length is not None}
 
-    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         """Return the rows [B, H] of a stream with masked positions and their labels; by default the usual masking."""
         return mask(rows, keys, context.vocabulary, context.rate)
 
@@ -134,7 +133,7 @@ class Objective(Parameterised):
 
 
 def masked_part(
-    model: Encoder, batch: TokenBatch, states: torch.Tensor | None = None, *, weight: float = 1.0
+    model: Encoder, batch: SubwordRows, states: torch.Tensor | None = None, *, weight: float = 1.0
 ) -> LossPart:
     """Return the cross-entropy at the masked positions, divided by their number in the whole step.
 
@@ -147,7 +146,7 @@ def masked_part(
     return LossPart(cross_entropy(logits, batch.labels, reduction="sum"), batch.totals.masked, weight)
 
 
-def masked_part_by_language(model: Encoder, batch: TokenBatch) -> tuple[LossPart, LossPart]:
+def masked_part_by_language(model: Encoder, batch: SubwordRows) -> tuple[LossPart, LossPart]:
     """Return the cross-entropy at the masked positions of the source and of the derived language, each as a mean."""
     from torch.nn.functional import cross_entropy
 
@@ -159,7 +158,7 @@ def masked_part_by_language(model: Encoder, batch: TokenBatch) -> tuple[LossPart
     return source, derived
 
 
-def _logits(model: Encoder, batch: TokenBatch, states: torch.Tensor | None) -> torch.Tensor:
+def _logits(model: Encoder, batch: SubwordRows, states: torch.Tensor | None) -> torch.Tensor:
     if states is None:
         states = model.states(batch).flatten(0, 1)[batch.targets]
     return model.predict(states).float()

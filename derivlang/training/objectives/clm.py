@@ -11,14 +11,13 @@ its first sub-word has no context and is not predicted. Source: Radford et al. (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.training.batch import Step
-from derivlang.training.data import SubwordRows
-from derivlang.training.masking import Keys, Masked
+from derivlang.training.batch import Step, SubwordRows
+from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Loss, Objective, masked_part
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Clm(Objective):
     name = "clm"
     causal = True
 
-    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         """Return the rows as they are. Each position predicts the next one of its row."""
         asked = np.arange(rows.shape[1]) < rows.lengths[:, None]
         marks = context.vocabulary.marks
@@ -42,9 +41,7 @@ class Clm(Objective):
             asked &= (rows.clean_ids != marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
         asked[:, 0] = False
         after = np.flatnonzero(asked)
-        return Masked(
-            rows.clean_ids, rows.language, after - 1, rows.clean_ids.ravel()[after], rows.language.ravel()[after]
-        )
+        return replace(rows.predicting(after), targets=after - 1)
 
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         return {"clm": masked_part(model, micro["rows"])}

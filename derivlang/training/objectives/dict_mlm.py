@@ -20,6 +20,7 @@ token-type embedding, passed through a linear layer (section 2.3 there).
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -27,10 +28,9 @@ import numpy as np
 
 from derivlang.core.arrays import Bool
 from derivlang.core.spec import param
-from derivlang.training.batch import Step, TokenBatch
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.dictionary import JointDictionary
-from derivlang.training.masking import Keys, Masked, choose_masked, labelled, replace, whole_words
+from derivlang.training.masking import Keys, choose_masked, replace, whole_words
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
 
@@ -54,29 +54,29 @@ class DictMlm(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (DICTIONARY, LANGUAGE_IDS) if self.condition else (DICTIONARY,)
 
-    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         dictionary: JointDictionary = context.found[DICTIONARY.name]
         able = dictionary.has(rows.clean_ids) & (rows.word_ids >= 0) & ~rows.shared
         return (self._translated if self.variant == "label" else self._swapped)(rows, keys, context, dictionary, able)
 
     def _translated(
         self, rows: SubwordRows, keys: Keys, context: Context, dictionary: JointDictionary, able: Bool
-    ) -> Masked:
+    ) -> SubwordRows:
         able = whole_words(rows, able)
         chosen = choose_masked(rows, keys, context.rate, whole_words=True)
         if self.among == "entries":
             chosen &= able
-        targets, labels, languages = labelled(rows, np.flatnonzero(chosen))
+        out = rows.predicting(np.flatnonzero(chosen), replace(rows, chosen, keys, context.vocabulary))
         coin = keys.uniform("translate", rows.word_ids) < self.rate / 100
-        which = (coin & able).ravel()[targets]
-        bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[targets]
-        labels[which] = dictionary.synonyms(labels[which], bits[which])
-        languages[which] = 1 - languages[which]
-        return Masked(replace(rows, chosen, keys, context.vocabulary), rows.language, targets, labels, languages)
+        which = (coin & able).ravel()[out.targets]
+        bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[out.targets]
+        out.labels[which] = dictionary.synonyms(out.labels[which], bits[which])
+        out.label_language[which] = 1 - out.label_language[which]
+        return out
 
     def _swapped(
         self, rows: SubwordRows, keys: Keys, context: Context, dictionary: JointDictionary, able: Bool
-    ) -> Masked:
+    ) -> SubwordRows:
         columns = np.arange(rows.shape[1])[None]
         chosen = choose_masked(rows, keys, context.rate)
         if self.among == "entries":
@@ -87,7 +87,7 @@ class DictMlm(Objective):
         swapped = chosen & coin & able
         inputs[swapped] = dictionary.synonyms(rows.clean_ids[swapped], keys.bits("synonym", columns)[swapped])
         language[swapped] = 1 - language[swapped]
-        return Masked(inputs, language, *labelled(rows, np.flatnonzero(chosen)))
+        return dataclasses.replace(rows.predicting(np.flatnonzero(chosen), inputs), language=language)
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
@@ -104,7 +104,7 @@ def conditioning(model: Encoder) -> torch.nn.Module:
     return torch.nn.Linear(2 * width, width)
 
 
-def conditioned_part(model: Encoder, batch: TokenBatch, layer: torch.nn.Module | None) -> LossPart:
+def conditioned_part(model: Encoder, batch: SubwordRows, layer: torch.nn.Module | None) -> LossPart:
     """Return the cross-entropy at the masked positions, given the language of each label; None: not given."""
     import torch
 

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
 from derivlang.training import masking
-from derivlang.training.batch import Step
-from derivlang.training.data import SubwordRows
-from derivlang.training.masking import Keys, Masked
+from derivlang.training.batch import Step, SubwordRows
+from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Loss, Objective
 from derivlang.training.objectives.dict_mlm import conditioned_part, conditioning
 from derivlang.training.objectives.needs import ANY_DICTIONARY, LANGUAGE_IDS, Need
@@ -52,7 +51,7 @@ class DictTlm(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (ANY_DICTIONARY, LANGUAGE_IDS) if self.condition else (ANY_DICTIONARY,)
 
-    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         return masking.mask(rows, keys, context.vocabulary, context.rate, whole_words=True)
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:

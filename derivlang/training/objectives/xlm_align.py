@@ -33,9 +33,8 @@ import numpy as np
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.training.batch import Step
-from derivlang.training.data import SubwordRows
-from derivlang.training.masking import Keys, Masked, choose_masked, labelled
+from derivlang.training.batch import Step, SubwordRows
+from derivlang.training.masking import Keys, choose_masked
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
 from derivlang.training.objectives.needs import LinksNeed, Need
 from derivlang.training.streams.base import ALIGNERS, GOLD, Stream
@@ -86,12 +85,12 @@ class XlmAlign(Objective):
                 id="bad-value",
             )
 
-    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         """Return the usual masks; in the second view of pairs the positions that are drawn as queries."""
         if keys.view == 1:
             return super().mask(stream, rows, keys, context)
         rate = 0.5 if self.query == "all-aligned" else context.rate
-        return Masked(rows.clean_ids, rows.language, *labelled(rows, np.flatnonzero(choose_masked(rows, keys, rate))))
+        return rows.predicting(np.flatnonzero(choose_masked(rows, keys, rate)))
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         import torch

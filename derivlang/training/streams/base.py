@@ -1,6 +1,6 @@
 """The base classes of streams: a declaration, the rows that it opens, and what it opens them from.
 
-Stream ──open(Material)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ TokenBatch
+Stream ──open(Material)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.arrays import Ints
-from derivlang.training.data import Data, SubwordRows
+from derivlang.training.batch import SubwordRows
+from derivlang.training.data import Data
 from derivlang.training.languages import Languages
 from derivlang.training.masking import Keys
 from derivlang.training.settings import CHOSEN, TrainingSettings

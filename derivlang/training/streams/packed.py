@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from derivlang.core.arrays import Ints
-from derivlang.training.data import Data, SubwordRows
+from derivlang.training.batch import SubwordRows
+from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.streams.base import Material, RowSource, Stream

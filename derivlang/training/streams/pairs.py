@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, offsets_of, owners, positions
-from derivlang.training.data import SubwordRows
+from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of, owners, positions
+from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.packing import pack
@@ -115,7 +115,7 @@ class PairRows(RowSource):
         before -= np.repeat(before[offsets[:-1]], np.diff(offsets), axis=0)  # sub-words of the row's earlier pairs
         first = starts[row_of_pair] + 1 + before
         number = positions(offsets)
-        at: list[tuple[Int64, Int64]] = []
+        at: list[Int64] = []
         for s in (SOURCE, DERIVED):
             tokens = self.source.side(pairs, s)
             row = np.repeat(row_of_pair, sizes[:, s])
@@ -127,13 +127,12 @@ class PairRows(RowSource):
             out.shared[row, column] = tokens.shared
             out.clean_ids[np.arange(n), starts[:, s]] = marks.begin
             out.clean_ids[row_of_pair, first[:, s] + sizes[:, s]] = marks.end
-            at.append((row.astype(np.int64), column.astype(np.int64)))
+            at.append(row * self.length + column)
         return out if not self.stream.links else replace(out, links=self._links(pairs, at))
 
-    def _links(self, pairs: Int64, at: list[tuple[Int64, Int64]]) -> Int32:
-        """Return int32[L, 3]: row, from column, to column, in both directions, sorted."""
+    def _links(self, pairs: Int64, at: list[Int64]) -> Int64:
+        """Return int64[2, L]: linked positions, in both directions, ascending. at: of the sub-words of each side."""
         left, right = self.source.links(pairs)
-        row, source = at[SOURCE][0][left], at[SOURCE][1][left]
-        derived = at[DERIVED][1][right]
-        both = np.concatenate([np.stack([row, source, derived], axis=1), np.stack([row, derived, source], axis=1)])
-        return both[np.lexsort(both.T[::-1])].astype(np.int32)
+        source, derived = at[SOURCE][left], at[DERIVED][right]
+        both = np.stack([np.concatenate([source, derived]), np.concatenate([derived, source])])
+        return both[:, np.lexsort(both[::-1])]

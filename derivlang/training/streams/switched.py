@@ -19,8 +19,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
 from derivlang.core.errors import DataError, UsageError
-from derivlang.training.batch import Pieces
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.streams.base import DICTIONARY_KEY, Material

@@ -19,7 +19,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64, Ints, UInt64, offsets_of, owners, positions
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
-from derivlang.training.data import SubwordRows
+from derivlang.training.batch import SubwordRows
 from derivlang.training.dictionary import WordDictionary
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys

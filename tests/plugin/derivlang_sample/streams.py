@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from derivlang.training.batch import Step
-from derivlang.training.data import Data, SubwordRows
+from derivlang.training.batch import Step, SubwordRows
+from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED
 from derivlang.training.objectives.base import Loss, Objective, masked_part
 from derivlang.training.streams.base import Material, RowSource, Stream
