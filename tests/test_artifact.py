@@ -65,7 +65,8 @@ def _plain(value: Any) -> Any:
         ({"limit": 3}, {"limit": None}, "limit is 3, not given now"),
         ({"columns": ["a"]}, {"columns": ["b", "c"]}, "columns is a, not b, c"),
         ({"f": [{"name": "a", "sha256": "1"}]}, {"f": [{"name": "a", "sha256": "2"}]}, "a has changed since"),
-        ({"f": [{"name": "a", "sha256": "1"}]}, {"f": [{"name": "b", "sha256": "1"}]}, "it is of a, not of b"),
+        ({"files": [{"name": "a", "sha256": "1"}]}, {"files": [{"name": "b", "sha256": "1"}]}, "it is of a, not of b"),
+        ({"dev": []}, {"dev": [{"name": "b", "sha256": "1"}]}, "dev is none, not b"),
         ({"hash": "1", "size": 1}, {"hash": "2", "size": 2}, "size is 1, not 2"),  # what can be read comes first
         ({"hash": "1"}, {"hash": "2"}, "it is another"),
         ({"derivlang": "0.1"}, {"derivlang": "0.2"}, ""),

@@ -33,6 +33,7 @@ KEPT = {
 WRITTEN_AGAIN = {
     "dict.tsv": ("dict", "--t", "trans", "src", *WORDS, "--coverage", 50, "--noise", 10, "--heldout", 20),
     "pairs.parquet": ("pair", "set", "--split", "train", "--rate", 50, "--format", "parquet"),
+    "own.grammar": ("grammar", "fit", "trees.conllu"),  # which gets its recipe
 }
 # Another command in the same place: the difference that the refusal names.
 REFUSED = {

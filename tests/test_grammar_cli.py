@@ -118,11 +118,12 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     probabilities = run("grammar", "probs", "--superstrate", out, "--head", "VERB",
                         "--nodes", "PRON&nsubj @VERB&@ NOUN&obl", "--json").json  # fmt: skip
     assert probabilities["probs"][0] > 0.5
+    out = tmp_path / "other.grammar.tsv"
     assert "few-heads" in fails("fit", bank, "-o", out, "--classes", "ADJ", code=1)
     assert "grammar-class" in fails("fit", bank, "-o", out, "--classes", "Q", code=2)
     assert "missing-folder" in fails("fit", bank, "-o", tmp_path / "no" / "x.tsv", code=2)
     assert "missing-file" in fails("fit", tmp_path / "b.conllu", "-o", out, code=1)
-    nouns = run("grammar", "fit", bank, "-o", again, "--classes", "NOUN,VERB,ADJ", "--json")
+    nouns = run("grammar", "fit", bank, "-o", again, "--classes", "NOUN,VERB,ADJ", "--json", "--force")
     assert list(nouns.json["classes"]) == ["N", "V"]
     assert "no model of ADJ heads" in nouns.err
     assert "must be a finite number" in run("grammar", "fit", bank, "-o", out, "--l2", "nan", code=2).err
@@ -151,7 +152,7 @@ def test_a_default_that_is_typed_names_the_same_file(
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "a.conllu", TREES)
     written(tmp_path / name, "")
-    assert f"{name}: the grammar file exists already" in fails("fit", "a.conllu", *options, code=2)
+    assert f"{name}: exists already, and no {name}.recipe.json" in fails("fit", "a.conllu", *options, code=1)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +173,9 @@ def test_options_are_checked_before_anything_is_read(arguments: tuple[str, ...],
 def test_one_subtype_kept_is_that_of_all_where_there_is_no_other(tmp_path: Path) -> None:
     bank = written(tmp_path / "a.conllu", (TREES + TREES.replace("\tobl\t", "\tobl:arg\t")) * 25)
     for name in ("all", "obl:arg"):
-        run("grammar", "fit", bank, "-o", tmp_path / "own.grammar.tsv", "--subtypes", name, "--language", name)
-        lines = (tmp_path / "own.grammar.tsv").read_text("utf-8").splitlines()
+        out = tmp_path / f"{name.partition(':')[0]}.grammar.tsv"
+        run("grammar", "fit", bank, "-o", out, "--subtypes", name, "--language", name)
+        lines = out.read_text("utf-8").splitlines()
         written(tmp_path / name, "\n".join(line for line in lines if not line.startswith("#")))
     assert (tmp_path / "all").read_text("utf-8") == (tmp_path / "obl:arg").read_text("utf-8")
 

@@ -13,7 +13,6 @@ from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FILE, OUT_FILE, PLACE, Group, completes
-from derivlang.core.errors import UsageError
 from derivlang.core.settings import given
 from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 
@@ -124,23 +123,23 @@ def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: A
 def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
     """Fit a grammar to CoNLL-U files, by maximum likelihood with an L2 penalty, and write it.
 
+    FILE.recipe.json beside it says how it was made. A grammar that the same command has already made is kept.
+
     \b
     derivlang grammar fit fr-ud-train.conllu --dev fr-ud-dev.conllu -o my-fr.grammar.tsv
     derivlang grammar fit fr-ud-train.conllu
     """
-    from derivlang.commands.grammar import fit_file
+    from derivlang.commands.grammar_file import fit_file
     from derivlang.store.files import is_stream
 
     begins = ""
     if out is None:
         folder = default_folder(treebanks[0].name, options=changed_options("treebanks") | _others(treebanks))
         out = Path(f"{folder}.grammar.tsv")
-        if out.exists():
-            fix = "delete it to fit it again, or name another file with -o"
-            raise UsageError("the grammar file exists already", where=str(out), fix=fix, id="out-exists")
         begins = f"writing to {out}"
-    with Bar(begins=begins):
-        result = fit_file(treebanks, out, GrammarFitOptions(**given(GrammarFitOptions, options)), warn)
+    asked = GrammarFitOptions(**given(GrammarFitOptions, options))
+    with Bar(begins=begins) as bar:
+        result = fit_file(treebanks, out, asked, warn, found=bar.complete)
     if is_stream(out):
         return
     if as_json:

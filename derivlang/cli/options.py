@@ -231,7 +231,7 @@ class Bar(ProgressBar):
             self._begins = ""
 
     def complete(self, out: Path) -> None:
-        """Say that the folder is complete, and nothing of what would begin."""
+        """Say that the folder or file is complete, and nothing of what would begin."""
         self._begins = ""
         complete(out)
 
@@ -252,5 +252,5 @@ def events() -> Events:
 
 
 def complete(out: Path) -> None:
-    """Say that an earlier run of the same command has made this folder."""
-    say(f"{out}{os.sep} is already complete: nothing to do")
+    """Say that an earlier run of the same command has made this folder or file."""
+    say(f"{out}{'' if out.is_file() else os.sep} is already complete: nothing to do")

@@ -1,11 +1,12 @@
 """`fit_grammar`, `score_grammar` and `grammar_probs`: word-order models.
 
-`fit_file`, `figures_of` and `orders_of` are the same for settings objects, as the command line has them.
+`fit_file` (grammar_file.py), `figures_of` and `orders_of` are the same for settings objects, as the command line has
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, G
 def fit_grammar(treebanks: PathLike | Sequence[PathLike], out: PathLike, **options: Any) -> dict[str, Any]:
     """Fit a grammar to CoNLL-U files and write it, as `derivlang grammar fit` does.
 
-    out: the file to write, which `syn` takes as its grammar.
+    out: the file to write, which `syn` takes as its grammar. OUT.recipe.json is written beside it. A grammar that the
+    same call has made is kept.
 
     Return its summary: {"out", "name", "language", "labels", "classes", "about", "fingerprint", "l2", "thin"};
     "classes" has the number of weights of each head class. Raise DerivlangError where the command would fail; no file
     is left half-written.
     """
+    from derivlang.commands.grammar_file import fit_file
+
     with ProgressBar():
         return fit_file(_several(treebanks), Path(out), GrammarFitOptions(**given(GrammarFitOptions, options)), warn)
 
@@ -55,50 +59,6 @@ def grammar_probs(superstrate: PathLike, **options: Any) -> list[dict[str, Any]]
     probability. Raise DerivlangError as the command.
     """
     return list(orders_of(str(superstrate), GrammarProbsOptions(**given(GrammarProbsOptions, options))))
-
-
-def fit_file(
-    treebanks: Sequence[Path], out: Path, options: GrammarFitOptions, warn: Callable[[str], None]
-) -> dict[str, Any]:
-    """Fit a grammar, write it to `out`, and return what `fit_grammar` returns; of a stream, {"out"} alone."""
-    from derivlang.grammar import file
-    from derivlang.grammar.build import FEWEST_HEADS, GrammarRecipe, build
-    from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
-    from derivlang.store.files import held_file, is_stream, writing
-
-    names = _classes(options)
-    _check_out(out, (*treebanks, *options.dev))
-    with held_file(out, f"grammar fit {treebanks[0]}", treebanks, options):
-        families, n_sentences = read_families(treebanks, punct=options.punct, own=True)
-        held, _ = read_families(options.dev, punct=options.punct, own=True) if options.dev else (None, 0)
-        forms = demonstratives(treebanks)
-        check_version(families, options.labels, str(treebanks[0]))
-        check_labels(families, str(treebanks[0]))
-        kept = {"all": None, "none": ()}.get(options.subtypes, tuple(options.subtypes.split(",")))
-        check_subtypes(families, kept or ())
-        about = {
-            "treebanks": ", ".join(path.name for path in treebanks),
-            "sentences": str(n_sentences),
-            **({"licence": options.licence} if options.licence else {}),
-            **({"demonstratives": " ".join(forms)} if forms else {}),
-        }
-        strengths = (options.l2,) if options.l2 else None
-        recipe = GrammarRecipe(
-            out.name.partition(".")[0], options.language, names, kept, options.labels, options.punct, strengths,
-            options.thin,
-        )  # fmt: skip
-        grammar, chosen = build(recipe, families, held, about)
-        for name in names:
-            if name not in grammar.classes:
-                warn(f"the grammar has no model of {name} heads: fewer than {FEWEST_HEADS} have dependents")
-        with writing(out) as stream:
-            stream.write(file.text_of(grammar).encode())
-    if is_stream(out):  # it cannot be read again, and may be standard output
-        return {"out": str(out)}
-    result = {"out": str(out), **file.read(out).summary()}
-    result["l2"] = {name: settings.l2 for name, settings in chosen.items()}
-    result["thin"] = {name: settings.thin for name, settings in chosen.items()}
-    return result
 
 
 def figures_of(grammar: str, treebanks: Sequence[Path], options: GrammarScoreOptions) -> dict[str, Any]:
@@ -138,43 +98,6 @@ def orders_of(superstrate: str, options: GrammarProbsOptions) -> Iterator[dict[s
         members = parse_head(upos, text, where, any_relation=options.labels == "as-is")
         orders, probabilities = model.distribution(members)
         yield {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
-
-
-def _classes(options: GrammarFitOptions) -> tuple[str, ...]:
-    """Return the head classes to fit. Raise UsageError for others, and for an option that none of them reads."""
-    from derivlang.grammar.build import THINNED
-    from derivlang.grammar.families import UPOS, head_class
-
-    asked = options.classes.split(",")
-    wrong = [name for name in asked if name not in ("N", "V", *UPOS)]
-    if wrong:
-        raise UsageError(
-            f"{wrong[0]!r} is not a head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
-        )
-    names = tuple(dict.fromkeys(map(head_class, asked)))  # NOUN is of the class N
-    thinned = set(THINNED) & set(names)
-    if not thinned and options.thin is not None:
-        raise _unused("only noun heads are thinned, and --classes has no N", "--thin")
-    if options.dev and options.l2 is not None and (options.thin is not None or not thinned):
-        told = "--l2 and --thin are given" if thinned else "--l2 is given, and no class is thinned"
-        raise _unused(f"it has nothing to decide: {told}", "--dev")
-    return names
-
-
-def _check_out(out: Path, treebanks: Sequence[Path]) -> None:
-    """Raise UsageError for a file that a grammar cannot be written to."""
-    from derivlang.formats.opening import packing_of
-
-    if not out.parent.is_dir():
-        raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
-    if packing_of(out) or out.suffix == ".orm":
-        raise UsageError(f"a grammar is written as text, not as {out.suffix}", where="-o", id="output")
-    if any(path.exists() and out.exists() and out.samefile(path) for path in treebanks):
-        raise UsageError("a grammar cannot be written over its treebank", where="-o", id="output")
-
-
-def _unused(why: str, option: str) -> UsageError:
-    return UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
 
 
 def _several(paths: PathLike | Sequence[PathLike]) -> tuple[Path, ...]:

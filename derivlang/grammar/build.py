@@ -23,6 +23,7 @@ from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import with_subtypes
 from derivlang.grammar.weights import Float
 
+RULE_VERSION = 1  # of the fit: raised if the same treebanks and settings give another grammar
 STRENGTHS = (1.0, 1.5, 2.0, 3.0)
 USUAL = 2.0
 # Held-out bits differ little between strengths. The smallest penalty within this factor of the best is used, because a

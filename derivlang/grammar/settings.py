@@ -40,6 +40,7 @@ class GrammarFitOptions:
     subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.")
     labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
     punct: bool = _punct()
+    force: bool = setting(False, "Replace a file that holds something else.")
 
     def __post_init__(self) -> None:
         check_settings(self)

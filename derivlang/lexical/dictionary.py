@@ -10,7 +10,6 @@ All training objectives that need a dictionary read this file.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -38,10 +37,9 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Kind, check_replaceable
+from derivlang.store.artifact import check_replaceable, kind_of_files
 from derivlang.store.disk import remove
-from derivlang.store.files import held_file, is_stream, writing
-from derivlang.store.listing import file_hash
+from derivlang.store.files import held_file, is_stream, write_texts
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -49,26 +47,7 @@ from derivlang.transforms.lexicon_file import read_lexicon
 FORMAT = 1
 
 
-def _read_recipe(dictionary: Path) -> dict[str, Any]:
-    recipe, fix = DICTIONARIES.record_of(dictionary), f"remove it and {dictionary.name}, and run again"
-    return read_record(recipe, "recipe", lambda found: check_types(found, {"files": dict}), id="data", fix=fix)
-
-
-def _check_content(dictionary: Path) -> None:
-    """Raise StoreError if a dictionary is not the one that its recipe lists."""
-    if _read_recipe(dictionary)["files"].get(dictionary.name) != file_hash(dictionary):
-        raise StoreError("was changed since it was made", where=str(dictionary), id="damaged")
-
-
-DICTIONARIES = Kind(
-    noun="dictionary",
-    record=".recipe.json",
-    is_file=True,
-    read=_read_recipe,
-    check=_check_content,
-    fix="remove it and its recipe, and run again",
-    id="other-data",
-)
+DICTIONARIES = kind_of_files("dictionary", fix="remove it and its recipe, and run again", id="other-data")
 
 
 def choice_of(options: DictionaryOptions) -> dict[str, Any]:
@@ -237,20 +216,6 @@ def files_of_recipe(path: Path) -> list[str]:
         return list(recipe["files"])
     except StoreError:
         return []
-
-
-def write_texts(out: Path, texts: dict[str, str], *, replace: bool = True) -> None:
-    """Write several files: `out`, and others beside it. None of them appears before all are complete.
-
-    replace: as of `writing`.
-    """
-    with ExitStack() as files:
-        streams = {
-            name: files.enter_context(writing(out if name == out.name else out.with_name(name), replace=replace))
-            for name in texts
-        }
-        for name, text in texts.items():
-            streams[name].write(text.encode())
 
 
 def _pairs(entries: Entries, chosen: Int64) -> tuple[list[tuple[str, str]], list[int]]:

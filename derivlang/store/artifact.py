@@ -8,7 +8,7 @@
     another one, or a damaged one         a StoreError names the first difference; with `force` it is replaced
 
 The same: its record has what is wanted (`record.difference`). Whole: all files of the recipe are there. A file with its
-record beside it (a dictionary, a lexicon) is found in the same way; its command writes both at once. Sets, runs and
+record beside it (a dictionary, a grammar) is found in the same way; its command writes both at once. Sets, runs and
 studies live longer lives (a journal, checkpoints); they use `difference` alone.
 """
 
@@ -25,7 +25,10 @@ from derivlang.core.messages import warn
 from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
-from derivlang.store.record import difference, read_record, record_text
+from derivlang.store.listing import file_hash
+from derivlang.store.record import check_types, difference, read_record, record_text
+
+RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,8 @@ class Artifact:
 
         Raise StoreError if another one is there, a damaged one or something else.
         """
-        self.kind.check_free(self.path)
+        if not (self.force and self.kind.is_file):  # a file may be replaced, a folder of something else may not
+            self.kind.check_free(self.path)
         if self.force or not self.kind.record_of(self.path).exists():
             return None
         record = self.required()
@@ -157,6 +161,29 @@ class Artifact:
             return read(self.path)
         except StoreError as error:
             raise StoreError(error.what, where=error.where, fix=error.fix or self.kind.fix, id=error.id) from error
+
+
+def kind_of_files(
+    noun: str, *, fix: str, id: str, check: Callable[[dict[str, Any]], object] = lambda record: None
+) -> Kind:
+    """Return a kind of files whose record beside them has their hashes: {"files": {"en.tsv": "3f…"}, …}.
+
+    noun, fix, id: as of `Kind`. check: raises an error for a record of another form.
+    """
+
+    def check_record(record: dict[str, Any]) -> None:
+        check_types(record, {"files": dict})
+        check(record)
+
+    def read(file: Path) -> dict[str, Any]:
+        again = f"remove it and {file.name}, and run again"
+        return read_record(file.with_name(file.name + RECIPE), "recipe", check_record, id="data", fix=again)
+
+    def check_content(file: Path) -> None:
+        if read(file)["files"].get(file.name) != file_hash(file):
+            raise StoreError("was changed since it was made", where=str(file), id="damaged")
+
+    return Kind(noun=noun, record=RECIPE, is_file=True, read=read, check=check_content, fix=fix, id=id)
 
 
 def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, Any], *, noun: str) -> None:

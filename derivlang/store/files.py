@@ -13,8 +13,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,6 +68,20 @@ def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
             fresh.replace(place)
         finally:
             fresh.unlink(missing_ok=True)
+
+
+def write_texts(out: Path, texts: Mapping[str, str], *, replace: bool = True) -> None:
+    """Write several files: `out`, and others beside it. None of them appears before all are complete.
+
+    replace: as of `writing`.
+    """
+    with ExitStack() as files:
+        streams = {
+            name: files.enter_context(writing(out if name == out.name else out.with_name(name), replace=replace))
+            for name in texts
+        }
+        for name, text in texts.items():
+            streams[name].write(text.encode())
 
 
 @contextmanager

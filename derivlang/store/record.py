@@ -59,6 +59,8 @@ def difference(
     {"vocab_size": 60} and {"vocab_size": 70}                 ->  vocab_size is 60, not 70
     {"source": {"name": "demo"}} and {"source": {"name": "wikitext2"}}    ->  source.name is demo, not wikitext2
     [{"name": "a.txt", "sha256": "3f…"}] and another hash     ->  a.txt has changed since
+    {"files": [{"name": "a.txt", …}]} and another file        ->  it is of a.txt, not of b.txt
+    {"dev": [{"name": "a.txt", …}]} and another file          ->  dev is a.txt, not b.txt
 
     words: field -> what is said in place of its values. earlier: field -> a value that earlier versions recorded, which
     counts as the same. later: field that earlier versions did not record -> its value, computed. inside: the prefix of
@@ -78,7 +80,7 @@ def difference(
                 return told
             continue
         if _are_files(was) and _are_files(value):
-            return _difference_of_files(was, value)
+            return _difference_of_files(was, value, place)
         if was is None:
             return f"{place} was not given, and is {_plain(value)} now"
         return f"{place} is {_plain(was)}, not {_plain(value)}"
@@ -90,9 +92,11 @@ def _are_files(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(value, list) and all(isinstance(one, dict) and {"name", "sha256"} <= one.keys() for one in value)
 
 
-def _difference_of_files(recorded: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> str:
+def _difference_of_files(recorded: list[dict[str, Any]], wanted: list[dict[str, Any]], place: str) -> str:
     names = [[str(file["name"]) for file in some] for some in (recorded, wanted)]
     if names[0] != names[1]:
+        if place.rpartition(".")[2] != "files":
+            return f"{place} is {_plain(names[0])}, not {_plain(names[1])}"
         return f"it is of {', '.join(names[0]) or 'no file'}, not of {', '.join(names[1]) or 'none'}"
     changed = (one["name"] for one, other in zip(recorded, wanted, strict=True) if one != other)
     return f"{next(changed)} has changed since"

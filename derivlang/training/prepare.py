@@ -29,8 +29,9 @@ from derivlang.lexical.twin_folder import TWINS, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact, Kind
+from derivlang.store.artifact import RECIPE, Artifact, Kind
 from derivlang.store.disk import file_lock
+from derivlang.store.files import write_texts
 from derivlang.store.folders import sweep
 from derivlang.store.record import check_types, difference, read_record, record_text
 from derivlang.training.data import Data
@@ -237,7 +238,7 @@ def _of_checkpoint(
         if saved is not None:
             recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
             texts = {lexicon.name: saved, LEXICONS.record_of(lexicon).name: record_text(recipe)}
-            dictionaries.write_texts(lexicon, texts)
+            write_texts(lexicon, texts)
     languages = TextLanguages(pipeline, found, pipeline.fit(saved=saved, where=str(lexicon)))
     return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
 
@@ -314,7 +315,7 @@ def _read_recipe(lexicon: Path) -> dict[str, Any]:
 
 LEXICONS = Kind(
     noun="lexicon",
-    record=".recipe.json",
+    record=RECIPE,
     is_file=True,
     read=_read_recipe,
     fix="remove it, and run again",

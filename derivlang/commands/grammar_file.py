@@ -1,0 +1,199 @@
+"""A grammar file as an artifact: FILE.recipe.json tells how it was made, and so whether it may be kept.
+
+    own.grammar.tsv                  the grammar (grammar/file.py)
+    own.grammar.tsv.recipe.json      {"language": "French", "l2": 2.0, "treebanks": [{"name", "sha256"}], "files": {…}}
+
+The same call finds its file and keeps it, another one is refused with the first difference. A file without a recipe, by
+hand or of version 0.2.0, is fitted again: if the content is the same, it gets its recipe, else it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import UsageError
+from derivlang.core.seal import check_intact, sealed
+from derivlang.core.version import __version__
+from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.formats.opening import packing_of
+from derivlang.grammar import file
+from derivlang.grammar.build import FEWEST_HEADS, RULE_VERSION, THINNED, USUAL, GrammarRecipe, build
+from derivlang.grammar.families import UPOS, head_class
+from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.settings import GrammarFitOptions
+from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
+from derivlang.store.artifact import Artifact, kind_of_files
+from derivlang.store.files import held_file, is_stream, write_texts
+from derivlang.store.record import check_types, record_text
+
+FORMAT = 1
+
+
+def _check_recipe(record: dict[str, Any]) -> None:
+    """Raise ValueError for a recipe that was changed, or is of another form."""
+    check_types(record, {"format": int, "result": dict, "sha256": str})
+    check_intact(record, ())
+    for name in ("l2", "thin"):
+        values = record["result"].get(name)
+        check_types(record["result"], {name: dict}, where="result.")
+        check_types(values, dict.fromkeys(values, (int, float)), where=f"result.{name}.")
+
+
+GRAMMAR_FILES = kind_of_files("grammar", fix="name another file, or --force", id="out-exists", check=_check_recipe)
+
+
+def fit_file(
+    treebanks: Sequence[Path],
+    out: Path,
+    options: GrammarFitOptions,
+    warn: Callable[[str], None],
+    found: Callable[[Path], None] = lambda out: None,
+) -> dict[str, Any]:
+    """Fit a grammar, write it to `out` with its recipe beside it, and return what `fit_grammar` returns.
+
+    Of a stream, which has no room for a recipe and cannot be read again, return {"out"} alone. found: called with the
+    file of the same call, which is kept. The file is held meanwhile: another process that fits another one is refused.
+    Raise StoreError if another grammar or something else is there, and `options.force` is not set.
+    """
+    names = _classes(options)
+    _check_out(out, (*treebanks, *options.dev))
+    with held_file(out, f"grammar fit {treebanks[0]}", treebanks, options, warn=warn):
+        seen = {path: FileStamp.of(path) for path in (*treebanks, *options.dev)}
+        wanted = _recipe(treebanks, options, names, seen)
+        if is_stream(out):
+            grammar, _ = _fitted(treebanks, out, options, names, seen, warn)
+            write_texts(out, {out.name: file.text_of(grammar)})
+            return {"out": str(out)}
+        artifact = Artifact(kind=GRAMMAR_FILES, path=out, wanted=wanted, force=options.force)
+        without_recipe = not options.force and _has_no_recipe(out)
+        record = None if without_recipe else artifact.found(warn)
+        if record is not None:
+            found(out)
+        else:
+            grammar, chosen = _fitted(treebanks, out, options, names, seen, warn)
+            text = _same_text(out, grammar) if without_recipe else file.text_of(grammar)
+            files = {out.name: sha256(text.encode()).hexdigest()}
+            record = sealed({**wanted, "files": files, "result": chosen})
+            write_texts(out, {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)})
+    return {"out": str(out), **file.read(out).summary(), **record["result"]}
+
+
+def _recipe(
+    treebanks: Sequence[Path], options: GrammarFitOptions, names: Sequence[str], seen: dict[Path, FileStamp]
+) -> dict[str, Any]:
+    """Return what the content of a grammar file depends on. l2 and thin are null if --dev decides them."""
+
+    def hashes(paths: Sequence[Path]) -> list[dict[str, str]]:
+        return [{"name": path.name, "sha256": seen[path].sha256} for path in paths]
+
+    return {
+        "format": FORMAT,
+        "derivlang": __version__,
+        "rule_version": RULE_VERSION,
+        "treebanks": hashes(treebanks),
+        "dev": hashes(options.dev),
+        "language": options.language,
+        "licence": options.licence,
+        "classes": list(names),
+        "l2": options.l2 if options.l2 is not None or options.dev else USUAL,
+        "thin": options.thin if options.thin is not None or options.dev else 0.0,
+        "subtypes": options.subtypes if options.subtypes in ("all", "none") else options.subtypes.split(","),
+        "labels": options.labels,
+        "punct": options.punct,
+    }
+
+
+def _has_no_recipe(out: Path) -> bool:
+    """Return whether a grammar is there without a recipe. Anything else is refused before the grammar is fitted."""
+    if not out.is_file() or GRAMMAR_FILES.record_of(out).exists():
+        return False
+    with out.open("rb") as stream:
+        return stream.read(len(file.FIRST_LINE)) == file.FIRST_LINE.encode()
+
+
+def _same_text(out: Path, grammar: Grammar) -> str:
+    """Return the text of a file that holds this grammar, with or without a hash. Raise StoreError if it does not."""
+    for with_hash in (True, False):  # version 0.2.0 wrote none
+        if out.read_bytes() == (text := file.text_of(grammar, with_hash=with_hash)).encode():
+            return text
+    GRAMMAR_FILES.check_free(out)  # raises: nothing says how another content was made
+    raise AssertionError
+
+
+def _fitted(
+    treebanks: Sequence[Path],
+    out: Path,
+    options: GrammarFitOptions,
+    names: Sequence[str],
+    seen: dict[Path, FileStamp],
+    warn: Callable[[str], None],
+) -> tuple[Grammar, dict[str, dict[str, float]]]:
+    """Return (the fitted grammar, {"l2": of each class, "thin": of each class}).
+
+    seen: the files as they were hashed. Raise DataError if one has changed since, or cannot be fitted to.
+    """
+    with ExitStack() as reading:
+        for path, stamp in seen.items():
+            reading.enter_context(unchanged(path, stamp))
+        families, n_sentences = read_families(treebanks, punct=options.punct, own=True)
+        held, _ = read_families(options.dev, punct=options.punct, own=True) if options.dev else (None, 0)
+        forms = demonstratives(treebanks)
+    check_version(families, options.labels, str(treebanks[0]))
+    check_labels(families, str(treebanks[0]))
+    kept = {"all": None, "none": ()}.get(options.subtypes, tuple(options.subtypes.split(",")))
+    check_subtypes(families, kept or ())
+    about = {
+        "treebanks": ", ".join(path.name for path in treebanks),
+        "sentences": str(n_sentences),
+        **({"licence": options.licence} if options.licence else {}),
+        **({"demonstratives": " ".join(forms)} if forms else {}),
+    }
+    strengths = (options.l2,) if options.l2 else None
+    recipe = GrammarRecipe(
+        out.name.partition(".")[0], options.language, names, kept, options.labels, options.punct, strengths,
+        options.thin,
+    )  # fmt: skip
+    grammar, chosen = build(recipe, families, held, about)
+    for name in names:
+        if name not in grammar.classes:
+            warn(f"the grammar has no model of {name} heads: fewer than {FEWEST_HEADS} have dependents")
+    return grammar, {
+        "l2": {name: settings.l2 for name, settings in chosen.items()},
+        "thin": {name: settings.thin for name, settings in chosen.items()},
+    }
+
+
+def _classes(options: GrammarFitOptions) -> tuple[str, ...]:
+    """Return the head classes to fit. Raise UsageError for others, and for an option that none of them reads."""
+    asked = options.classes.split(",")
+    wrong = [name for name in asked if name not in ("N", "V", *UPOS)]
+    if wrong:
+        raise UsageError(
+            f"{wrong[0]!r} is not a head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
+        )
+    names = tuple(dict.fromkeys(map(head_class, asked)))  # NOUN is of the class N
+    thinned = set(THINNED) & set(names)
+    if not thinned and options.thin is not None:
+        raise _unused("only noun heads are thinned, and --classes has no N", "--thin")
+    if options.dev and options.l2 is not None and (options.thin is not None or not thinned):
+        told = "--l2 and --thin are given" if thinned else "--l2 is given, and no class is thinned"
+        raise _unused(f"it has nothing to decide: {told}", "--dev")
+    return names
+
+
+def _check_out(out: Path, treebanks: Sequence[Path]) -> None:
+    """Raise UsageError for a file that a grammar cannot be written to."""
+    if not out.parent.is_dir():
+        raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
+    if packing_of(out) or out.suffix == ".orm":
+        raise UsageError(f"a grammar is written as text, not as {out.suffix}", where="-o", id="output")
+    if any(path.exists() and out.exists() and out.samefile(path) for path in treebanks):
+        raise UsageError("a grammar cannot be written over its treebank", where="-o", id="output")
+
+
+def _unused(why: str, option: str) -> UsageError:
+    return UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
