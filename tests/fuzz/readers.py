@@ -721,6 +721,34 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+@cache
+def _grammar_folder() -> Path:
+    """A grammar of three treebank sentences, many times, with its recipe."""
+    from tests.commands import TREES
+
+    folder = Path(mkdtemp(prefix="derivlang-tests-"))
+    (folder / "a.conllu").write_text(TREES * 25, "utf-8")
+    _fit(folder)
+    return folder
+
+
+def _fit(folder: Path) -> None:
+    from derivlang.commands.grammar_file import fit_file
+    from derivlang.grammar.settings import GrammarFitOptions
+
+    fit_file([folder / "a.conllu"], folder / "g.tsv", GrammarFitOptions(classes="V"), lambda message: None)
+
+
+@reader("recipe of a grammar, compared", "json", lambda: [(_grammar_folder() / "g.tsv.recipe.json").read_bytes()],
+        "commands.grammar_file")  # fmt: skip
+def _(folder: Path, data: bytes) -> str | None:
+    shutil.copytree(_grammar_folder(), folder / "g")
+    (folder / "g" / "g.tsv.recipe.json").write_bytes(data)
+    seal(folder / "g" / "g.tsv.recipe.json")
+    _fit(folder / "g")
+    return None
+
+
 def _collected(name: str) -> Callable[[Path, bytes], str | None]:
     """A run with one file of its evaluation, whose table is collected and compared."""
 
