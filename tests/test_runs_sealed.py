@@ -25,8 +25,9 @@ from derivlang.training.init_weights import model_of
 from derivlang.training.run_folder import check_files, read
 from tests.commands import run as cli
 from tests.leaves import changes
-from tests.tiny_runs import data_folder
-from tests.training import trained
+from tests.tiny_runs import data_folder as task_data
+from tests.tiny_runs import seal
+from tests.training import data_folder, trained
 
 OPTIONS = {"measures": ("alignment",), "pairs": 9, "sentences": 9, "threads": 1, "device": "cpu"}
 
@@ -37,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     trained(folder / "run", steps=6, save_every=3)
     task = task_of("pos").with_settings(epochs=1, lr=1e-2, batch_size=8, max_length=32)
-    asked = EvaluateOptions(tasks=(task,), seeds=1, regimes=("sup",), data_dir=data_folder(folder / "data"), **OPTIONS)
+    asked = EvaluateOptions(tasks=(task,), seeds=1, regimes=("sup",), data_dir=task_data(folder / "data"), **OPTIONS)
     evaluate(folder / "run", asked)
     evaluate(folder / "run", EvaluateOptions(**OPTIONS), step=3)
     return folder / "run"
@@ -170,6 +171,49 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
         READERS["evaluate"](run)
     with pytest.raises(StoreError, match="there is no checkpoint of step 6"):
         trained(run, steps=6, save_every=3, resume=True)
+
+
+def stopped(run: Path) -> None:
+    """As if the run had been stopped after its last checkpoint."""
+    shutil.rmtree(run / "model")
+    record = {name: value for name, value in read(run).items() if name not in ("result", "weights", "files")}
+    (run / "run.json").write_text(json.dumps({**record, "status": "stopped"}), "utf-8")
+    seal(run)
+
+
+@pytest.mark.parametrize("status", ["done", "stopped"])
+def test_a_copy_that_a_run_has_lost_is_copied_again(run: Path, tmp_path: Path, status: str) -> None:
+    trained(tmp_path / "aligned", "align-mlm", steps=2, save_every=1)  # with a dictionary
+    data = Path(shutil.copytree(data_folder(), tmp_path / "data"))
+    for folder, asked in ((run, ("mlm", 6, 3)), (tmp_path / "aligned", ("align-mlm", 2, 1))):
+        if status == "stopped":
+            stopped(folder)
+        copies = [name for name in read(folder)["files"] if not name.startswith(("model/", "log"))]
+        assert {"tokenizer/derivlang-tokenizer.json", "tokenizer/words.parquet", "twin/tokenizer.json"} < {*copies}
+        record = (folder / "run.json").read_bytes()
+        whole = {name: (folder / name).read_bytes() for name in copies}
+        told: list[str] = []
+        for name in copies:
+            (folder / name).unlink()
+        objective, steps, save_every = asked
+        again = {"steps": steps, "save_every": save_every, "resume": True, "data": data, "warn": told.append}
+        trained(folder, objective, **again)
+        assert {name: (folder / name).read_bytes() for name in copies} == whole
+        assert {f"{folder / name} was missing, and was copied again" for name in copies} <= {*told}
+        assert status == "stopped" or (folder / "run.json").read_bytes() == record
+    assert "dictionary.tsv" in copies
+
+
+def test_a_copy_that_cannot_be_made_again_is_named(run: Path, tmp_path: Path) -> None:
+    stopped(run)
+    data = Path(shutil.copytree(data_folder(), tmp_path / "data"))
+    (run / "tokenizer" / "words.parquet").unlink()
+    (data / "tokenizer" / "words.parquet").write_bytes(b"other")
+    before = {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(StoreError, match="restore it, or make the run again") as error:
+        trained(run, steps=6, save_every=3, resume=True, data=data)
+    assert error.value.where == str(run / "tokenizer" / "words.parquet")
+    assert {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def earlier(run: Path) -> None:

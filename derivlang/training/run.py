@@ -105,6 +105,8 @@ def pretrain(
             last = None
             if before is not None:
                 inputs.check_same(before, run)
+                if main:
+                    run_folder.restore_copies(run, prepared.languages.pipeline, prepared.files, before, callbacks.warn)
                 if before["status"] == "done" and before.get("result"):
                     if main:
                         run_folder.restore_model(run, before, callbacks.warn)

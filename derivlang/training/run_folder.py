@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,36 @@ def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: dic
     write(run, record)
 
 
+def restore_copies(
+    run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: Mapping[str, Any], warn: Callable[[str], None]
+) -> None:
+    """Copy again what a run to resume has lost of its tokenizers, lexicon, dictionary and spec files, and say so.
+
+    files: as of `create`. record: run.json; that of an earlier version lists no files, so nothing is known to be lost.
+    Raise StoreError if the file to copy is gone, or is not the one that the record lists.
+    """
+    for name, what in damages(run, record):
+        if what != "is missing" or name.partition("/")[0] in (checkpoint.MODEL, LOG):
+            continue
+        content = _content_to_copy(name, pipeline, files)
+        if content is None or [len(content), sha256(content).hexdigest()] != record[FILES][name]:
+            raise StoreError(what, where=str(run / name), fix=_RESTORE, id="damaged")
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        with writing(run / name) as out:
+            out.write(content)
+        warn(f"{run / name} was missing, and was copied again")
+
+
+def _content_to_copy(name: str, pipeline: Pipeline, files: Mapping[str, Path]) -> bytes | None:
+    """Return what `create` would write to a file of a run: "twin/words.parquet"; None if there is nothing to copy."""
+    folder, _, inside = name.partition("/")
+    if folder == SPEC_FILES:
+        return pipeline.files_to_keep().get(inside)
+    path = files.get(folder)
+    path = None if path is None else path / inside  # of a file, `inside` is empty
+    return path.read_bytes() if path is not None and path.is_file() else None
+
+
 def keep_files(run: Path, pipeline: Pipeline) -> None:
     """Write copies of the files that the spec of a run names: only these are read when the run is evaluated."""
     for name, content in pipeline.files_to_keep().items():
@@ -262,7 +293,7 @@ def keep_files(run: Path, pipeline: Pipeline) -> None:
 
 
 def _copy(folder: Path, out: Path) -> None:
-    """Copy a tokenizer's folder completely or not at all. Raise StoreError if another one is there."""
+    """Copy a tokenizer's folder completely or not at all, unless it is there. Raise StoreError if another one is."""
     if not split_files(out, _TOKENIZER)[0]:
 
         def write(fresh: Path) -> None:
