@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.core.seal import sealed
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
@@ -262,7 +263,8 @@ def test_an_evaluation_goes_on_where_it_was(run: Path, monkeypatch: pytest.Monke
     assert (run / "evaluation" / "pos.sup.1.parquet").stat().st_mtime_ns == first
     # a damaged cell is made again; the numbers are those of a run without interruption
     (run / "evaluation" / "pos.sup.1.parquet").write_bytes(b"PAR1 cut off")
-    assert evaluate(run, asked).scores == found.scores
+    with pytest.warns(DerivlangWarning, match=r"pos\.sup\.1\.parquet was cut off .* the fine-tuning is made again"):
+        assert evaluate(run, asked).scores == found.scores
     monkeypatch.setattr(cells, "fine_tune", None)  # nothing is left to be done
     assert evaluate(run, asked).record == found.record == stored(run)
     fresh = run.parent / "fresh"
@@ -511,7 +513,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut config": (lambda run: (run / "model" / "config.json").write_text("{", "utf-8"), "not a valid JSON"),
     "other weights": (lambda run: without_a_tensor(run / WEIGHTS), "lacks 1 of the model's weights"),
     "other vocabulary": (lambda run: save_model(run, model_of("modernbert", 123)), "123 rows of embeddings"),
-    "other twin": (lambda run: edit(run / RECIPE, lambda told: told | {"of": "0"}), "twin of another tokenizer"),
+    "other twin": (
+        lambda run: edit(run / RECIPE, lambda told: sealed(told | {"of": "0"})),
+        "twin of another tokenizer",
+    ),
     "no twin": (lambda run: shutil.rmtree(run / "twin"), "no such folder"),
 }
 

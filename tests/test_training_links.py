@@ -14,6 +14,7 @@ import torch
 
 from derivlang.align.align import align
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.objectives.weam import exchanged
 from derivlang.training.streams import linked
@@ -199,8 +200,9 @@ def test_links_of_the_aligner_by_a_slow_loop(tmp_path: Path) -> None:
 def test_links_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, languages = derived(), pair().languages
     first = AlignedPairs(pairs, "hmm", languages, tmp_path)
-    (file,) = tmp_path.iterdir()
+    file, recipe = sorted(tmp_path.iterdir())
     assert file.name.startswith("links-hmm-")
+    assert recipe.name == f"{file.name}.recipe.json"
     assert len(file.read_text("utf-8").splitlines()) == len(pairs.sizes)
     with monkeypatch.context() as patch:
         patch.setattr(linked, "align_bitext", lambda *_: pytest.fail("the links are there"))
@@ -209,7 +211,16 @@ def test_links_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert again.facts() == first.facts()
     assert first.facts()["aligner"] == "hmm"
     AlignedPairs(DerivedPairs(pairs.data, 50, seed=1), "hmm", languages, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 4
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.raises(StoreError, match="was changed since it was made"):
+        AlignedPairs(pairs, "hmm", languages, tmp_path)
+    file.unlink()
+    with pytest.warns(DerivlangWarning, match="is missing; the file of links is made again"):
+        AlignedPairs(pairs, "hmm", languages, tmp_path)
+    assert file.read_bytes() == whole
+    recipe.unlink()  # earlier versions wrote none
     lines = file.read_text("utf-8").splitlines()
     for text, error in (("\n".join(lines[1:]), "lengths"), ("\n".join([*lines[1:], "0-900"]), "link-range")):
         file.write_text(text, "utf-8")
@@ -258,6 +269,10 @@ def test_a_run_on_links_of_an_aligner_resumes_with_the_same_links(tmp_path: Path
     (file,) = (tmp_path / "data").glob("links-hmm-*.pharaoh")
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join(["0-0", *lines[1:]]) + "\n", "utf-8")
+    with pytest.raises(StoreError, match="was changed since it was made"):
+        trained(tmp_path / "run", "weam:links=hmm", resume=True, **where)
+    (recipe,) = (tmp_path / "data").glob("links-hmm-*.recipe.json")
+    recipe.unlink()  # as of an earlier version
     with pytest.raises(StoreError, match="its sentence pairs are others"):
         trained(tmp_path / "run", "weam:links=hmm", resume=True, **where)
 

@@ -14,6 +14,7 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
 from derivlang.cli.same_language import show_comparison
 from derivlang.cli.types import FOLDER, PATH, completes
+from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
 
 
@@ -55,9 +56,12 @@ def command(derived: Path, other: Path | None, as_json: bool) -> None:
 def _verify(path: Path) -> dict[str, Any]:
     """Return the result of the check that suits what is there; of a set for anything else."""
     if path.is_file():
+        from derivlang.commands.grammar_file import GRAMMAR_FILES
         from derivlang.grammar.load import load_grammar
 
         grammar = load_grammar(path)
+        if GRAMMAR_FILES.record_of(path).exists():
+            GRAMMAR_FILES.check(path)
         return _loaded(path, has_hash=grammar.has_hash)
     if (path / "run.json").exists():
         from derivlang.evaluation.verify import verify_run
@@ -73,6 +77,16 @@ def _verify(path: Path) -> dict[str, Any]:
         return _loaded(path, has_hash=load_model(path).has_hash)
     from derivlang.store.verify import verify
 
+    if not path.exists():
+        raise StoreError("there is no such file or folder", where=str(path), id="missing-folder")
+    if path.is_dir() and not any((path / name).exists() for name in ("derivlang.json", ".derivlang")):
+        raise StoreError(
+            "holds none of derivlang.json (a derived set), run.json (a run), study.json (a study) and model.json "
+            "(a parser)",
+            where=str(path),
+            fix="restore the file, or make it again in another folder",
+            id="no-manifest",
+        )
     return verify(path)
 
 

@@ -76,7 +76,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             events.found(options.out)
             return finished
     with journal.held(str(job.pipeline), events.warn):
-        finished = journal.open(force=options.force)
+        finished = journal.open(force=options.force, warn=events.warn)
         if finished is not None:
             events.found(options.out)
             return finished

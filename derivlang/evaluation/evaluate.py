@@ -17,7 +17,7 @@ again, so an interrupted evaluation resumes with the next cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.folders import sweep
 from derivlang.store.listing import file_hash
-from derivlang.store.record import digest
+from derivlang.store.record import difference, digest
 from derivlang.training.languages import TextLanguages
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.texts import SCRIPT_HINT
@@ -91,11 +91,12 @@ def evaluate(
     check_mixed(options)
     for task in options.tasks:
         _check_model(trained, task)
-    evaluation = Evaluation(trained, options, device_of(options.device), events)
+    device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
     sweep(trained.folder)
     sweep(trained.cells)
     result = results.stored(trained, force=options.force, drop=True)
+    evaluation = Evaluation(trained, options, device, events, result)
     labels = [task.label for task in options.tasks]
     sources = {task.label: evaluation.sources(task) for task in options.tasks}
     for name, entry in evaluation.measures():
@@ -153,12 +154,16 @@ def check_mixed(options: EvaluateOptions) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """An evaluation of a run. It writes files of scores, and returns the entries of the record."""
+    """An evaluation of a run. It writes files of scores, and returns the entries of the record.
+
+    stored: the record before, as of `results.stored`.
+    """
 
     trained: PretrainedRun
     options: EvaluateOptions
     device: torch.device
     events: Events
+    stored: Mapping[str, Any]
 
     def measures(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name of each measure with its entry, once its scores are written."""
@@ -234,23 +239,6 @@ class Evaluation:
             regime: [FinetuneCell(trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
             for regime in REGIMES
         }
-        for regime in options.regimes:
-            for cell in cells[regime]:
-                if options.force or not cell.facts or (options.predictions and not cell.has_predictions()):
-                    with stage(f"{task.name} {regime} {cell.seed}", "rows", cell.n_rows(sets)):
-                        cell.make(sets, self.device)
-        forget(trained, task, sets.key, sets.words)
-        paths: list[Path] = []
-        predictions: list[Path] = []
-        for regime, wanted in cells.items():
-            done = [cell for cell in wanted if cell.facts]
-            if len(done) == len(wanted):
-                paths += [cell.path for cell in done]
-                predictions += [cell.predictions for cell in done if cell.has_predictions()]
-            elif done:
-                told = f"{task.label} has no score of {regime}, as {len(done)} of {len(wanted)} fine-tunings are there"
-                self.events.warn(f"{told}: --regime {regime} makes the others")
-        paths.append(self._chance(task, sets))
         settings = {
             "source": "+".join(map(short_name, task.sources)),
             **_data_of(task, sources),
@@ -258,7 +246,37 @@ class Evaluation:
             **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
             **{name: getattr(sets, name).n_rows for name in SPLITS},
         }
+        damaged = self._damaged(task.label, settings)
+        for regime in options.regimes:
+            for cell in cells[regime]:
+                if what := damaged.pop(cell.path.name, None):
+                    self.events.warn(f"{cell.path} {what} since it was evaluated; the fine-tuning is made again")
+                if options.force or what or not cell.facts or (options.predictions and not cell.has_predictions()):
+                    with stage(f"{task.name} {regime} {cell.seed}", "rows", cell.n_rows(sets)):
+                        cell.make(sets, self.device)
+        forget(trained, task, sets.key, sets.words)
+        paths: list[Path] = []
+        predictions: list[Path] = []
+        for regime, wanted in cells.items():
+            done = [cell for cell in wanted if cell.facts and cell.path.name not in damaged]
+            if len(done) == len(wanted):
+                paths += [cell.path for cell in done]
+                predictions += [cell.predictions for cell in done if cell.has_predictions()]
+            elif done:
+                told = f"{task.label} has no score of {regime}, as {len(done)} of {len(wanted)} fine-tunings are there"
+                self.events.warn(f"{told}: --regime {regime} makes the others")
+        paths.append(self._chance(task, sets))
         return results.entry_of(settings, paths, predictions, sets.told_of_test)
+
+    def _damaged(self, label: str, settings: Mapping[str, Any]) -> dict[str, str]:
+        """Return the files of a task's results of these settings that were changed since, and what is wrong with them.
+
+        Files of other settings are left out: those of a stopped evaluation are not in the record yet.
+        """
+        entry = self.stored["tasks"].get(label)
+        if entry is None or difference(entry["settings"], settings):
+            return {}
+        return dict(results.damages(self.trained.cells, {"tasks": {label: entry}, "measures": {}}))
 
     def _chance(self, task: Task, sets: Sets) -> Path:
         """Write the scores of a guess on the test set, and return their file."""

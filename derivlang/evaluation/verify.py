@@ -42,6 +42,9 @@ def verify_run(run: Path) -> dict[str, Any]:
             notes.append(_entry(run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
     problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
+    if not (run / results.EVALUATION).exists() and (kept := sorted((run / results.COUNTS).glob("*.parquet"))):
+        lost = f"is not there, but {kept[0].relative_to(run)} is: evaluate the run again to have its results"
+        notes.append(_entry(results.EVALUATION, lost))
     n_evaluations = 0
     for path, cells in evaluations(run):
         n_evaluations += 1

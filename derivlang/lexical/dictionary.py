@@ -47,7 +47,12 @@ from derivlang.transforms.lexicon_file import read_lexicon
 FORMAT = 1
 
 
-DICTIONARIES = kind_of_files("dictionary", fix="remove it and its recipe, and run again", id="other-data")
+DICTIONARIES = kind_of_files(
+    "dictionary",
+    fix="remove it and its recipe, and run again",
+    id="other-data",
+    check=lambda record: check_types(record, {"files": dict}),
+)
 
 
 def choice_of(options: DictionaryOptions) -> dict[str, Any]:

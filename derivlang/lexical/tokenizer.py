@@ -25,9 +25,10 @@ import pyarrow as pa
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import check_intact
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
-from derivlang.store.artifact import Kind
+from derivlang.store.artifact import Kind, check_hashes
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import record_text
 from derivlang.transforms.scripts import load_script, script_names
@@ -44,6 +45,7 @@ JOINT = "joint"
 FILES = (TOKENIZER, CONFIG, RECIPE, WORDS, LEXICON, SUBWORDS, f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 FORMAT = 1
 
+AGAIN = "make it again with --force, or restore the right file"
 # The roles of the special tokens in `transformers`, as in RoBERTa.
 _ROLES = {
     "bos_token": "<s>",
@@ -118,7 +120,7 @@ class Tokenizer:
         """Read a folder that derivlang wrote. Raise StoreError if it is not one, or was changed since."""
         recipe = read_recipe(folder)
         path = folder / TOKENIZER
-        with parse_errors(str(path), "tokenizer", error=StoreError, id="tokenizer"):
+        with parse_errors(str(path), "tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
             found = json.loads(path.read_text("utf-8"))
             model = found["model"]
             if list(model["vocab"].values()) != list(range(len(model["vocab"]))):  # `tokenizers` writes them in order
@@ -131,9 +133,10 @@ class Tokenizer:
             raise StoreError(
                 "is not the tokenizer of its recipe: it was changed, or belongs to another folder",
                 where=str(path),
-                fix="make it again with --force, or restore the right file",
+                fix=AGAIN,
                 id="tokenizer",
             )
+        check_hashes(folder, recipe, names={TOKENIZER}, fix=AGAIN)
         return tokenizer
 
 
@@ -149,8 +152,9 @@ def read_recipe(folder: Path) -> dict[str, Any]:
             fix="make one: derivlang tokenizer train SOURCE -o DIR",
             id="not-a-tokenizer",
         )
-    with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer"):
+    with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
         recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        check_intact(recipe, ["files"])  # recipes of earlier versions have neither
         if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
             raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
         if recipe["kind"] not in ("source", "twin") or not isinstance(recipe["fingerprint"], str):
@@ -178,7 +182,15 @@ def files_of(recipe: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 
 
-TOKENIZERS = Kind(noun="tokenizer", record=RECIPE, names=FILES, read=read_recipe, files=files_of, check=check_tokenizer)
+TOKENIZERS = Kind(
+    noun="tokenizer",
+    record=RECIPE,
+    names=FILES,
+    read=read_recipe,
+    files=files_of,
+    check=check_tokenizer,
+    hashed=True,
+)
 
 
 def require_source(tokenizer: Tokenizer, where: str) -> Tokenizer:

@@ -25,10 +25,10 @@ from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.settings import TokenizerOptions
-from derivlang.lexical.tokenizer import FORMAT, TOKENIZERS, WORDS, Tokenizer
+from derivlang.lexical.tokenizer import AGAIN, FORMAT, RECIPE, TOKENIZERS, WORDS, Tokenizer, read_recipe
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact
+from derivlang.store.artifact import Artifact, check_hashes
 
 
 def train(
@@ -116,7 +116,7 @@ def read_words(folder: Path) -> tuple[pa.Array, Int64]:
     import pyarrow.parquet as pq
 
     path = folder / WORDS
-    with parse_errors(str(path), "table of words", error=StoreError, id="tokenizer"):
+    with parse_errors(str(path), "table of words", error=StoreError, id="tokenizer", fix=AGAIN):
         table = pq.read_table(path, schema=pa.schema({"type": pa.string(), "count": pa.int64()})).combine_chunks()
         table.validate(full=True)
         types = table["type"].chunk(0) if table.num_rows else string_array([])
@@ -125,4 +125,6 @@ def read_words(folder: Path) -> tuple[pa.Array, Int64]:
         counts = to_numpy(table["count"])
         if len(counts) and counts.min() < 0:
             raise ValueError(f"it holds the count {counts.min()}")
+    if (folder / RECIPE).exists():
+        check_hashes(folder, read_recipe(folder), names={WORDS}, fix=AGAIN)
     return types, counts

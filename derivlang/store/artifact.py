@@ -14,7 +14,7 @@ studies live longer lives (a journal, checkpoints); they use `difference` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +22,14 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
+from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, read_record, record_text
 
+FILES = "files"  # field of a record: name of a file -> its hash
 RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the file
 
 
@@ -39,9 +41,10 @@ class Kind:
     name (`.recipe.json`). is_file: whether it is a file. names: patterns of the files that a folder owns
     (`folders.py`). read: returns the record of what is there, or raises StoreError. files: the other files of a whole
     folder, by its record. check: raises StoreError for files that are not those of the record. words: fields of the
-    record that mean nothing to a reader, such as hashes -> what is wrong if they differ. shared: whether other commands
-    add files to its folder, which stay there without a warning. fix: what to do with another one that is there. id: of
-    that error.
+    record that mean nothing to a reader, such as hashes -> what is wrong if they differ. hashed: whether the record of
+    a folder gets the hashes of the files and of itself (`with_hashes`); those of earlier versions have none. shared:
+    whether other commands add files to its folder, which stay there without a warning. fix: what to do with another one
+    that is there. id: of that error.
     """
 
     noun: str
@@ -52,6 +55,7 @@ class Kind:
     files: Callable[[Mapping[str, Any]], Iterable[str]] = lambda record: ()
     check: Callable[[Path], object] = lambda path: None
     words: Mapping[str, str] = field(default_factory=dict)
+    hashed: bool = False
     shared: bool = False
     fix: str = "give another folder, or --force"
     id: str = "output"
@@ -110,6 +114,7 @@ class Artifact:
         for file in self.kind.missing(self.path, record):
             warn(f"{file} is missing; the {self.kind.noun} is made again")
             return None
+        self._read(lambda path: check_hashes(path, record) if self.kind.hashed else None)
         self._read(self.kind.check)
         return record
 
@@ -147,6 +152,8 @@ class Artifact:
 
             def fill(folder: Path) -> None:
                 told = write(folder)
+                if told is not None and self.kind.hashed:
+                    told = with_hashes(told, {name: folder / name for name in self.kind.files(told)})
                 if told is not None:
                     (folder / self.kind.record).write_text(record_text(told), "utf-8", newline="\n")
                 made.update(self.wanted if told is None else told)
@@ -163,16 +170,37 @@ class Artifact:
             raise StoreError(error.what, where=error.where, fix=error.fix or self.kind.fix, id=error.id) from error
 
 
+def with_hashes(record: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
+    """Return a record with the hashes of files and of itself: {…, "files": {"en.tsv": "3f…"}, "sha256": "9c…"}."""
+    return sealed({**record, FILES: {name: file_hash(path) for name, path in files.items()}})
+
+
+def check_hashes(
+    folder: Path, record: Mapping[str, Any], *, names: Collection[str] | None = None, fix: str | None = None
+) -> None:
+    """Raise StoreError for the first file of a folder that is not the one of its record. Earlier ones list no files.
+
+    names: the files to check; None for all that are listed. fix: of the error.
+    """
+    listed: Mapping[str, str] = record.get(FILES) or {}
+    for name in listed if names is None else listed.keys() & names:
+        if not (folder / name).is_file() or listed[name] != file_hash(folder / name):
+            raise StoreError("was changed since it was made", where=str(folder / name), fix=fix, id="damaged")
+
+
 def kind_of_files(
     noun: str, *, fix: str, id: str, check: Callable[[dict[str, Any]], object] = lambda record: None
 ) -> Kind:
     """Return a kind of files whose record beside them has their hashes: {"files": {"en.tsv": "3f…"}, …}.
 
-    noun, fix, id: as of `Kind`. check: raises an error for a record of another form.
+    noun, fix, id: as of `Kind`. check: raises an error for a record of another form, such as one without "files", which
+    some earlier versions wrote. A record with a hash of itself must have the right one.
     """
 
     def check_record(record: dict[str, Any]) -> None:
-        check_types(record, {"files": dict})
+        check_types(record, {}, {FILES: dict})
+        if HASH in record:
+            check_intact(record, ())
         check(record)
 
     def read(file: Path) -> dict[str, Any]:
@@ -180,8 +208,9 @@ def kind_of_files(
         return read_record(file.with_name(file.name + RECIPE), "recipe", check_record, id="data", fix=again)
 
     def check_content(file: Path) -> None:
-        if read(file)["files"].get(file.name) != file_hash(file):
-            raise StoreError("was changed since it was made", where=str(file), id="damaged")
+        record = read(file)
+        if FILES in record:
+            check_hashes(file.parent, {FILES: {file.name: record[FILES].get(file.name)}})
 
     return Kind(noun=noun, record=RECIPE, is_file=True, read=read, check=check_content, fix=fix, id=id)
 

@@ -70,9 +70,12 @@ class Journal:
         with held(self.folder, self.plan, spec, warn, what="a set in this folder", lock=self.folder / LOCK):
             yield
 
-    def finished(self, *, force: bool = False) -> dict[str, Any] | None:
+    def finished(
+        self, *, force: bool = False, warn: Callable[[str], None] = lambda message: None
+    ) -> dict[str, Any] | None:
         """Return the manifest if this plan is already done in the folder; writes nothing.
 
+        warn: called with the file that is missing or damaged in a set of this plan, which has to be made again.
         StoreError if the folder holds anything but a derived set, or (without `force`) the set of another plan.
         """
         self._refuse_others()
@@ -81,14 +84,18 @@ class Journal:
         manifest = read_manifest(self.folder)
         if manifest.get("plan") != self.plan:
             raise self._other({"options": [], **manifest, "splits": list(manifest["splits"])})
-        return manifest if is_intact(manifest) and self._whole(manifest) else None
+        damaged = self._damaged(manifest) if is_intact(manifest) else NAME
+        if damaged is not None:
+            warn(f"{self.folder / damaged} is missing or was changed; the set is made again")
+            return None
+        return manifest
 
-    def open(self, *, force: bool = False) -> dict[str, Any] | None:
+    def open(self, *, force: bool = False, warn: Callable[[str], None] = lambda message: None) -> dict[str, Any] | None:
         """Prepare the folder, which must be held, for the run. Returns the manifest if this plan is already done there.
 
         StoreError as in `finished`, and for an unfinished set of another plan.
         """
-        manifest = self.finished(force=force)
+        manifest = self.finished(force=force, warn=warn)
         if manifest is not None:
             self._remove_old_stage()
             return manifest
@@ -232,13 +239,14 @@ class Journal:
         with disk(self.stage):
             shutil.rmtree(self.stage)
 
-    def _whole(self, manifest: dict[str, Any]) -> bool:
+    def _damaged(self, manifest: dict[str, Any]) -> str | None:
+        """Return the first file of the set that is missing or not the one of its manifest, None if it is whole."""
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        return (
-            all(_same(self.folder, shard) for shard in shards)
-            and all(self._has_copy(name, content) for name, content in self.kept.items())
-            and self._has_lexicon(manifest)
-        )
+        damaged = [shard["file"] for shard in shards if not _same(self.folder, shard)]
+        damaged += [f"{SPEC_FILES}/{name}" for name, content in self.kept.items() if not self._has_copy(name, content)]
+        if not damaged and not self._has_lexicon(manifest):
+            damaged.append(str(manifest["lexicon"]))
+        return next(iter(damaged), None)
 
     def _has_copy(self, name: str, content: bytes) -> bool:
         """Return whether the set has its copy of a file that the spec names; sets of earlier versions have none."""

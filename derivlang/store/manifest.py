@@ -200,7 +200,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise StoreError(
             "this set is not finished" if unfinished else "this is no derived set: it has no derivlang.json",
             where=str(folder),
-            fix="run the same `make` command again: it goes on from where it stopped" if unfinished else None,
+            fix="run the same `make` command again: it goes on from where it stopped"
+            if unfinished
+            else "give a folder made by `derivlang make`, or restore the file",
             id="unfinished" if unfinished else "no-manifest",
         )
     return read_record(path, "manifest", _check, id="manifest", fix=_FIX)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
@@ -29,11 +31,11 @@ from derivlang.lexical.twin_folder import TWINS, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import RECIPE, Artifact, Kind
+from derivlang.store.artifact import Artifact, kind_of_files
 from derivlang.store.disk import file_lock
 from derivlang.store.files import write_texts
 from derivlang.store.folders import sweep
-from derivlang.store.record import check_types, difference, read_record, record_text
+from derivlang.store.record import check_types, difference, record_text
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary, WordDictionary
 from derivlang.training.encode import check_source, encode, take
@@ -237,6 +239,7 @@ def _of_checkpoint(
         saved = pipeline.save(fitted)
         if saved is not None:
             recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
+            recipe = sealed({**recipe, "files": {lexicon.name: sha256(saved.encode()).hexdigest()}})
             texts = {lexicon.name: saved, LEXICONS.record_of(lexicon).name: record_text(recipe)}
             write_texts(lexicon, texts)
     languages = TextLanguages(pipeline, found, pipeline.fit(saved=saved, where=str(lexicon)))
@@ -308,19 +311,7 @@ def _ending(settings: TrainingSettings, length: int) -> str:
     return f"-{length}{'-stream' if _packing(settings, length) == 'stream' else ''}"
 
 
-def _read_recipe(lexicon: Path) -> dict[str, Any]:
-    fix = f"remove it and {lexicon.name}, and run again"
-    return read_record(LEXICONS.record_of(lexicon), "recipe", id="data", fix=fix)
-
-
-LEXICONS = Kind(
-    noun="lexicon",
-    record=RECIPE,
-    is_file=True,
-    read=_read_recipe,
-    fix="remove it, and run again",
-    id="other-data",
-)
+LEXICONS = kind_of_files("lexicon", fix="remove it and its recipe, and run again", id="other-data")
 
 
 def _dictionary(

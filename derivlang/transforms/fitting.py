@@ -79,7 +79,7 @@ def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
 
 def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap:
     """Return the fitted map of a saved state. DataError, with the file's name, if the state is damaged."""
-    with parse_errors(where, "lexicon", id="lexicon"):
+    with parse_errors(where, "lexicon", id="lexicon", fix="restore the file, or make it again"):
         try:
             return transform.load(state, draws)
         except DataError as error:

@@ -5,6 +5,7 @@
     FILE             Pharaoh links of the pairs of --pairs, a line a pair, between words
 
     DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line a pair; the digits depend on the pairs
+    DATA/links-hmm-….pharaoh.recipe.json           with the hash of the links
 
 An aligner sees the words of both sides of the rows and nothing of the pipeline. A link between words becomes links
 between all sub-words of both words.
@@ -27,17 +28,22 @@ from derivlang.align.eflomal import INSTALL
 from derivlang.align.links import Links, check_range, parse_lines
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.version import __version__
 from derivlang.formats.opening import open_lines
 from derivlang.formats.progress import stage
 from derivlang.lexical.encoding import Encoded
+from derivlang.store.artifact import Artifact, kind_of_files, with_hashes
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
+from derivlang.store.record import record_text
 from derivlang.training.batch import Pieces
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, Material
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
 from derivlang.training.streams.pairs import SentencePairs
+
+LINKS = kind_of_files("file of links", fix="remove it and its recipe, and run again", id="other-data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,13 +140,19 @@ def _links(sides: tuple[_Words, _Words], model: str, folder: Path) -> tuple[Link
     for array in (source.codes, source.offsets, derived.codes, derived.offsets):
         digest.update(array.tobytes())
     path = folder / f"links-{model}-{digest.hexdigest()[:16]}.pharaoh"
+    artifact = Artifact(kind=LINKS, path=path, wanted={"aligner": model})
     with file_lock(path):
-        if not path.exists():
+        # Earlier versions wrote no recipe: their links are taken as they are.
+        is_earlier = path.exists() and not LINKS.record_of(path).exists()
+        if not is_earlier and artifact.found() is None:
             if model == "eflomal" and find_spec("eflomal") is None:
                 raise UsageError("eflomal is not installed", where="--objective", fix=INSTALL, id="missing-package")
             found = align_bitext(bitext, AlignOptions(model))
             with stage("writing links"), writing(path) as file:
                 file.writelines(line.encode() + b"\n" for line in found.lines())
+            recipe = with_hashes({"derivlang": __version__, "aligner": model}, {path.name: path})
+            with writing(LINKS.record_of(path)) as file:
+                file.write(record_text(recipe).encode())
     links = parse_lines([line for _, line in open_lines(path)], str(path))
     check_range(links, lengths_of(source.offsets), lengths_of(derived.offsets), str(path))
     return links, sha256(path.read_bytes()).hexdigest()
