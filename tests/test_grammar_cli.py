@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import derivlang
 from tests.commands import TREES, run, written
 from tests.real import SHARED, needs_data
 
@@ -70,6 +71,23 @@ def test_bad_input_is_one_clear_message(arguments: tuple[str, ...], id: str) -> 
     message = fails("probs", *arguments, code=2)
     assert f"[{id}]" in message
     assert "Traceback" not in message
+
+
+def test_errors_of_python_name_its_arguments(tmp_path: Path) -> None:
+    bank, heads = written(tmp_path / "a.conllu", TREES), {"head": "VERB", "nodes": "@VERB&@"}
+    calls = [
+        (lambda: derivlang.score_grammar("no.tsv", bank), "grammar: there is no grammar file no.tsv"),
+        (lambda: derivlang.score_grammar("fr", bank, substrate="no.tsv"), "substrate: there is no grammar file no.tsv"),
+        (lambda: derivlang.grammar_probs("no.tsv", **heads), "superstrate: there is no grammar file no.tsv"),
+        (lambda: derivlang.grammar_probs("fr"), "nodes: give head= and nodes=, or nodes_file="),
+        (lambda: derivlang.fit_grammar(bank, tmp_path / "no" / "g.tsv"), "out: there is no folder"),
+        (lambda: derivlang.fit_grammar(bank, "g.tsv", classes="Q"), "classes: 'Q' is not a head class"),
+    ]
+    for call, told in calls:
+        with pytest.raises(derivlang.DerivlangError) as error:
+            call()
+        assert str(error.value).startswith(told)
+    assert "GRAMMAR: there is no grammar file" in fails("score", "no.tsv", bank, code=2)
 
 
 def test_a_line_without_a_tab_is_named(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def orders_of(superstrate: str, options: GrammarProbsOptions) -> Iterator[dict[s
     from derivlang.grammar.order_model import OrderModel
 
     if options.nodes is None and options.nodes_file is None:
-        raise UsageError("give --head and --nodes, or --nodes-file", where="grammar probs", id="missing-option")
+        raise UsageError("give --head and --nodes, or --nodes-file", where="--nodes", id="missing-option")
     heads = [("--nodes", options.head or "", options.nodes or "")]
     if options.nodes_file is not None:
         heads = read_heads(options.nodes_file)

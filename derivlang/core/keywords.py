@@ -63,7 +63,7 @@ def takes(*kinds: type, without: Collection[str] = ()) -> Callable[[Function], F
                 options[one.key] = _value(one, given[name])
                 if _is_given(one, options[one.key]):
                     settings[str(one.option)] = one.needs
-            with errors_in_python(arguments):
+            with errors_in_python(arguments, names):
                 check_dependencies(settings, _options_of(own.bind_partial(*places, **own_given).arguments))
                 return function(*places, **own_given, **options)
 
