@@ -15,10 +15,11 @@ from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
-from derivlang.evaluation.evaluate import evaluate, request_of
+from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.scores import read_part
 from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.sources import request_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats import rows as tables
 from derivlang.pipeline import Pipeline

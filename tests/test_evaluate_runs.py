@@ -21,7 +21,8 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.core.seal import sealed
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.evaluate import Evaluation, evaluate, request_of
+from derivlang.evaluation import evaluate as evaluating
+from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
@@ -31,6 +32,7 @@ from derivlang.evaluation.metrics import UPOS
 from derivlang.evaluation.padding import by_length, padded
 from derivlang.evaluation.scores import counts_of, read_part
 from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.sources import request_of
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stages_to
@@ -308,15 +310,15 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path) -> None:
 
 
 def test_results_that_another_process_adds_stay(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tuned = Evaluation.tuned
+    finetuned = evaluating.finetuned
 
     def meanwhile(*arguments: Any) -> dict[str, Any]:
-        found = tuned(*arguments)
+        found = finetuned(*arguments)
         monkeypatch.undo()
         evaluate(run, options("ner", regimes=("sup",), measures=("links",), pairs=9))
         return found
 
-    monkeypatch.setattr(Evaluation, "tuned", meanwhile)
+    monkeypatch.setattr(evaluating, "finetuned", meanwhile)
     found = evaluate(run, options("pos", regimes=("sup",), measures=("perplexity",)))
     assert found.record == stored(run)
     assert set(found.record["measures"]) == {"links", "perplexity"}

@@ -115,7 +115,7 @@ def _option(parameter: click.Parameter) -> list[tuple[str, CommandOption]]:
 def _check_values(name: str, context: click.Context) -> None:
     """Raise UsageError for values out of bounds, which the command itself would find only when it runs."""
     from derivlang.cli.evaluate import options_from
-    from derivlang.evaluation.evaluate import check_mixed
+    from derivlang.evaluation.checks import check_mixed
     from derivlang.training.options import settings_of
     from derivlang.training.settings import Duration
 

@@ -1,0 +1,128 @@
+"""The fine-tunings of a task: a cell for each regime and seed, and the score of a guess.
+
+SUP is fine-tuned and tested on the derived language, ZS is fine-tuned on the source and tested on the derived language.
+CS is fine-tuned on mixed pairs and tested on the derived language: each pair is replaced by two, one with its first
+side derived and its second in the source language, one the reverse, and both are in one batch (PPA, Pan et al. 2021,
+§2.3). All use the same examples in the same order and the same derived test sentences. The dev set of the fine-tuning
+language chooses the epoch (CS: that of the derived one), so ZS sees no derived label. Scores on the derived dev set,
+which published tables use, are reported separately. A finished cell of the same settings, data and weights is not made
+again, so an interrupted evaluation resumes with the next cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from derivlang.core.version import __version__
+from derivlang.engine.batches import Source
+from derivlang.evaluation import results
+from derivlang.evaluation.cell import FinetuneCell, forget
+from derivlang.evaluation.finetune_settings import REGIMES, SPLITS
+from derivlang.evaluation.scores import write_part
+from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.sources import digest_of
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.trained import PretrainedRun
+from derivlang.formats.progress import stage
+from derivlang.store.record import difference, digest
+
+
+def finetuned(
+    task: Task,
+    sources: Sequence[Source],
+    trained: PretrainedRun,
+    options: EvaluateOptions,
+    device: torch.device,
+    before: Mapping[str, Any],
+    warn: Callable[[str], None],
+) -> dict[str, Any]:
+    """Return the entry of a task with fine-tuning: settings, and files of the regimes whose cells are finished.
+
+    sources: of the task. before: the record that was there, as of `results.stored`. warn: called for a regime that
+    lacks some of its cells, and for a cell that is made again as its file was changed.
+    """
+    with stage(f"reading {task.name}"):
+        mixed = "cs" in options.regimes
+        sets = Sets.read(trained.languages, task, sources, mixed=mixed, predictions=options.predictions)
+    seeds = range(1, options.seeds + 1)
+    cells = {
+        regime: [FinetuneCell(trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
+        for regime in REGIMES
+    }
+    settings = _settings(task, sources, sets)
+    damaged = _damaged(trained, before["tasks"].get(task.label), settings)
+    for regime in options.regimes:
+        for cell in cells[regime]:
+            if what := damaged.pop(cell.path.name, None):
+                warn(f"{cell.path} {what} since it was evaluated; the fine-tuning is made again")
+            if options.force or what or not cell.facts or (options.predictions and not cell.has_predictions()):
+                with stage(f"{task.name} {regime} {cell.seed}", "rows", cell.n_rows(sets)):
+                    cell.make(sets, device)
+    forget(trained, task, sets.key, sets.words)
+    finished = [cell for regime in REGIMES for cell in _finished(cells[regime], damaged, warn)]
+    return results.entry_of(
+        settings,
+        [*(cell.path for cell in finished), _chance(task, sets, trained)],
+        [cell.predictions for cell in finished if cell.has_predictions()],
+        sets.told_of_test,
+    )
+
+
+def _damaged(trained: PretrainedRun, entry: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files of a task's results of these settings that were changed since, and what is wrong with them.
+
+    entry: of the task in the record that was there. Files of other settings are left out: those of a stopped evaluation
+    are not in the record yet.
+    """
+    if entry is None or difference(entry["settings"], settings):
+        return {}
+    return dict(results.damages(trained.cells, {"tasks": {"": entry}, "measures": {}}))
+
+
+def _finished(
+    cells: Sequence[FinetuneCell], damaged: Container[str], warn: Callable[[str], None]
+) -> Sequence[FinetuneCell]:
+    """Return the cells of a regime if all of them are finished, else none. Warn if some are.
+
+    damaged: names of files that were changed.
+    """
+    n_done = sum(bool(cell.facts) and cell.path.name not in damaged for cell in cells)
+    if n_done == len(cells):
+        return cells
+    if n_done:
+        label, regime = cells[0].task.label, cells[0].regime
+        told = f"{label} has no score of {regime}, as {n_done} of {len(cells)} fine-tunings are there"
+        warn(f"{told}: --regime {regime} makes the others")
+    return ()
+
+
+def _chance(task: Task, sets: Sets, trained: PretrainedRun) -> Path:
+    """Write the scores of a guess on the test set, and return their file."""
+    counts = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
+    path = trained.cells / f"{task.file_name}.chance.parquet"
+    write_part(path, {"derivlang": __version__}, task.label, task.columns, sets.scores("test", counts, "chance"))
+    return path
+
+
+def _settings(task: Task, sources: Sequence[Source], sets: Sets) -> dict[str, Any]:
+    """Return what the record says of a task: its sets, its fine-tuning, and the numbers of rows.
+
+    Sets that are named by a relative path have the hash of their files, since such a path is no name for a set.
+    """
+    corpora = (source.corpus for source in sources)
+    by_path = [
+        corpus for name, corpus in zip(task.sources, corpora, strict=True) if "/" in name and corpus.format != "hub"
+    ]
+    return {
+        "source": "+".join(map(short_name, task.sources)),
+        **({"data": digest([digest_of(corpus) for corpus in by_path])} if by_path else {}),
+        **({"word": task.word} if task.word else {}),
+        **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
+        **{name: getattr(sets, name).n_rows for name in SPLITS},
+    }

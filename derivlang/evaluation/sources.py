@@ -1,0 +1,120 @@
+"""The sources that an evaluation reads: the sets of tasks, and the held-out text of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.engine.batches import Source
+from derivlang.engine.events import Events
+from derivlang.engine.job import Job
+from derivlang.engine.plan import source_files
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, SPLITS
+from derivlang.evaluation.heldout import Heldout, check_files
+from derivlang.evaluation.sets import check_sources
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.named import NamedTask
+from derivlang.evaluation.tasks.untuned import UntunedTask
+from derivlang.evaluation.trained import PretrainedRun
+from derivlang.formats.progress import stage
+from derivlang.sources.corpus import Corpus
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
+from derivlang.store.listing import file_hash
+from derivlang.store.record import digest
+from derivlang.training.languages import TextLanguages
+from derivlang.training.languages.base import unknown_warning
+from derivlang.training.languages.texts import SCRIPT_HINT
+from derivlang.training.run_folder import RUN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """What an evaluation of a run reads, opened with the run's pipeline."""
+
+    trained: PretrainedRun
+    options: EvaluateOptions
+    events: Events
+
+    def of_task(self, task: NamedTask) -> list[Source]:
+        """Return the sources of a task, which have what it needs. Raise DerivlangError for others."""
+        if isinstance(task, UntunedTask):
+            return [self._of_untuned(task)]
+        assert isinstance(task, Task)
+        # The first of two sets has train and dev. The test split of the second is found by `check_sources`.
+        splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
+        names = zip(task.sources, splits, strict=True)
+        sources = [self._open(request_of(name, self.options), wanted) for name, wanted in names]
+        check_sources(task, [source.corpus for source in sources])
+        return sources
+
+    def _of_untuned(self, task: UntunedTask) -> Source:
+        request = request_of(task.source, self.options, {"texts": list(task.texts)})
+        try:
+            corpus = find(request)
+        except UsageError as error:
+            if error.id not in ("unused-option", "no-columns"):
+                raise
+            raise DataError(
+                f"has no columns {' and '.join(task.texts)}",
+                where=task.source,
+                fix="give JSON lines with these fields, or a TSV file with a header that names them",
+                id="unknown-column",
+            ) from None
+        task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
+        return self._open(request, ())
+
+    @property
+    def heldout_length(self) -> int:
+        """The maximum length of held-out sentences, in sub-words."""
+        return min(self.trained.longest, self.options.heldout_length or MAX_LENGTH)
+
+    def heldout(self) -> Heldout:
+        """Return the held-out text of the run's source, with a warning if the model hardly knows it."""
+        trained, options, languages = self.trained, self.options, self.trained.languages
+        request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
+        corpus = find(request)
+        split = corpus.heldout
+        files = source_files(Job(corpus, encoding=request.encoding), [split])
+        check_files(trained.facts.get("heldout_files"), files, f"the source of {trained.folder}")
+        if split == corpus.splits[0] and "checkpoint" not in trained.facts:
+            self.events.warn(
+                f"{corpus.name} has no held-out split: the sentences are those of {split}, which the run was trained on"
+            )
+        source = self._open(request, (split,))
+        with stage("reading held-out text"):
+            text = Heldout.read(source, split, languages, max(options.pairs, options.sentences), self.heldout_length)
+        if isinstance(languages, TextLanguages):
+            share = languages.unknown_percent(text.derived.ids)
+            tokenizer = f"the tokenizer of {languages.tokenizer.folder}"
+            if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
+                self.events.warn(told)
+        return text
+
+    def _open(self, request: SourceRequest, splits: tuple[str, ...]) -> Source:
+        self.trained.check_pipeline()
+        pipeline, parser, parses = self.trained.languages.pipeline, self.options.parser, self.options.parses
+        try:
+            return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, events=self.events)
+        except UsageError as error:
+            if error.id != "no-columns":
+                raise
+            fix = "give the file a header row with the names of its columns"  # this command has no --column-names
+            raise DataError(error.what, where=error.where, fix=fix, id=error.id) from None
+
+
+def request_of(name: str, options: EvaluateOptions, reading: dict[str, Any] | None = None) -> SourceRequest:
+    """Return the request of a source by name. reading: the options with which the run read its text, from run.json."""
+    found: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in (reading or {}).items()
+    }
+    with parse_errors(f"{RUN}: reading", "way to read a source", error=StoreError, id="run"):
+        return SourceRequest(name, options.data_dir, **found)
+
+
+def digest_of(corpus: Corpus) -> str:
+    """Return 16 hex digits of the files of a corpus."""
+    return digest([file_hash(part.path) for part in corpus.parts])
