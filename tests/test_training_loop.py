@@ -1113,7 +1113,7 @@ def test_a_finished_run_records_its_weights_and_what_made_them(tmp_path: Path) -
 
 
 def test_a_run_that_goes_on_elsewhere_has_both_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from derivlang.training import run as module
+    from derivlang.training import record as module
 
     trained(tmp_path / "run")
     path = tmp_path / "run" / "run.json"

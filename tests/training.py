@@ -35,7 +35,7 @@ from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.run import Callbacks, pretrain
+from derivlang.training.run import Callbacks, RunPlan, pretrain
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import Material, RowSource, Stream
 
@@ -186,14 +186,12 @@ def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **change
         warn=changes.pop("warn", lambda message: None),
         log=LogSettings(**{"log_every": 2, "save_every": 3, **log_settings}),
     )
-    options = {name: changes.pop(name) for name in ("resume", "force", "duration", "model_config") if name in changes}
-    return pretrain(
-        settings(objective, spec, **changes),
-        SourceRequest("demo"),
-        RunPaths(run, **{"data": data_folder(spec), **where}),
-        callbacks=callbacks,
-        **{"duration": Duration(), **options},
-    )
+    options = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
+    duration, config = changes.pop("duration", Duration()), changes.pop("model_config", None)
+    asked = settings(objective, spec, **changes)
+    paths = RunPaths(run, **{"data": data_folder(spec), **where})
+    plan = RunPlan(asked, config or ModelConfig.read(asked.model), SourceRequest("demo"), paths, duration)
+    return pretrain(plan, callbacks=callbacks, **options)
 
 
 def log(run: Path) -> list[dict[str, Any]]:

@@ -71,12 +71,13 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         )
     from derivlang.pipeline import Pipeline
     from derivlang.training import run_folder
+    from derivlang.training.init_weights import with_tokenizer
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import check_size, settings_of, warn_of_unused
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
-    from derivlang.training.run import Callbacks, prepare, pretrain, with_tokenizer
+    from derivlang.training.run import Callbacks, RunPlan, prepare, pretrain
     from derivlang.training.run_folder import RUN
 
     settings, model_config, log_settings = settings_of(source, options)
@@ -89,15 +90,15 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = not options["force"]
     before = run_folder.read(out) if options["resume"] and (out / RUN).exists() else None
-    request = request_of(source, options)
     where = RunPaths(out, parser=options["parser"], parses=options["parses"], **given(RunPaths, options))
     duration = Duration(options["steps"], **given(Duration, options))
+    plan = RunPlan(settings, model_config, request_of(source, options), where, duration)
     check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
     if is_main():
         warn_of_unused(options, settings, duration, objective, warn)
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
-            found = prepare(settings, request, where, objective, Callbacks(warn)).data
+            found = prepare(plan, Callbacks(warn)).data
         subwords, rows = found.n_subwords, found.n_instances(SOURCE)
         if as_json:
             echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))
@@ -114,11 +115,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
 
     with Bar(shown=not as_json and is_main(), begins=begins) as bar:
         result = pretrain(
-            settings,
-            request,
-            where,
-            duration=duration,
-            model_config=model_config,
+            plan,
             resume=options["resume"],
             force=options["force"],
             callbacks=Callbacks(warn, begun, replace(log_settings, logged=logged)),

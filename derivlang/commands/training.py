@@ -93,9 +93,10 @@ def pretrain(
     from derivlang.core.extras import require_torch
 
     require_torch()
+    from derivlang.training.init_weights import with_tokenizer
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import check_size, settings_of, warn_of_unused
-    from derivlang.training.run import Callbacks, with_tokenizer
+    from derivlang.training.run import Callbacks, RunPlan
     from derivlang.training.run import pretrain as run
 
     every = [one for kind in _TRAINING for one in declared(kind).values()]
@@ -109,11 +110,7 @@ def pretrain(
     with ProgressBar() as bar:
         log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
         run(
-            settings,
-            request_of(source, options),
-            where,
-            duration=duration,
-            model_config=model_config,
+            RunPlan(settings, model_config, request_of(source, options), where, duration),
             resume=resume and not force,
             force=force,
             callbacks=Callbacks(log=log),

@@ -14,7 +14,7 @@ masks are drawn anew: they depend on the weights that a run begins with.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load
 from derivlang.training.languages import TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
-from derivlang.training.settings import TrainingSettings
+from derivlang.training.settings import RunPaths, TrainingSettings
 
 _INIT, _EMBEDDINGS = "--init", "--embeddings"
 
@@ -63,6 +63,24 @@ class Init:
         if how == "from":
             facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
         return cls(facts)
+
+    @classmethod
+    def of_run(
+        cls, paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool
+    ) -> Init | None:
+        """Return what a run begins from, None for a new model. before: the record of a run to resume, which suffices.
+
+        Raise UsageError if there is nothing to take the embeddings from, else as `of`.
+        """
+        if paths.init is None:
+            if settings.embeddings != "keep":
+                raise UsageError(
+                    "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
+                )
+            return None
+        if before is not None and (before.get("init") or {}).get("run") == paths.init:
+            return cls(before["init"])
+        return cls.of(paths.init, settings.embeddings, causal=causal)
 
     def model(self, settings: TrainingSettings, model_config: ModelConfig, languages: Languages, longest: int) -> Any:
         """Return the language model to begin with.
@@ -101,6 +119,25 @@ class Init:
         fixed = [new for _, new in specials] or None
         _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
         return lm
+
+
+def with_tokenizer(paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None) -> RunPaths:
+    """Return the paths with the tokenizer of the run to begin from, whose embeddings belong to it.
+
+    before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
+    """
+    if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
+        return paths
+    if before is not None:
+        return replace(paths, tokenizer=paths.run / TOKENIZER)
+    elsewhere = checkpoint_folder(paths.init)
+    return replace(paths, tokenizer=elsewhere or model_of(paths.init, _INIT)[0] / TOKENIZER)
+
+
+def folders_begun_from(paths: RunPaths, settings: TrainingSettings) -> list[Path]:
+    """Return the folders that a run begins from, which --force must not remove."""
+    names = [paths.init or "", settings.embeddings.partition("=")[2]]
+    return [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in names if name]
 
 
 def model_of(text: str, option: str) -> tuple[Path, Path]:

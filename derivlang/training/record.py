@@ -137,10 +137,22 @@ class RunInputs:
             id="other-run",
         )
 
-    def record(self, parameters: int, request: SourceRequest) -> dict[str, Any]:
-        """Return the content of run.json at the beginning. parameters: number of the model's weights."""
+    def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
+        """Return what run.json says of how far a run has come. counts: as of `doses`."""
+        doses = self.doses(counts, subwords, step)
+        return {"step": step, "tokens": subwords, "seconds": seconds, "doses": doses}
+
+    def record(
+        self, parameters: int, request: SourceRequest, before: Mapping[str, Any] | None, factors: tuple[str, ...]
+    ) -> dict[str, Any]:
+        """Return the content of run.json at the beginning.
+
+        parameters: number of the model's weights. before: the record of the resumed run. factors: as of --factor.
+        """
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
-        unread = self.unread
+        unread, heldout = self.unread, prepared.heldout
+        if before is not None and heldout is None:  # the run began where the source was
+            heldout = before.get("heldout_files")
         found = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,
@@ -169,7 +181,7 @@ class RunInputs:
             "data": prepared.data.fingerprint,
             "fingerprint": self.fingerprint,
             "pipeline": pipeline_of(prepared.languages),
-            "heldout_files": prepared.heldout,
+            "heldout_files": heldout,
             "settings": {name: value for name, value in record_of(self.resolved).items() if name not in unread},
             "unread": unread,
             "reading": reading_of(request),
@@ -178,7 +190,14 @@ class RunInputs:
                 for one in self.streams
             },
         }
-        return found if self.init is None else found | {"init": self.init.facts}
+        if self.init is not None:
+            found["init"] = self.init.facts
+        if levels := levels_of(factors):
+            found["factors"] = levels
+        earlier = [] if before is None else before.get("environments") or []
+        every = [*earlier, environment()]
+        found["environments"] = [one for place, one in enumerate(every) if one not in every[:place]]  # in order, once
+        return found
 
     def _dictionary(self) -> dict[str, Any] | None:
         """Return what run.json tells of the dictionary: how it was chosen, or the name of the file that was given."""

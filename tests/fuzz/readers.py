@@ -1074,14 +1074,14 @@ for _file in ("pieces.bin", "instances.bin", "ids.bin"):
     reader(f"encoded {_file}", "bytes", _encoded_seed(_file))(_encoded(_file))
 
 
-@reader("recipe of a dictionary to train with", "json", lambda: _data_recipe(), "training.prepare")
+@reader("recipe of a dictionary to train with", "json", lambda: _data_recipe(), "training.origin")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.lexical.dictionary import DICTIONARIES
-    from derivlang.training.prepare import _check_origin, _origin
+    from derivlang.training.origin import Origin
 
     path = folder / "dictionary.tsv"
     DICTIONARIES.record_of(path).write_bytes(data)
-    _check_origin(path, DICTIONARIES.read(path), _origin(SourceRequest("demo")))
+    Origin.of(SourceRequest("demo")).check(path, DICTIONARIES.read(path))
     return None
 
 

@@ -1,0 +1,96 @@
+"""Whether a model can be pre-trained as asked: checks before its folder is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.twin_folder import trans_of
+from derivlang.pipeline import Pipeline
+from derivlang.training.config import ModelConfig
+from derivlang.training.languages import check_permutation, is_foreign
+from derivlang.training.loader import OpenStream
+from derivlang.training.objectives.base import Objective
+from derivlang.training.settings import TrainingSettings
+
+
+def check_settings_fit(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
+    """Raise UsageError for what can be known before anything is made."""
+    if objective.causal != model_config.causal:
+        kinds = ("encoders", "an encoder"), ("causal models", "a causal one")
+        raise UsageError(
+            f"{objective.name} trains {kinds[objective.causal][0]}, but the model {settings.model} "
+            f"({model_config.type}) is {kinds[model_config.causal][1]}",
+            where="--objective",
+            fix="give another --model, e.g. tiny-gpt"
+            if objective.causal
+            else "give --objective clm, or another --model",
+            id="causal-model",
+        )
+    if settings.language_ids and not model_config.token_types:
+        raise UsageError(
+            f"the model {settings.model} ({model_config.type}) has no token types for language ids",
+            where="--language-ids",
+            fix="use RoBERTa or BERT, or leave it out",
+            id="no-token-types",
+        )
+    objective.check(settings, model_config)
+    for need in objective.needs():
+        need.check(settings)
+
+
+def check_languages(settings: TrainingSettings, tokenizer: Path | None, objective: Objective) -> None:
+    """Raise UsageError or StoreError if the languages cannot be made, before anything is made of them.
+
+    tokenizer: the folder of a given tokenizer.
+    """
+    pipeline = Pipeline.parse(settings.spec)
+    check_permutation(pipeline)
+    if tokenizer is None or not is_foreign(tokenizer):
+        trans_of(pipeline)
+        return
+    if settings.packing == "stream":
+        raise UsageError(
+            "the rows of a checkpoint's tokenizer are of whole sentences, not cut from a stream",
+            where="--packing",
+            fix="leave it out",
+            id="unused-option",
+        )
+    if ForeignTokenizer.load(tokenizer).special_ids[-1] is None and not objective.causal:
+        raise StoreError(
+            "its tokenizer has no mask token",
+            where=str(tokenizer),
+            fix="give the tokenizer of a masked language model, or --objective clm",
+            id="special-tokens",
+        )
+
+
+def check_pairs(pairs: Path | None, objective: Objective, streams: tuple[OpenStream, ...]) -> None:
+    """Raise UsageError for a file of sentence pairs that no stream has read."""
+    if pairs is not None and not any("sha256" in one.source.facts() for one in streams):
+        raise UsageError(
+            f"the rows of {objective.name} are of the corpus alone, so it does not read {pairs}",
+            where="--pairs",
+            fix="leave --pairs out, or give an objective with sentence pairs, e.g. tlm",
+            id="unused-option",
+        )
+
+
+def check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...], world: int) -> None:
+    """Raise UsageError if the rows of a step cannot be divided into micro-batches on `world` processes."""
+    parts = settings.accumulate * world
+    if settings.batch_size % parts:
+        raise UsageError(
+            f"{settings.batch_size} rows cannot be divided into {parts} equal micro-batches",
+            where="--batch-size",
+            id="bad-value",
+        )
+    few = min(streams, key=lambda one: one.size)
+    if few.size < parts:
+        raise UsageError(
+            f"a step has {few.size} rows of the stream {few.stream.name!r}, fewer than its {parts} micro-batches",
+            where="--accumulate",
+            fix="lower it, or raise --batch-size; shorter rows (--pair-length) are more rows, too",
+            id="bad-value",
+        )
