@@ -9,7 +9,9 @@ loss is multiplied by their number. Only logging and saving synchronise the devi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,11 @@ from derivlang.core.keys import text_key
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.progress import steps_done
 from derivlang.training import checkpoint
+from derivlang.training.batch import Step
 from derivlang.training.boards import boards_of
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.devices import within_memory
+from derivlang.training.encoder import Encoder
 from derivlang.training.loader import Loader
 from derivlang.training.log import Meter, TrainingLog
 from derivlang.training.loss_module import LossModule
@@ -49,84 +53,119 @@ def train(
     weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full, UsageError if
     the device's memory is full.
     """
-    settings, objective = resolved.settings, loader.objective
-    accelerator = make_accelerator(settings.precision)
-    device, main = accelerator.device, accelerator.is_main_process
-    loader = loader.of_process(accelerator.process_index, accelerator.num_processes)
-    net: Any = LossModule(lm, objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
-    if log_settings.compile:
-        lm.base_model.compile()
-    optimizer = optimizer_of(net, settings)
-    if last is not None:
-        saved = last.load_training()
-        with parse_errors(str(last.folder), "checkpoint of this model", error=StoreError, id="checkpoint"):
-            optimizer.load_state_dict(saved["optimizer"])
-            if net.state is not None:
-                checkpoint.load_state(net.state, saved["objective"])
-    model, state = net.model, net.state
-    net, optimizer = accelerator.prepare(net, optimizer)
-    step = last.step if last else 0
+    # Model, loss and optimiser, on the devices of this process
+    trainer = Trainer.of(resolved.settings, lm, loader, last, compile=log_settings.compile)
+    main = trainer.accelerator.is_main_process
+
+    # Log
+    step, n_steps = last.step if last else 0, resolved.steps
     earlier = (last.subwords, last.seconds, last.counts) if last else (0, 0.0, {})
-    meter = Meter(device, *earlier, masks=not objective.causal)
+    meter = Meter(trainer.device, *earlier, masks=not loader.objective.causal)
     boards = boards_of(log_settings, run, step, resolved.record()) if main else []
     log = TrainingLog(run, step, boards, None if last is None else last.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
-    def save(step: int, entry: dict[str, Any]) -> None:
-        # The loss of a step does not show weights that became NaN in its own update.
-        if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
-            raise _not_finite(step, entry, run)
-        accelerator.wait_for_everyone()
-        if main:
-            checkpoint.save(
-                run, lm, optimizer, state,
-                step=step, subwords=meter.subwords, seconds=meter.seconds, counts=meter.counts,
-                fingerprint=fingerprint, keep=log_settings.keep,
-            )  # fmt: skip
-        accelerator.wait_for_everyone()
-
-    save_every = log_settings.save_every or max(1, resolved.steps // 10)
-    steps = loader.steps(step, resolved.steps) if device.type == "cpu" else loader.ahead(step, resolved.steps)
+    save_every = log_settings.save_every or max(1, n_steps // 10)
     steps_done(step)
     try:
-        for micros in steps:
-            for group in optimizer.param_groups:
-                group["lr"] = resolved.learning_rate_at(step)
-            # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one; in 63 bits,
-            # since torch takes signed numbers.
-            torch.manual_seed(int(text_key(f"{settings.seed}|{step}|{accelerator.process_index}")) >> 1)
-            with torch.no_grad():
-                objective.before_step(model, state, step)
-            for i, micro in enumerate(micros):
-                exchanges = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
-                with nullcontext() if exchanges else accelerator.no_sync(net):
-                    with accelerator.autocast():
-                        total, parts = net(micro.to(device))
-                    accelerator.backward(total * accelerator.num_processes)
-                meter.add(total, parts)
-            meter.step(accelerator.clip_grad_norm_(net.parameters(), settings.clip), micros[0].counts)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            with torch.no_grad():
-                objective.after_step(model, state, step)
+        for micros in trainer.steps(step, n_steps):
+            trainer.update(micros, step, resolved.learning_rate_at(step), meter)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
-            at_end = step == resolved.steps
-            if step % log_settings.log_every == 0 or step % save_every == 0 or at_end:
-                entry = meter.entry(step, resolved.learning_rate_at(step - 1), accelerator)
+            saves = step % save_every == 0 or step == n_steps
+            if step % log_settings.log_every == 0 or saves:
+                entry = meter.entry(step, resolved.learning_rate_at(step - 1), trainer.accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
                     raise _not_finite(step, entry, run)
                 if log is not None:
                     log.write(entry)
                 log_settings.logged(step, entry)
-            if step % save_every == 0 or at_end:
-                save(step, entry)
+            if saves:
+                # The loss of a step does not show weights that became NaN in its own update.
+                if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
+                    raise _not_finite(step, entry, run)
+                trainer.accelerator.wait_for_everyone()
+                if main:
+                    checkpoint.save(
+                        run, lm, trainer.optimizer, trainer.state,
+                        step=step, subwords=meter.subwords, seconds=meter.seconds, counts=meter.counts,
+                        fingerprint=fingerprint, keep=log_settings.keep,
+                    )  # fmt: skip
+                trainer.accelerator.wait_for_everyone()
     finally:
         if log is not None:
             log.close()
-        accelerator.end_training()
+        trainer.accelerator.end_training()
     done = {"subwords": meter.subwords, "seconds": round(meter.seconds, 3), "counts": meter.counts}
-    return {**entry, **done, "processes": loader.world}
+    return {**entry, **done, "processes": trainer.loader.world}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trainer:
+    """What an update of the weights needs, on one of the processes.
+
+    net: the module whose forward pass is the loss, as `accelerate` wraps it. model, state: its encoder and the layers
+    of the objective. loader: of this process.
+    """
+
+    settings: TrainingSettings
+    accelerator: Any
+    device: torch.device
+    loader: Loader
+    net: Any
+    model: Encoder
+    state: torch.nn.Module | None
+    optimizer: Any
+
+    @classmethod
+    def of(
+        cls, settings: TrainingSettings, lm: Any, loader: Loader, last: Checkpoint | None, *, compile: bool
+    ) -> Trainer:
+        """Return the trainer of a model, in the state of the checkpoint `last`. loader: of the whole step."""
+        accelerator = make_accelerator(settings.precision)
+        device, ids = accelerator.device, settings.language_ids
+        net: Any = LossModule(lm, loader.objective, loader.context, language_ids=ids, seed=settings.seed)
+        if compile:
+            lm.base_model.compile()
+        optimizer = optimizer_of(net, settings)
+        if last is not None:
+            saved = last.load_training()
+            with parse_errors(str(last.folder), "checkpoint of this model", error=StoreError, id="checkpoint"):
+                optimizer.load_state_dict(saved["optimizer"])
+                if net.state is not None:
+                    checkpoint.load_state(net.state, saved["objective"])
+        model, state = net.model, net.state
+        net, optimizer = accelerator.prepare(net, optimizer)
+        own = loader.of_process(accelerator.process_index, accelerator.num_processes)
+        return cls(settings, accelerator, device, own, net, model, state, optimizer)
+
+    def steps(self, first: int, last: int) -> Iterator[list[Step]]:
+        """Yield the micro-batches of the steps first … last - 1, made by a thread while an accelerator works."""
+        return self.loader.steps(first, last) if self.device.type == "cpu" else self.loader.ahead(first, last)
+
+    def update(self, micros: list[Step], step: int, learning_rate: float, meter: Meter) -> None:
+        """Update the weights by the gradients of a step, which `meter` counts. micros: its micro-batches."""
+        accelerator, optimizer, objective = self.accelerator, self.optimizer, self.loader.objective
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one; in 63 bits,
+        # since torch takes signed numbers.
+        torch.manual_seed(int(text_key(f"{self.settings.seed}|{step}|{accelerator.process_index}")) >> 1)
+        with torch.no_grad():
+            objective.before_step(self.model, self.state, step)
+        for i, micro in enumerate(micros):
+            exchanges = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
+            with nullcontext() if exchanges else accelerator.no_sync(self.net):
+                with accelerator.autocast():
+                    total, parts = self.net(micro.to(self.device))
+                # Processes average their gradients, which are parts of a sum.
+                accelerator.backward(total * accelerator.num_processes)
+            meter.add(total, parts)
+        meter.step(accelerator.clip_grad_norm_(self.net.parameters(), self.settings.clip), micros[0].counts)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            objective.after_step(self.model, self.state, step)
 
 
 def optimizer_of(net: LossModule, settings: TrainingSettings) -> torch.optim.Optimizer:
