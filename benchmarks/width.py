@@ -1,7 +1,9 @@
 """How wide the package is, counted from its code: `python benchmarks/width.py`
 
 lines       of code, without docstrings, comments and blank lines (`ast`)
-identity    modules that compare a record with what is wanted, by `record.difference` or an `Artifact`
+identity    modules that compare a record with what is wanted themselves, by `record.difference`; by a rule, those that
+            hand both to `record.check_same`; declared, those that declare a `Kind` or an `Artifact`, which compares
+by hash     modules that compare a hash or a fingerprint with == or !=: of content that may be damaged, or of identity
 by hand     checks of options that depend on others, outside their declaration (`core/dependencies.py`)
 rate        modules that name the learning rate of `pretrain`
 functions   commands that make or measure something, and those of them that have a Python function
@@ -41,6 +43,21 @@ def lines_of_code(text: str) -> int:
     return len(code - doc)
 
 
+def called(tree: ast.Module) -> Iterator[str]:
+    """Yield the name of each function or class that is called by its bare name."""
+    yield from (
+        node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+
+
+def compares_hashes(tree: ast.Module) -> Iterator[bool]:
+    """Yield for each comparison by == or != whether a side of it is named after a hash."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            named = ast.unparse(node).lower()
+            yield any(word in named for word in ("fingerprint", "digest", "sha256", "hash_of", "file_hash", "[hash]"))
+
+
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Yield every command with its name, `grammar fit`, those of groups one by one."""
     from derivlang.cli.main import main
@@ -66,7 +83,12 @@ def main() -> None:
     evaluation = sum(n for name, n in lines.items() if name.startswith("evaluation/"))
     every = dict(commands())
     options = sum(isinstance(one, click.Option) for command in every.values() for one in command.params)
-    identity = [name for name, text in files.items() if "difference(" in text or "Artifact(" in text]
+    calls = {name: set(called(ast.parse(text))) for name, text in files.items()}
+    identity, by_rule = (
+        [name for name, found in calls.items() if function in found] for function in ("difference", "check_same")
+    )
+    declared = [name for name, found in calls.items() if found & {"Artifact", "Kind", "kind_of_files"}]
+    by_hash = [name for name, text in files.items() if any(compares_hashes(ast.parse(text)))]
     by_hand = sum(text.count("refuse_given(") for name, text in files.items() if name != "cli/options.py")
     rate = [name for name, text in files.items() if "learning_rate" in text and not name.startswith(GENERIC)]
     training = [name for name in rate if not name.startswith("evaluation/")]
@@ -84,7 +106,10 @@ def main() -> None:
         ("lines of the longest module", max(text.count("\n") for text in files.values())),
         ("classes", classes),
         ("options of all commands", options),
-        ("modules that compare identity", len(identity)),
+        ("modules that compare identity themselves", len(identity)),
+        ("modules that compare it by `check_same`", len(by_rule)),
+        ("modules that declare an artifact", len(declared)),
+        ("modules that compare hashes by hand", len(by_hash)),
         ("checks of options by hand", by_hand),
         ("modules that the learning rate passes", len(training)),
         ("commands that make or measure", len(making)),
@@ -92,6 +117,9 @@ def main() -> None:
     ):
         print(f"{number:>7,}  {what}")
     print("\nidentity: " + ", ".join(sorted(identity)))
+    print("check_same: " + ", ".join(sorted(by_rule)))
+    print("artifacts: " + ", ".join(sorted(declared)))
+    print("hashes: " + ", ".join(sorted(by_hash)))
     print("learning rate: " + ", ".join(sorted(training)))
     print("commands: " + ", ".join(making))
 

@@ -47,10 +47,12 @@ TABLE = """
 |---|---|---|---|---|
 """
 
-# Functions that raise an error for their caller -> its class where the caller names none, and its message.
+# Functions that raise an error for their caller -> its class where the caller names none, its message, and the number
+# of the argument that the message fills in.
 RAISERS = {
-    "parse_errors": ("DataError", "this is not a valid {}: {reason}"),
-    "read_record": ("StoreError", "this is not a valid {}: {reason}"),
+    "parse_errors": ("DataError", "this is not a valid {}: {reason}", 1),
+    "read_record": ("StoreError", "this is not a valid {}: {reason}", 1),
+    "check_same": ("StoreError", "{}: {difference}", 2),
 }
 Texts = dict[str, ast.expr]  # what a name stands for
 Faults = list[tuple[str, str]]  # (what, id) of faults that one function finds and another one raises
@@ -139,9 +141,9 @@ def _raised(node: ast.Call, faults: Faults) -> Iterator[tuple[str, str, str, str
                 texts = ["{what}"]
             yield from ((id, callee, message.replace("{what}", text), fix) for text in texts)
     elif "id" in named and callee in RAISERS:
-        error, message = RAISERS[callee]
+        error, message, at = RAISERS[callee]
         error = _text(named["error"]).strip("{}") if "error" in named else error
-        yield from ((id, error, message.replace("{}", _text(node.args[1])), fix) for id in _ids(named["id"]))
+        yield from ((id, error, message.replace("{}", _text(node.args[at])), fix) for id in _ids(named["id"]))
 
 
 def _fault(node: ast.AST) -> Faults:

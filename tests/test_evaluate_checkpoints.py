@@ -202,7 +202,7 @@ def test_weights_that_changed_after_the_evaluation(step: int | None, run: Path) 
     else:
         save_checkpoint(run, step, weights_of(7))
     told = cli(*words, code=1).err
-    assert f"{name}: is of another state of the run; changed since then: weights" in told
+    assert f"{name}: is of another state of the run: its weights are others" in told
     assert "--force" in told
     assert told.count("\n") <= 3
     assert (run / name).read_bytes() == old

@@ -299,7 +299,7 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path) -> None:
     assert left == ["pos.chance.parquet", "pos.sup.1.parquet"]
     # another model
     save_other_weights(run, "modernbert")
-    with pytest.raises(StoreError, match="changed since then: weights"):
+    with pytest.raises(StoreError, match="is of another state of the run: its weights are others"):
         evaluate(run, options("pos", regimes=("sup",), lr=1e-4))
     assert stored(run) == other.record
     again = evaluate(run, options("pos", regimes=("sup",), lr=1e-4, force=True))
@@ -517,7 +517,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "other vocabulary": (lambda run: save_model(run, model_of("modernbert", 123)), "123 rows of embeddings"),
     "other twin": (
         lambda run: edit(run / RECIPE, lambda told: sealed(told | {"of": "0"})),
-        "twin of another tokenizer",
+        "is another twin: it is of another tokenizer",
     ),
     "no twin": (lambda run: shutil.rmtree(run / "twin"), "no such folder"),
 }

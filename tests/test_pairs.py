@@ -478,8 +478,8 @@ def test_a_twin_of_another_tokenizer_or_script_is_refused(
     run("tokenizer", "train", tmp_path / "a.train.tokens", "--vocab-size", 35, "-o", tmp_path / "small")
     run("tokenizer", "twin", ours, "--t", "trans:script=greek", "-o", tmp_path / "greek")
     usual = ("pair", derived, "--format", "parquet", "-o", tmp_path / "out", "--tokenizer")
-    assert "is the twin of another tokenizer" in run(*usual, tmp_path / "small", "--twin", theirs, code=1).err
-    assert "is a twin under trans:" in run(*usual, ours, "--twin", tmp_path / "greek", code=1).err
+    assert "is another twin: it has 40 entries" in run(*usual, tmp_path / "small", "--twin", theirs, code=1).err
+    assert "is another twin: spec is trans:" in run(*usual, ours, "--twin", tmp_path / "greek", code=1).err
     assert "is a twin itself" in run(*usual, theirs, "--twin", theirs, code=1).err
     inverted = make("inv", tmp_path / "a.train.tokens", tmp_path / "inverted")
     told = run("pair", inverted, *usual[2:], ours, "--twin", theirs, code=2).err

@@ -420,7 +420,7 @@ def test_the_twin_of_a_smaller_tokenizer(tmp_path: Path) -> None:
     pair("trans,inv")
     folder, small = data_folder("trans,inv"), tmp_path / "small"
     trained(tmp_path / "first", data=small, vocab_size=150)
-    with pytest.raises(StoreError, match="twin of another tokenizer: it has 150 entries, the tokenizer 300"):
+    with pytest.raises(StoreError, match="is another twin: it has 150 entries, the tokenizer 300"):
         TwinLanguages.of(
             Pipeline.parse("trans,inv"), Tokenizer.load(folder / TOKENIZER), small / TWIN, "give another --data folder"
         )

@@ -21,7 +21,7 @@ from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of,
 from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
 from derivlang.evaluation.scores import SCHEMA
 from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
-from derivlang.store.record import Kind, check_types, read_record
+from derivlang.store.record import Kind, check_same, check_types, read_record
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import (
     MODEL_AGAIN,
@@ -151,14 +151,16 @@ def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], pat
     made = {"fingerprint": facts["fingerprint"]}
     if last:
         made |= {"steps": facts.get("step", facts["steps"]), "weights": facts.get("weights")}
-    for key, value in made.items():
-        if value and signature.get(key) and signature[key] != value:
-            raise StoreError(
-                f"is of another state of the run: {key} {signature[key]}, and run.json has {value}",
-                where=str(path),
-                fix=AGAIN if last else _ANY_STEP,
-                id="stale-evaluation",
-            )
+    known = {key: value for key, value in made.items() if value and signature.get(key)}
+    check_same(
+        signature,
+        known,
+        "is of another state of the run",
+        where=str(path),
+        fix=AGAIN if last else _ANY_STEP,
+        id="stale-evaluation",
+        words=results.SIGNATURE_WORDS,
+    )
 
 
 def _with_columns(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:

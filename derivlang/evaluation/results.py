@@ -25,7 +25,7 @@ from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
 from derivlang.store.listing import check_listed, faults, listed
-from derivlang.store.record import Kind, check_types, read_record, record_text
+from derivlang.store.record import Kind, check_same, check_types, read_record, record_text
 
 if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun
@@ -36,6 +36,12 @@ FILES, SCORES = "files", "scores"  # of an entry
 ResultKind = Literal["tasks", "measures"]
 KINDS: tuple[ResultKind, ...] = ("tasks", "measures")
 AGAIN = "evaluate the run again: derivlang evaluate RUN"
+# What is said of hashes in a signature that differ.
+SIGNATURE_WORDS = {
+    "data": "its encoded text is another one",
+    "fingerprint": "its settings or its data are others",
+    "weights": "its weights are others",
+}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -134,18 +140,22 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
             warn(f"{path}: {error.what}; they are replaced. To measure all of them, {error.fix}")
         return fresh
     told = found["signature"]
-    changed = [name for name in signature | told if name != "derivlang" and told.get(name) != signature.get(name)]
-    if changed and force:
-        if drop:
-            remove_files(trained.cells, [name for entry in found["measures"].values() for name in entry[FILES]])
-        return fresh
-    if changed:
-        raise StoreError(
-            f"is of another state of the run; changed since then: {', '.join(changed)}",
+    try:
+        check_same(
+            told,
+            {**dict.fromkeys(told), **signature},
+            "is of another state of the run",
             where=str(path),
             fix="give --force to replace these results, or restore the run",
             id="stale-evaluation",
+            words=SIGNATURE_WORDS,
         )
+    except StoreError:
+        if not force:
+            raise
+        if drop:
+            remove_files(trained.cells, [name for entry in found["measures"].values() for name in entry[FILES]])
+        return fresh
     return {name: value for name, value in found.items() if name != HASH}
 
 

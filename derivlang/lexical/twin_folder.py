@@ -44,6 +44,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.store.artifact import Artifact
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON
+from derivlang.store.record import check_same
 from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import Trans, Transliteration, map_script
@@ -207,17 +208,15 @@ def make_twin(
 
 def check_twin(twin: Tokenizer, tokenizer: Tokenizer, spec: str, folder: Path, fix: str) -> None:
     """Raise StoreError, with this advice, for a twin of another tokenizer, or of another `trans` (a stored spec)."""
-    if twin.recipe.get("of") != tokenizer.fingerprint() or twin.size != tokenizer.size:
-        raise StoreError(
-            f"is the twin of another tokenizer: it has {twin.size:,} entries, the tokenizer {tokenizer.size:,}",
-            where=str(folder),
-            fix=fix,
-            id="other-twin",
-        )
-    if twin.recipe.get("spec") != spec:
-        raise StoreError(
-            f"is a twin under {twin.recipe.get('spec')}, not {spec}", where=str(folder), fix=fix, id="other-twin"
-        )
+    check_same(
+        {**twin.recipe, "entries": twin.size},
+        {"entries": tokenizer.size, "of": tokenizer.fingerprint(), "spec": spec},
+        "is another twin",
+        where=str(folder),
+        fix=fix,
+        id="other-twin",
+        words={**TWINS.words, "entries": f"it has {twin.size:,} entries, the tokenizer {tokenizer.size:,}"},
+    )
 
 
 def trans_of(pipeline: Pipeline) -> Trans:

@@ -7,9 +7,9 @@
     the same, but a file is missing       it is made again, with a warning
     another one, or a damaged one         a StoreError names the first difference; with `force` it is replaced
 
-The same: its record has what is wanted (`record.difference`). Whole: all files of the recipe are there. A file with its
+The same: its record has what is wanted (`record.check_same`). Whole: all files of the recipe are there. A file with its
 record beside it (a dictionary, a grammar) is found in the same way; its command writes both at once. Sets, runs and
-studies live longer lives (a journal, checkpoints); they use `difference` alone.
+studies live longer lives (a journal, checkpoints); they compare by the same rule alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_types, difference, read_record, record_text
+from derivlang.store.record import check_same, check_types, read_record, record_text
 
 FILES = "files"  # field of a record: name of a file -> its hash
 RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the file
@@ -121,9 +121,17 @@ class Artifact:
     def required(self) -> dict[str, Any]:
         """Return the record of the artifact, which must be there. Raise StoreError if it is not, or is another one."""
         record, kind = self._read(self.kind.read), self.kind
-        if told := difference(record, self.wanted, kind.words, earlier=self.earlier, later=self.later):
-            what = f"{'is' if kind.is_file else 'holds'} another {kind.noun}: {told}"
-            raise StoreError(what, where=str(self.path), fix=kind.fix, id=kind.id)
+        check_same(
+            record,
+            self.wanted,
+            f"{'is' if kind.is_file else 'holds'} another {kind.noun}",
+            where=str(self.path),
+            fix=kind.fix,
+            id=kind.id,
+            words=kind.words,
+            earlier=self.earlier,
+            later=self.later,
+        )
         return dict(record)
 
     def make(
@@ -227,8 +235,8 @@ def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, 
     fix = "name another file, or --force"
     if not recipe.exists():
         raise _of_unknown_origin(there, recipe, fix)
-    if told := difference(read_record(recipe, "recipe", id="data", fix=fix), wanted):
-        raise StoreError(f"is another {noun}: {told}", where=str(there), fix=fix, id="out-exists")
+    recorded = read_record(recipe, "recipe", id="data", fix=fix)
+    check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")
 
 
 def _of_unknown_origin(file: Path, recipe: Path, fix: str) -> StoreError:

@@ -87,6 +87,23 @@ def difference(
     return ""
 
 
+def check_same(
+    recorded: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    what: str,
+    *,
+    where: str,
+    fix: str,
+    id: str,
+    words: Mapping[str, str] = {},
+    earlier: Mapping[str, Any] = {},
+    later: Mapping[str, Callable[[], Any]] = {},
+) -> None:
+    """Raise StoreError `WHAT: first difference` if something of `wanted` was recorded otherwise (`difference`)."""
+    if told := difference(recorded, wanted, words, earlier=earlier, later=later):
+        raise StoreError(f"{what}: {told}", where=where, fix=fix, id=id)
+
+
 def _are_files(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     """Return whether a value lists files by name and hash."""
     return isinstance(value, list) and all(isinstance(one, dict) and {"name", "sha256"} <= one.keys() for one in value)

@@ -13,7 +13,7 @@ from derivlang.engine.job import Job
 from derivlang.engine.plan import as_earlier, source_files
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import check_types, difference
+from derivlang.store.record import check_same, check_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,12 @@ class Origin:
             told = {"files": (recipe.get("source") or {}).get("files"), "reading": recipe.get("reading")}
             recorded = {name: value for name, value in told.items() if value is not None}  # earlier versions lack some
             wanted = {name: getattr(self, name) for name in recorded}
-            what = difference(recorded, wanted, earlier={"files": as_earlier(self.files)})
-        if what:
-            raise StoreError(
-                f"was made of another text: {what}",
+            check_same(
+                recorded,
+                wanted,
+                "was made of another text",
                 where=str(path),
                 fix="give another --data folder, or the same source",
                 id="other-data",
+                earlier={"files": as_earlier(self.files)},
             )

@@ -12,11 +12,10 @@ from typing import Any
 import torch
 import transformers
 
-from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import difference, digest
+from derivlang.store.record import check_same, digest
 from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.dictionary import DICTIONARY
@@ -106,12 +105,12 @@ class RunInputs:
         config = self.model_config
         return {"type": config.type, "fields": dict(config.fields), "std": config.embedding_std}
 
-    def check_same(self, before: Mapping[str, Any], run: Path) -> None:
+    def check_same_run(self, before: Mapping[str, Any], run: Path) -> None:
         """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""
         if before["fingerprint"] == self.fingerprint:
             return
         dictionary = before.get("dictionary") or before.get("alignment_dictionary") or {}
-        pairs = self.prepared.pairs
+        pairs, model = self.prepared.pairs, self.settings.model
         recorded = {
             **before["settings"],
             **(before.get("unread") or {}),
@@ -119,6 +118,7 @@ class RunInputs:
             "data": before.get("data"),
             "dictionary": dictionary.get("sha256"),
             "streams": {name: facts.get("sha256") for name, facts in (before.get("streams") or {}).items()},
+            "fingerprint": before["fingerprint"],
         }
         wanted = {
             **record_of(self.resolved),
@@ -126,15 +126,21 @@ class RunInputs:
             "data": self.prepared.data.fingerprint,
             "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
             "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
+            "fingerprint": self.fingerprint,
         }
-        of_dictionary = f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}"
-        what = difference(recorded, wanted, {**_WORDS, "dictionary": of_dictionary})
-        what = what or f"the config of the model {self.settings.model}, or derivlang's rules, have changed since"
-        raise StoreError(
-            f"is another run: {what}",
+        check_same(
+            recorded,
+            wanted,
+            "is another run",
             where=str(run),
             fix="give the same command as before, or another folder",
             id="other-run",
+            words={
+                "data": "its encoded text is another one",
+                "streams": "its sentence pairs are others",
+                "dictionary": f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}",
+                "fingerprint": f"the config of the model {model}, or derivlang's rules, have changed since",
+            },
         )
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -207,13 +213,6 @@ class RunInputs:
         chosen = {"coverage": settings.coverage, "by": settings.dictionary_by, "seed": settings.dictionary_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
         return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
-
-
-# What `difference` says of values that mean nothing to a reader.
-_WORDS = {
-    "data": "its encoded text is another one",
-    "streams": "its sentence pairs are others",
-}
 
 
 def record_of(resolved: Resolved) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def pretrain(
             inputs, loader = _data(plan, callbacks, before)
             prepared = inputs.prepared
             if before is not None:
-                inputs.check_same(before, run)
+                inputs.check_same_run(before, run)
                 if main:
                     run_folder.restore_copies(run, prepared.languages.pipeline, prepared.files, before, callbacks.warn)
                 if before["status"] == "done" and before.get("result"):
