@@ -64,7 +64,6 @@ SHARED = {
     "types",
     "folders",
     "headings",
-    "same_language",
     "studies",
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.

@@ -12,7 +12,6 @@ import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.same_language import show_comparison
 from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
@@ -37,7 +36,7 @@ def command(derived: Path, other: Path | None, as_json: bool) -> None:
     derivlang verify OUT --json
     """
     if other is not None:
-        show_comparison(derived, other, as_json=as_json)
+        _compare(derived, other, as_json=as_json)
         return
     with Bar() as bar, bar.stage("verifying", total=set_size(derived)):
         result = _verify(derived)
@@ -51,6 +50,23 @@ def command(derived: Path, other: Path | None, as_json: bool) -> None:
             echo(f"note: {note['file']}: {note['what']}")
         echo(f"{derived}: {_of_rows(result) if 'splits' in result else _of_files(result)}")
     sys.exit(0 if result["ok"] else 1)
+
+
+def _compare(one: Path, other: Path, *, as_json: bool) -> None:
+    """Print whether two folders are of one language, and what differs. Exit with 1 if they are not."""
+    from derivlang.store.same_language import compare, language_of
+
+    found = compare(language_of(one), language_of(other))
+    if as_json:
+        echo(json.dumps(found, ensure_ascii=False))
+    else:
+        same = f"are of one language: {found['sets'][0]['spec']}"
+        echo(f"{one} and {other} {same if found['ok'] else 'are of different languages'}")
+        for difference in found["differences"]:
+            echo(f"  {difference}")
+        for note in found["notes"]:
+            echo(f"note: {note}")
+    sys.exit(0 if found["ok"] else 1)
 
 
 def _verify(path: Path) -> dict[str, Any]:

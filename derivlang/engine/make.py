@@ -11,7 +11,6 @@ from derivlang.core.messages import first_names
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
-from derivlang.engine.columns import dropped_columns
 from derivlang.engine.engines import check_engine
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
@@ -26,6 +25,9 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.lexicon_file import read_lexicon
+
+# Columns that follow from the others, so that `--columns` may leave them out.
+_OPTIONAL = ("key", "source", "tokens", "text")
 
 
 def make(
@@ -80,9 +82,31 @@ def make(
         policies=options.policies,
         encoding=request.encoding,
         repair_tags=options.repair_tags,
-        drop_columns=dropped_columns(options.columns, pipeline),
+        drop_columns=_dropped_columns(options.columns, pipeline),
         options=tuple(recipe),
         reference=reference,
     )
     warn_of_uncut(job, options, events.warn)
     return summary(options.out, build(job, options, events), began)
+
+
+def _dropped_columns(columns: tuple[str, ...], pipeline: Pipeline) -> tuple[str, ...]:
+    """Return the optional columns to leave out, given those to keep; () keeps all.
+
+    UsageError if the source or the derived words could not be restored from what is kept.
+    """
+    if not columns:
+        return ()
+    for name in columns:
+        if name not in _OPTIONAL:
+            raise UsageError(
+                f"{name!r} is not an optional column; optional columns: {', '.join(_OPTIONAL)}",
+                where="--columns",
+                fix="name the optional columns to keep; order and labels are always there",
+                id="columns",
+            )
+    exact = pipeline.is_permutation and pipeline.injective
+    if not {"source", "tokens"} & set(columns) or not (exact or {"source", "tokens"} <= set(columns)):
+        what = "tokens or source" if exact else f"tokens and source (neither follows from the other under {pipeline})"
+        raise UsageError(f"{what} must be kept", where="--columns", fix="e.g. --columns source,tokens", id="columns")
+    return tuple(name for name in _OPTIONAL if name not in columns)
