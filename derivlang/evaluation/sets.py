@@ -83,10 +83,10 @@ class Sets:
         corpora = [source.corpus for source in sources]
         numbers, classes = check_sources(task, corpora)
         parts = {name: (sources[number], split) for name, (number, split) in numbers.items()}
+        limits = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
         found: dict[str, Examples] = {}
         mixed_pairs: Instances | None = None
         told: list[ToldRows] = []
-        wanted = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
         for name, (source, split) in parts.items():
             read, pairs, begun = [], [], 0
             for batch in with_documents(source.batches(split)):
@@ -97,28 +97,13 @@ class Sets:
                 begun += batch.n_records
                 if mixed and name == "train" and isinstance(task, PairTask):
                     pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
-            all_of_it, n = Examples.joined(read), wanted[name]
-            all_of_it = all_of_it.learnable() if name == "train" else all_of_it
-            if n is not None and n > all_of_it.n_rows:
-                raise UsageError(
-                    f"{task.name} has only {all_of_it.n_rows:,} examples, got {n:,}",
-                    where=f"--{name}-examples",
-                    id="bad-value",
-                )
-            found[name] = one = all_of_it if n is None else all_of_it.first(n)
-            if not (len(one.source.gold) and len(one.derived.gold)):  # a row of words may have no label
-                some = len(all_of_it.source.gold) and len(all_of_it.derived.gold)
-                raise DataError(
-                    f"{source.corpus.name} has no labelled example in {split}"
-                    + (f" among those of --{name}-examples {n:,}" if some else ""),
-                    fix=f"give a larger --{name}-examples" if some else None,
-                    id="no-examples",
-                )
+            every = Examples.joined(read)
             if name == "train":
-                whole_train = all_of_it.keys
-                if pairs:
-                    every = Examples.joined(pairs).learnable()
-                    mixed_pairs = (every if n is None else every.first(n)).interleaved()
+                every = every.learnable()
+                whole_train = every.keys
+            found[name] = _taken(every, limits[name], task.name, name, (source.corpus.name, split))
+            if pairs:
+                mixed_pairs = _first(Examples.joined(pairs).learnable(), limits[name]).interleaved()
         used = {id(source): [split for one, split in parts.values() if one is source] for source in sources}
         key = {
             "files": [file for source in sources for file in source.files(used[id(source)])],
@@ -143,6 +128,32 @@ class Sets:
             mixed=mixed_pairs,
             told=ToldRows.joined(told) if told else None,
         )
+
+
+def _first(every: Examples, n: int | None) -> Examples:
+    """Return the first n of a keyed ranking; None: all."""
+    return every if n is None else every.first(n)
+
+
+def _taken(every: Examples, n: int | None, task: str, name: str, place: tuple[str, str]) -> Examples:
+    """Return the first n of the examples of a set; None: all. place: its corpus and split, for messages.
+
+    Raise UsageError if there are fewer, DataError if none is labelled in one of the languages.
+    """
+    if n is not None and n > every.n_rows:
+        raise UsageError(
+            f"{task} has only {every.n_rows:,} examples, got {n:,}", where=f"--{name}-examples", id="bad-value"
+        )
+    some = _first(every, n)
+    if not (len(some.source.gold) and len(some.derived.gold)):  # a row of words may have no label
+        others = len(every.source.gold) and len(every.derived.gold)
+        raise DataError(
+            f"{place[0]} has no labelled example in {place[1]}"
+            + (f" among those of --{name}-examples {n:,}" if others else ""),
+            fix=f"give a larger --{name}-examples" if others else None,
+            id="no-examples",
+        )
+    return some
 
 
 def _scored(found: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, Int64 | None]:

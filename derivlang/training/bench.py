@@ -100,30 +100,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
     if device.type == "cuda":  # torch raises if this is called before anything is on the device
         torch.cuda.reset_peak_memory_stats()
 
-    def wait() -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-
-    steps, began = 0, 0.0
-    source = loader.steps(0, 1 << 40) if device.type == "cpu" else loader.ahead(0, 1 << 40)
-    for micros in source:
-        if steps == plan.warm_up:
-            wait()
-            began = time.perf_counter()
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            loss, _ = net(micros[0].to(device))
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        steps += 1
-        if steps > plan.warm_up and steps % 5 == 0:
-            wait()
-            if time.perf_counter() - began >= plan.seconds:
-                break
-    wait()
-    seconds = time.perf_counter() - began
-    done = steps - plan.warm_up
+    done, seconds = _train(net, optimizer, loader, settings, plan, device)
     # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
     tokens = done * n_rows * settings.seq_len / seconds
@@ -158,6 +135,42 @@ def _rows(net: LossModule, loader_of: Callable[[int], Loader], settings: Trainin
         return 1 << (most.bit_length() - 1)
     fix = f"give --batch-size {most} or less" if most >= PROBE else SMALLER
     raise too_large(settings.batch_size, settings.seq_len, free, fix)
+
+
+def _train(
+    net: LossModule,
+    optimizer: torch.optim.Optimizer,
+    loader: Loader,
+    settings: TrainingSettings,
+    plan: Plan,
+    device: torch.device,
+) -> tuple[int, float]:
+    """Train for the seconds of the plan, and return (number of steps, seconds), both without those of the warm-up."""
+
+    def wait() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    steps, began = 0, 0.0
+    source = loader.steps(0, 1 << 40) if device.type == "cpu" else loader.ahead(0, 1 << 40)
+    for micros in source:
+        if steps == plan.warm_up:
+            wait()
+            began = time.perf_counter()
+        with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            loss, _ = net(micros[0].to(device))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        steps += 1
+        if steps > plan.warm_up and steps % 5 == 0:
+            wait()
+            if time.perf_counter() - began >= plan.seconds:
+                break
+    wait()
+    seconds = time.perf_counter() - began
+    return steps - plan.warm_up, seconds
 
 
 def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:
