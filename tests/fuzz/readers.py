@@ -1085,6 +1085,17 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+@reader("recipe of a lexicon to train with", "json", lambda: _data_recipe(), "training.prepare")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.training.origin import Origin
+    from derivlang.training.prepare import LEXICONS
+
+    path = folder / "lexicon.tsv"
+    LEXICONS.record_of(path).write_bytes(data)
+    Origin.of(SourceRequest("demo")).check(path, LEXICONS.read(path))
+    return None
+
+
 def _data_recipe() -> list[bytes]:
     """The recipe of the dictionary that a run of training has made."""
     from tests.training import data_folder
