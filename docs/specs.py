@@ -76,7 +76,7 @@ def _parameterised(entry: dict[str, Any]) -> Iterator[str]:
         yield PARAMETERS
     for one in entry["parameters"]:
         name = f"`{one['name']}`" + (", by place" if one["positional"] else "")
-        default = f"`{quote(text_of(one['default']))}`" if one["default"] != "" else "–"
+        default = f"`{quote(text_of(one['default']))}`" if one["default"] not in ("", None) else "–"
         yield f"| {name} | {_values(one)} | {default} | {_cell(one['help'])} |\n"
 
 

@@ -505,7 +505,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no token types": (
         lambda run: edit(run / RECORD, lambda told: told | {"model": {"language_ids": True}}),
-        "lacks two token types",
+        "but the model has none",
     ),
     "no model": (lambda run: shutil.rmtree(run / "model"), "model: is missing"),
     "cut model": (

@@ -79,12 +79,12 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--objective", "align-mlm:alpha=x"], "alpha='x' must be a number"),
         (["--objective", "dict-mlm:rate=200"], "rate=200 must be from 0 to 100"),
         (["--objective", "dict-tlm:switch=200"], "switch=200 must be from 0 to 100"),
-        (["--objective", "dict-tlm:condition=yes"], "needs language ids"),
+        (["--objective", "dict-tlm:condition=yes", "--no-language-ids"], "needs language ids"),
         (["--objective", "weam:weight=nan"], "weight='nan' must be a number"),
         (["--objective", "weam:links=none.txt"], "links=none.txt is neither gold, hmm, eflomal nor a file"),
         (["--objective", "mlm,xlm"], "names 2 objectives"),
-        (["--objective", "dict-mlm:condition=yes"], "needs language ids"),
-        (["--objective", "mlm", "--language-ids"], "has no token types"),
+        (["--objective", "dict-mlm:condition=yes", "--no-language-ids"], "needs language ids"),
+        (["--objective", "clm", "--model", "tiny-gpt", "--language-ids"], "cannot be told the language of a position"),
         (["--model", "tinny"], "there is no model 'tinny'; did you mean tiny"),
         (["--model", "none.toml"], "none.toml: cannot be read"),
         (["--steps", "0"], "--steps: must be at least 1, got 0"),
@@ -264,9 +264,9 @@ def test_a_file_of_pairs_that_no_row_is_made_of(objective: str, tmp_path: Path) 
 
 def test_a_logged_loss_is_a_mean_over_the_steps_that_have_it(tmp_path: Path) -> None:
     """A step of one row has sub-words of one language only."""
-    words = ("--steps", 6, "--batch-size", 1, "--save-every", 6)
-    pretrain(tmp_path / "each", *words, "--log-every", 1, objective="xlm")
-    pretrain(tmp_path / "all", *words, "--log-every", 6, objective="xlm")
+    words = ("--steps", 6, "--batch-size", 1, "--save-every", 6, "--pair-length", 16)
+    pretrain(tmp_path / "each", *words, "--log-every", 1, objective="xlm:pairs=0.5")
+    pretrain(tmp_path / "all", *words, "--log-every", 6, objective="xlm:pairs=0.5")
     each, (mean,) = (
         [json.loads(line)["parts"] for line in (tmp_path / name / "log.jsonl").read_text("utf-8").splitlines()]
         for name in ("each", "all")
@@ -283,7 +283,7 @@ def test_links_of_an_aligner_do_not_hide_the_rate(tmp_path: Path) -> None:
 
 
 def test_a_rate_without_a_pair(tmp_path: Path) -> None:
-    for objective in ("xlm", "tlm"):
+    for objective in ("xlm:pairs=0.5", "tlm"):
         said = refused(tmp_path / "run", "--parallel", "0.5", objective=objective, code=1)
         assert "none of 80 sentences is a pair at 0.5 %" in said
 
@@ -395,7 +395,7 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
 def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
     """Otherwise accumulating would change what a step reads."""
     with pytest.raises(UsageError, match="a step has 1 rows of the stream 'pairs', fewer than its 4 micro-batches"):
-        trained(tmp_path / "run", "xlm", accumulate=4, pair_length=128)
+        trained(tmp_path / "run", "xlm:pairs=0.5", accumulate=4, pair_length=128)
     assert not (tmp_path / "run").exists()
 
 

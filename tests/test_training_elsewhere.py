@@ -81,7 +81,7 @@ def test_the_device_refuses_what_is_elsewhere_and_notes_what_waits() -> None:
 STEPS = [
     ("mlm", "modernbert", True),
     ("mlm", "bert", False),
-    ("xlm", "roberta", True),
+    ("xlm:pairs=0.5", "roberta", True),
     ("tlm", "bert", True),
     ("dict-mlm", "roberta", True),
     ("dict-mlm:variant=input", "modernbert", True),
@@ -163,7 +163,7 @@ def elsewhere(fused: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sav
 def test_a_run_elsewhere_goes_on_and_is_waited_for_by_its_log_alone(
     elsewhere: Callable[..., Saved], tmp_path: Path
 ) -> None:
-    name = "xlm"
+    name = "xlm:pairs=0.5"
     options: dict[str, Any] = {"kind": "roberta", "dropout": 0.1, "accumulate": 2, "steps": 6}
     trained(tmp_path / "whole", name, **options)
     with pytest.raises(Stop):
@@ -210,7 +210,7 @@ def test_processes_wait_for_the_first_as_long_as_it_takes(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("xlm", {"kind": "roberta", "tie": False}),
+        ("xlm:pairs=0.5", {"kind": "roberta", "tie": False}),
         ("align-mlm", {"kind": "bert", "dropout": 0.1}),
         ("ppa:queue=20", {"kind": "roberta", "dropout": 0.1}),
     ],
@@ -237,7 +237,11 @@ def test_bfloat16_is_near_and_goes_on_bit_by_bit(name: str, options: dict[str, A
     ("name", "options", "most"),
     [
         ("mlm", {"precision": "bf16", "tie": False}, 1),
-        ("xlm", {"kind": "roberta", "dropout": 0.1, "accumulate": 2, "batch_size": 12}, 3),  # rows; pairs, of two sizes
+        (
+            "xlm:pairs=0.5",
+            {"kind": "roberta", "dropout": 0.1, "accumulate": 2, "batch_size": 12},
+            3,
+        ),  # rows; pairs, of two sizes
         ("ppa:queue=20", {"kind": "roberta"}, 2),  # pairs; sides
         ("xlm-align", {"kind": "roberta"}, 3),  # rows; pairs; pairs with all layers
     ],

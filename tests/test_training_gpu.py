@@ -39,7 +39,7 @@ pytestmark = [
 OBJECTIVES: list[tuple[str, dict[str, Any]]] = [
     ("mlm", {}),
     ("mlm", {"kind": "bert", "tie": False}),
-    ("xlm", {"kind": "roberta", "accumulate": 2}),
+    ("xlm:pairs=0.5", {"kind": "roberta", "accumulate": 2}),
     ("tlm", {"kind": "roberta"}),
     ("dict-mlm", {"kind": "roberta"}),
     ("dict-mlm:variant=input", {}),
@@ -163,7 +163,7 @@ def test_an_encoder_is_compiled_once(tmp_path: Path) -> None:
 
     if not devices.can_compile():
         pytest.skip("there is nothing to compile with")
-    for name, most in (("mlm", 1), ("xlm", 3)):
+    for name, most in (("mlm", 1), ("xlm:pairs=0.5", 3)):
         dynamo.reset()
         dynamo.utils.counters.clear()
         more = {"kind": "roberta", "dropout": 0.1, "steps": 30, "log_every": 30, "save_every": 30}
@@ -189,12 +189,12 @@ def test_the_command_takes_the_accelerator(tmp_path: Path) -> None:
 def test_two_accelerators_train_what_one_does(tmp_path: Path) -> None:
     pair()
     wanted = [
-        "--data", data_folder(), "--objective", "xlm", "--steps", 8, "--log-every", 1, "--precision", "fp32",
+        "--data", data_folder(), "--objective", "xlm:pairs=0.5", "--steps", 8, "--log-every", 1, "--precision", "fp32",
         "--no-compile", "-o",
     ]  # fmt: skip
     done = torchrun(tmp_path, *wanted, "two", warnings="default")
     assert done.returncode == 0, done.stderr
-    trained(tmp_path / "one", "xlm", kind="roberta", steps=8, log_every=1)
+    trained(tmp_path / "one", "xlm:pairs=0.5", kind="roberta", steps=8, log_every=1)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=0.01)
 
 

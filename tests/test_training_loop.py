@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
+from derivlang.training.doses import counts_of, doses_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.init_weights import Init
 from derivlang.training.loop import optimizer_of
@@ -109,7 +111,7 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("clm", {"dropout": 0.1, "accumulate": 2}),
     ("clm", {"kind": "llama", "tie": False, "packing": "stream"}),
     ("mlm", {"kind": "bert", "tie": False, "weight_decay": 0.1}),
-    ("xlm", {"kind": "roberta", "dropout": 0.1}),
+    ("xlm:pairs=0.5", {"kind": "roberta", "dropout": 0.1}),
     ("dict-mlm:condition=yes", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
     ("dict-mlm:variant=input:among=all", {"coverage": "50"}),
     ("align-mlm", {"kind": "roberta", "tie": False}),
@@ -437,8 +439,8 @@ ENTRY = {
 @pytest.mark.parametrize(
     ("objective", "weights"),
     [
-        ("xlm", {"mlm-source": 1, "mlm-derived": 1, "tlm": 1}),
-        ("xlm:source=0.5:tlm=3", {"mlm-source": 0.5, "mlm-derived": 1, "tlm": 3}),
+        ("xlm:pairs=0.5", {"mlm-source": 1, "mlm-derived": 1, "tlm": 1}),
+        ("xlm:pairs=0.5:source=0.5:tlm=3", {"mlm-source": 0.5, "mlm-derived": 1, "tlm": 3}),
         ("tlm", {"tlm": 1}),
         ("weam:weight=0.5", {"tlm": 1, "cross": 0.5}),
     ],
@@ -471,7 +473,9 @@ def test_the_log(objective: str, weights: dict[str, float], tmp_path: Path) -> N
     assert result["tokens"] == at[-1]
 
 
-@pytest.mark.parametrize(("objective", "streams"), [("mlm", ["rows"]), ("xlm", ["rows", "pairs"]), ("tlm", ["pairs"])])
+@pytest.mark.parametrize(
+    ("objective", "streams"), [("mlm", ["rows"]), ("xlm:pairs=0.5", ["rows", "pairs"]), ("tlm", ["pairs"])]
+)
 def test_the_record_tells_of_streams(objective: str, streams: list[str], tmp_path: Path) -> None:
     trained(tmp_path / "run", objective, kind="roberta", steps=2, parallel="50")
     record = runs.read(tmp_path / "run")["streams"]
@@ -487,7 +491,7 @@ def test_the_record_tells_of_streams(objective: str, streams: list[str], tmp_pat
 
 
 @pytest.mark.parametrize(
-    "objective", ["mlm", "clm", "xlm", "align-mlm", "dict-mlm", "dict-tlm:switch=100", "xlm-align"]
+    "objective", ["mlm", "clm", "xlm:pairs=0.5", "align-mlm", "dict-mlm", "dict-tlm:switch=100", "xlm-align"]
 )
 def test_doses_are_those_of_the_whole_run(objective: str, tmp_path: Path) -> None:
     """Not of the steps since the last entry of the log."""
@@ -508,16 +512,64 @@ def test_doses_are_those_of_the_whole_run(objective: str, tmp_path: Path) -> Non
         wanted[f"{name}_epochs"] = round(7 * one.size / one.source.n, 4)
         wanted |= {field: facts[field] for field in ("pairs", "short_pairs") if field in facts}
         wanted |= {f"{name}_percent": facts["percent"] for _ in range("percent" in facts)}
-    if objective != "clm":
-        masked = sum(len(micro[one.stream.name].targets) for micro in steps for one in made.streams)
-        wanted |= {"masked": masked, "masked_percent": round(100 * masked / record["tokens"], 2)}
-    if translated := sum(micro.counts.translated for micro in steps):
-        wanted |= {"translated": translated, "translated_percent": round(100 * translated / masked, 2)}
     if objective.startswith(("align", "dict")):
         wanted["dictionary_entries"] = len(pair().pairs.pairs)
     labelled = found.pop("labelled_percent", None), found.pop("precision_percent", None)
     assert all((percent is not None) == (objective == "xlm-align") for percent in labelled)
-    assert found == wanted
+    assert {name: found[name] for name in wanted} == wanted
+    assert set(found) - set(wanted) <= set(DOSES)
+
+
+DOSES = (
+    "subwords_per_step", "predicted_per_step", "pair_share", "pairs_per_step", "translated_share",
+    "dictionary_pairs_per_step", "passes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("objective", [*objective_names(), "xlm:pairs=0.3", "dict-mlm:as=align-mlm"])
+def test_doses_by_a_plain_loop_over_300_batches(objective: str) -> None:
+    """In the order of the table; None where an objective has no such dose."""
+    made = loader(objective, parallel="50")
+    one = made.objective
+    read = predicted = in_pairs = pairs = translated = rows_read = 0
+    counts: Counter[str] = Counter()
+    for micros in made.steps(0, 300):
+        counts.update(counts_of(micros[0].counts))
+        for name, batch in micros[0].batches.items():
+            if ":" in name:  # the second view of the same rows
+                continue
+            width = batch.shape[1]
+            rows_read += len(batch.lengths)
+            for row in range(len(batch.lengths)):
+                n = int(batch.lengths[row])
+                read += n
+                if set(batch.side[row, :n].tolist()) == {0, 1} and name != "switched":
+                    in_pairs += n
+                    pairs += len(set(batch.sentence_ids[row].tolist()) - {-1})
+            own = made.rows(name, micros[0].step, micros[0].step + 1)[0]
+            for target, label, language in zip(batch.targets, batch.labels, batch.label_language, strict=True):
+                row, column = divmod(int(target), width)
+                predicted += 1
+                text = own.language[row, column]
+                swapped = own.translated is not None and own.translated[row, column]
+                other = batch.language[row, column] != text
+                translated += bool(language != text or swapped or other)
+                assert objective == "clm" or label == own.clean_ids[row, column] or language != text
+    entries = len(pair().pairs.pairs) if objective.startswith(("align-mlm", "dict")) else None
+    found = doses_of(counts, one, made.streams, 300, entries)
+    of_pairs = objective.partition(":")[0] in ("xlm", "tlm", "weam", "ppa", "xlm-align")
+    assert {name: found[name] for name in DOSES} == {
+        "subwords_per_step": round(read / 300, 3),
+        "predicted_per_step": round(predicted / 300, 3),
+        "pair_share": round(in_pairs / read, 6) if of_pairs else None,
+        "pairs_per_step": round(pairs / 300, 3) if of_pairs else None,
+        "translated_share": round(translated / predicted, 6) if objective.startswith("dict") else None,
+        "dictionary_pairs_per_step": entries if objective == "align-mlm" else None,
+        "passes": round(300 * float(made.streams[0].size) / made.streams[0].source.n, 4),
+    }
+    if len(made.streams) == 1:
+        assert rows_read == 300 * made.streams[0].size
+    assert tuple(found)[: len(DOSES)] == DOSES
 
 
 def test_doses_over_an_epoch_count_each_pair_once(tmp_path: Path) -> None:
@@ -542,7 +594,7 @@ def test_doses_that_an_earlier_version_began_to_count_are_left_out(unfinished: P
 def test_a_stopped_run_has_the_doses_of_its_last_checkpoint(unfinished: Path) -> None:
     record = runs.read(unfinished / "run")
     assert (record["step"], record["doses"]["tokens"]) == (6, record["tokens"])
-    assert record["doses"]["masked"] < runs.read(unfinished / "whole")["doses"]["masked"]
+    assert record["doses"]["tokens"] < runs.read(unfinished / "whole")["doses"]["tokens"]
 
 
 def test_a_logged_loss_is_the_mean_since_the_last_entry(tmp_path: Path) -> None:
@@ -641,7 +693,7 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "objective",
-    ["mlm", "xlm", "tlm", "dict-mlm", "dict-tlm", "weam:links=hmm", "ppa:queue=20:momentum=0.5", "xlm-align"],
+    ["mlm", "xlm:pairs=0.5", "tlm", "dict-mlm", "dict-tlm", "weam:links=hmm", "ppa:queue=20:momentum=0.5", "xlm-align"],
 )
 def test_accumulating_changes_nothing(objective: str, tmp_path: Path) -> None:
     trained(tmp_path / "one", objective, kind="roberta")
@@ -668,7 +720,7 @@ def test_durations(duration: Duration, steps: int, tmp_path: Path) -> None:
     assert result["steps"] == steps
 
 
-@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm"])
+@pytest.mark.parametrize("objective", ["mlm", "xlm:pairs=0.5", "tlm"])
 def test_a_duration_in_tokens_is_what_is_seen(objective: str, tmp_path: Path) -> None:
     result = trained(tmp_path / "run", objective, duration=Duration(tokens=5000), save_every=100)
     assert result["tokens"] == pytest.approx(5000, rel=0.05)
@@ -921,7 +973,7 @@ def torchrun(folder: Path, *options: object, warnings: str = "error") -> subproc
     ],
 )
 def test_two_processes_train_what_one_does(options: list[object], tmp_path: Path) -> None:
-    wanted = ["--objective", "xlm", *options, "--log-every", 1, "--json"]
+    wanted = ["--objective", "xlm:pairs=0.5", *options, "--log-every", 1, "--json"]
     done = torchrun(tmp_path, *wanted, "-o", "two")
     assert done.returncode == 0, done.stderr
     two = json.loads(done.stdout)
@@ -971,7 +1023,7 @@ def test_settings_read_back() -> None:
 
 
 def test_the_record_of_a_run(tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", "xlm", kind="roberta")
+    result = trained(tmp_path / "run", "xlm:pairs=0.5", kind="roberta")
     record = runs.read(tmp_path / "run")
     assert set(result) == {
         "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
@@ -990,7 +1042,7 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     assert record["model"]["language_ids"] is True
     assert (record["step"], record["tokens"]) == (6, result["tokens"])
     assert record["unread"] == {"coverage": "25", "dictionary_by": "random"}
-    assert read_back({**record["settings"], **record["unread"]}) == settings("xlm", kind="roberta")
+    assert read_back({**record["settings"], **record["unread"]}) == settings("xlm:pairs=0.5", kind="roberta")
     run_ = tmp_path / "run"
     assert (run_ / "dictionary.tsv").read_bytes() == pair().files["dictionary.tsv"].read_bytes()
     for name in ("tokenizer", "twin", "dictionary.tsv.recipe.json", "model", "log.jsonl"):
@@ -1008,7 +1060,7 @@ DICTIONARY = {"coverage", "dictionary_by", "dictionary_seed"}
         ("clm", {"packing"}),
         ("tlm", {"mask", "pair_length", "parallel", "dictionary_seed"}),
         ("weam:links=hmm", {"mask", "pair_length", "parallel", "dictionary_seed"}),
-        ("xlm", {"mask", "packing", "pair_length", "parallel", "dictionary_seed"}),
+        ("xlm:pairs=0.5", {"mask", "packing", "pair_length", "parallel", "dictionary_seed"}),
         ("xlm:pairs=0", {"mask", "packing"}),
         ("align-mlm", {"mask", "packing", *DICTIONARY}),
         ("dict-mlm:condition=yes", {"mask", "packing", *DICTIONARY}),

@@ -186,7 +186,7 @@ def test_language_ids_are_token_types(kind: str) -> None:
 @kinds
 def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     """With one layer that does not mix positions, equal sub-words at equal places have equal states."""
-    pairs = micro_of(loader("xlm"))["pairs"]
+    pairs = micro_of(loader("xlm:pairs=0.5"))["pairs"]
     assert pairs.positions is not None
     for positions, attention in zip(pairs.positions.tolist(), pairs.attention.tolist(), strict=True):
         half = sum(attention) // 2
@@ -199,7 +199,7 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     )
     model.states(pairs)
     assert torch.equal(seen[0], pairs.positions + first)
-    assert micro_of(loader("xlm:reset=no"))["pairs"].positions is None
+    assert micro_of(loader("xlm:pairs=0.5:reset=no"))["pairs"].positions is None
 
 
 @kinds

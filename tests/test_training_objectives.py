@@ -48,7 +48,8 @@ from tests.training import (
 )
 
 SETTINGS = [
-    "xlm:reset=no", "xlm:source=0.5:derived=2:tlm=3", "tlm:reset=no", "dict-mlm:rate=90", "dict-mlm:among=all",
+    "xlm:pairs=0.5:reset=no", "xlm:pairs=0.5:source=0.5:derived=2:tlm=3", "xlm:pairs=0.5", "xlm:reset=no",
+    "tlm:reset=no", "dict-mlm:rate=90", "dict-mlm:among=all",
     "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5", "dict-tlm:switch=100:condition=yes",
     "weam:weight=0.5",
     "ppa:queue=5000:moco=0.5:tlm=2.0", "xlm-align:labels=gold:pairs=1.0", "xlm-align:query=unmasked:layer=0",
@@ -182,10 +183,10 @@ def test_positions_that_a_causal_model_predicts_by_hand() -> None:
 @pytest.mark.parametrize(
     ("name", "weights"),
     [
-        ("xlm", (1, 1, 1)),
-        ("xlm:reset=no", (1, 1, 1)),
-        ("xlm:source=0.5:derived=2:tlm=3", (0.5, 2, 3)),
-        ("xlm:source=0:tlm=0.25", (0, 1, 0.25)),
+        ("xlm:pairs=0.5", (1, 1, 1)),
+        ("xlm:pairs=0.5:reset=no", (1, 1, 1)),
+        ("xlm:pairs=0.5:source=0.5:derived=2:tlm=3", (0.5, 2, 3)),
+        ("xlm:pairs=0.5:source=0:tlm=0.25", (0, 1, 0.25)),
     ],
 )
 def test_xlm_by_a_slow_loop(name: str, weights: tuple[float, ...], kind: str) -> None:
@@ -209,7 +210,7 @@ def test_xlm_by_a_slow_loop(name: str, weights: tuple[float, ...], kind: str) ->
 
 def test_xlm_of_equal_weights_is_mlm_and_tlm_on_the_same_rows() -> None:
     """The rows and masks are those of MLM, so its parts are MLM's loss on each language."""
-    net, made = network("xlm")
+    net, made = network("xlm:pairs=0.5")
     micro, plain = micro_of(made, 2), micro_of(loader("mlm"), 2)
     for name in ("input_ids", "targets", "labels"):
         assert torch.equal(getattr(micro["rows"], name), getattr(plain["rows"], name))
@@ -522,7 +523,7 @@ def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
         ("clm", "roberta", "clm trains causal models, but the model .* is an encoder"),
         ("mlm", "gpt2", "mlm trains encoders, but the model .* is a causal one"),
         ("align-mlm", "llama", "align-mlm trains encoders"),
-        ("xlm", "gpt2", "xlm trains encoders"),
+        ("xlm:pairs=0.5", "gpt2", "xlm trains encoders"),
     ],
 )
 def test_an_objective_of_the_other_kind_of_model(objective: str, kind: str, message: str, tmp_path: Path) -> None:
@@ -608,7 +609,7 @@ def test_what_is_no_objective(spec: str, message: str) -> None:
 
 
 def test_a_model_without_token_types_has_no_language_embeddings() -> None:
-    with pytest.raises(UsageError, match="no token types"):
+    with pytest.raises(UsageError, match="no language embeddings"):
         _ = model_of("modernbert").language_embeddings
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -166,7 +168,33 @@ def test_the_size_of_a_stream_is_its_share_of_the_positions() -> None:
     sizes = [one.size for one in made.streams]
     assert sizes == [32, round(0.25 * 32 * SEQ_LEN / 64), round(32 * SEQ_LEN / 64)]
     assert [one.first for one in made.streams] == [0, 32, 36]
-    assert reads(SentencePairs(share=0.0001)).streams[0].size == 1
+
+
+@pytest.mark.parametrize(("share", "accumulate"), [(0.3, 1), (0.45, 1), (1 / 3, 1), (0.9, 2)])
+def test_a_share_that_rows_cannot_express_is_reached_on_average(share: float, accumulate: int) -> None:
+    """Each step has the rows that follow those before it, one more or fewer; masks are keyed by their place."""
+    made = reads(Packed(), SentencePairs(share=share), pair_length=64, batch_size=16, accumulate=accumulate)
+    plain = reads(Packed(), SentencePairs(share=1.0), pair_length=64, batch_size=16)
+    wanted = Fraction(share).limit_denominator(10**6) * 16 * SEQ_LEN / 64
+    sizes = [sum(len(micro["pairs"].lengths) for micro in micros) for micros in made.steps(0, 60)]
+    assert {floor(wanted), ceil(wanted)} == set(sizes)
+    assert [sum(sizes[:n]) for n in range(61)] == [floor(n * wanted) for n in range(61)]
+    each = [row for micros in made.steps(0, 6) for micro in micros for row in micro["pairs"].clean_ids.tolist()]
+    theirs = [row for micros in plain.steps(0, 6) for row in micros[0]["pairs"].clean_ids.tolist()]
+    assert each == theirs[: len(each)]
+    later = [micro for micros in made.steps(31, 33) for micro in micros]
+    whole = [micro for micros in made.steps(0, 33) for micro in micros][31 * accumulate :]
+    assert all(same_batches(a["pairs"], b["pairs"]) for a, b in zip(later, whole, strict=True))
+
+
+def test_a_share_of_less_than_a_row_is_refused_with_the_lowest_that_is_possible() -> None:
+    with pytest.raises(
+        UsageError, match=r"a share of 0\.01 of a step's 256 sub-words is less than a row of 64"
+    ) as error:
+        reads(SentencePairs(share=0.01), pair_length=64, batch_size=256 // SEQ_LEN)
+    assert error.value.fix is not None
+    assert "0.25 or more" in error.value.fix
+    assert reads(SentencePairs(share=0.25), pair_length=64, batch_size=256 // SEQ_LEN).streams[0].size == 1
 
 
 @streams
@@ -228,7 +256,9 @@ def test_numbers_of_a_step_by_a_slow_count(objective: str | Objective) -> None:
     for step in range(4):
         micro = one_step(made, step)
         subwords = {stream: int(micro[stream].attention.sum()) for stream in micro.batches}
-        assert micro.counts.subwords == subwords
+        kinds = {kind: count for kind, count in micro.counts.subwords.items() if kind not in subwords}
+        assert sum(micro.counts.subwords.values()) == sum(subwords.values())
+        assert not kinds or (str(made.objective)[:3], list(kinds)) == ("xlm", ["pairs"])
         assert micro.counts.masked == sum(len(micro[stream].targets) for stream in micro.batches)
         for batch in micro.batches.values():
             spoken = [int((batch.label_language == language).sum()) for language in (SOURCE, DERIVED)]

@@ -129,8 +129,8 @@ def data_folder(spec: str = "trans,inv") -> Path:
 @cache
 def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") -> Prepared:
     """The demo source and its derived language, encoded for rows of every length that an objective reads."""
-    wanted = settings("xlm", spec=spec, seq_len=seq_len, coverage=coverage)
-    lengths = read_objective("xlm").row_lengths(wanted)
+    wanted = settings("mlm", spec=spec, seq_len=seq_len, coverage=coverage)
+    lengths = set().union(*(read_objective(name).row_lengths(wanted) for name in ("xlm", "tlm")))
     return prepare_data(wanted, SourceRequest("demo"), RunPaths(_HOME / "none", data_folder(spec)), lengths=lengths)
 
 
@@ -148,7 +148,7 @@ def context(found: Prepared, rate: float = 0.15) -> Context:
 def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> Material:
     """What streams of the shared pair are opened from. changes: of settings."""
     found = pair(spec, coverage=coverage)
-    wanted = settings("xlm", spec, coverage=coverage, **changes)
+    wanted = settings("mlm", spec, coverage=coverage, **changes)
     return Material(wanted, found.languages, found.encoded, found={"dictionary": found.pairs, "links": found.folder})
 
 

@@ -133,9 +133,9 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     steps = counted(result["steps"], "step")
     echo(f"{steps}, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}")
     doses = result["doses"]
-    if "translated_percent" in doses:
-        masked, translated = (doses[f"{name}_percent"] for name in ("masked", "translated"))
-        echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
+    if doses.get("translated_share") is not None:
+        predicted = doses["predicted_per_step"] / doses["subwords_per_step"]
+        echo(f"{predicted:.1%} of the sub-words were predicted; {doses['translated_share']:.1%} of these translated")
     if doses.get("short_pairs"):
         short, pairs = doses["short_pairs"], doses["short_pairs"] + doses["pairs"]
         echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import UnionType
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from derivlang.core.errors import UsageError, unknown
@@ -61,6 +62,8 @@ class Parameterised:
     """A name with parameters. The constructor raises UsageError for a parameter out of its range."""
 
     name: ClassVar[str] = ""
+    # Names for several parameters at once: `name:as=PRESET` sets them, and others may follow.
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -146,7 +149,12 @@ class Parameterised:
                 id="bad-spec",
             )
         given = dict(zip(slots, values, strict=False))
+        preset = keyed.get("as") if cls.presets else None
+        if preset is not None and preset not in cls.presets:
+            raise unknown(f"preset of {cls.name}", preset, cls.presets)
         for key, value in keyed.items():
+            if key == "as" and preset is not None:
+                continue
             if key not in fields:
                 raise unknown(f"parameter of {cls.name}", key, fields)
             if key in given:
@@ -155,7 +163,7 @@ class Parameterised:
         typed = {key: _value(cls.name, key, hints[key], value) for key, value in given.items()}
         for key, value in typed.items():
             _check_range(cls.name, fields[key], value)
-        return typed
+        return {**cls.presets[preset], **typed} if preset is not None else typed
 
 
 def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list[tuple[str, list[str], dict[str, str]]]:
@@ -251,6 +259,8 @@ def text_of(value: Any) -> str:
 def _check_range(name: str, field: dataclasses.Field[Any], value: Any) -> None:
     """Raise UsageError for a value out of the range of its parameter."""
     low, high, above = (field.metadata[bound] for bound in ("low", "high", "above"))
+    if value is None:
+        return
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{name}: {field.name}={value} must be a finite number", id="bad-value")
     if above is not None and value <= above:
@@ -260,7 +270,14 @@ def _check_range(name: str, field: dataclasses.Field[Any], value: Any) -> None:
         raise UsageError(f"{name}: {field.name}={value} must be {span}", id="bad-value")
 
 
+def _without_none(hint: Any) -> Any:
+    """Return `float` of `float | None`."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if isinstance(hint, UnionType) and len(kinds) == 1 else hint
+
+
 def _type_name(hint: Any) -> str:
+    hint = _without_none(hint)
     if hint is bool:
         return "yes|no"
     if get_args(hint) and get_origin(hint) is not None:
@@ -269,6 +286,7 @@ def _type_name(hint: Any) -> str:
 
 
 def _value(name: str, key: str, hint: Any, text: str) -> Any:
+    hint = _without_none(hint)
     choices = get_args(hint)
     if choices:
         if text not in choices:

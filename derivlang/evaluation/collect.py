@@ -23,6 +23,7 @@ from derivlang.evaluation.scores import SCHEMA
 from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
 from derivlang.store.record import Kind, check_same, check_types, read_record
 from derivlang.training.checkpoint import MODEL
+from derivlang.training.objectives.registry import spelt_today
 from derivlang.training.run_folder import (
     MODEL_AGAIN,
     RUN,
@@ -117,6 +118,7 @@ class _Collection:
             self.attributes["studies"][study] = plan.record()
         else:
             levels = levels_of(facts.get("factors") or {})
+        facts, levels = _spelt_today(facts, levels)
         name = f"{study}/{run}"
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
         places = list(evaluations(folder))
@@ -143,6 +145,13 @@ class _Collection:
         self.attributes["states"][name] = _state(facts, any(cells == folder / COUNTS for _, cells in places))
         if isinstance(facts.get("doses"), dict):
             self.attributes["doses"][name] = facts["doses"]
+
+
+def _spelt_today(facts: Mapping[str, Any], levels: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a record and the levels of its factors with the objective as this version spells it."""
+    told = facts["objective"]
+    today = spelt_today(told, facts.get("rules", 1))
+    return {**facts, "objective": today}, {name: today if level == told else level for name, level in levels.items()}
 
 
 def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:

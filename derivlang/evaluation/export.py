@@ -15,13 +15,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from derivlang.core.errors import DataError, StoreError
 from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
+from derivlang.training.language_embeddings import fold, has_own
 from derivlang.training.languages import SOURCE, TwinLanguages
+from derivlang.training.model import set_tie
 from derivlang.training.run_folder import MODEL_FILES
 
 _RECORD = "config.json"  # a folder with it holds a model
@@ -41,6 +45,11 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
 
     def write(fresh: Path) -> None:
         shutil.copytree(trained.model_folder, fresh, dirs_exist_ok=True)
+        lm = trained.language_model(torch.device("cpu")).module if trained.language_ids else None
+        if lm is not None and has_own(lm):
+            set_tie(lm, tie=False)
+            fold(lm, language)
+            lm.save_pretrained(fresh)
         languages.tokenizer.save(fresh)  # for its configuration
         if library is not None:
             (fresh / TOKENIZER).write_text(

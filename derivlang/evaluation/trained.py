@@ -33,6 +33,7 @@ from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, check_finite, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
+from derivlang.training.language_embeddings import restore
 from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
 from derivlang.training.run_folder import RUN, check_files
@@ -77,7 +78,7 @@ class PretrainedRun:
         config = trained.config
         if trained.language_ids and (getattr(config, "type_vocab_size", None) or 0) < 2:
             raise StoreError(
-                "run.json says that the model has language ids, but the model lacks two token types",
+                "run.json says that the model has language ids, but the model has none",
                 where=str(path),
                 id="language-ids",
             )
@@ -140,6 +141,8 @@ class PretrainedRun:
         self.check_weights()
         with quiet(), _readable(path):
             module, found = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
+            if self.language_ids:
+                restore(module, path)
         missing = {name for name in found["missing_keys"] if "pooler." not in name} | set(found["mismatched_keys"])
         if missing:
             raise StoreError(

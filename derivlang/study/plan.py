@@ -132,6 +132,8 @@ def positions(cell: Cell) -> int | None:
         return None
     streams = read_objective(_setting(cell.options, "objective")).streams()
     size = _setting(cell.options, "steps") * _setting(cell.options, "batch-size") * _setting(cell.options, "seq-len")
+    if cell.options.get("budget", "steps") != "steps":
+        return int(size)  # those of mlm
     return round(float(size) * sum(stream.share / stream.every for stream in streams))
 
 

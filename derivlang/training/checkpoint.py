@@ -87,10 +87,14 @@ def load_model(folder: Path) -> Any:
     """Read a saved masked or causal language model. Raise StoreError if it cannot be read."""
     from transformers import AutoConfig
 
+    from derivlang.training.language_embeddings import restore
+
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
         config = from_pretrained(AutoConfig, folder)
         check_finite(config.to_dict())
-        return model_from_pretrained(auto_class(config.model_type), folder)
+        lm = model_from_pretrained(auto_class(config.model_type), folder)
+        restore(lm, folder)
+        return lm
 
 
 def hash_of_weights(model: Path) -> str:

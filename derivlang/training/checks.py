@@ -28,11 +28,11 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
             else "give --objective clm, or another --model",
             id="causal-model",
         )
-    if settings.language_ids and not model_config.token_types:
+    if settings.language_ids and not model_config.takes_languages:
         raise UsageError(
-            f"the model {settings.model} ({model_config.type}) has no token types for language ids",
+            f"the model {settings.model} ({model_config.type}) cannot be told the language of a position",
             where="--language-ids",
-            fix="use RoBERTa or BERT, or leave it out",
+            fix="use ModernBERT, RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
     objective.check(settings, model_config)
@@ -87,9 +87,9 @@ def check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...], 
             id="bad-value",
         )
     few = min(streams, key=lambda one: one.size)
-    if few.size < parts:
+    if int(few.size) < parts:
         raise UsageError(
-            f"a step has {few.size} rows of the stream {few.stream.name!r}, fewer than its {parts} micro-batches",
+            f"a step has {int(few.size)} rows of the stream {few.stream.name!r}, fewer than its {parts} micro-batches",
             where="--accumulate",
             fix="lower it, or raise --batch-size; shorter rows (--pair-length) are more rows, too",
             id="bad-value",

@@ -36,6 +36,7 @@ _DECIDED = {
 }  # fmt: skip
 AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
 _TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
+_TAKE_LANGUAGES = (*_TOKEN_TYPES, "modernbert")  # by token types, or by language_embeddings.py
 _ROTARY = ("modernbert", "llama")  # relative positions, of frequencies that `theta` sets
 _WIDTHS = {"llama": 4096}  # where the default is not 768
 _LAYERS = {"modernbert": 22, "llama": 32}  # where the default is not 12
@@ -95,6 +96,11 @@ class ModelConfig:
     def token_types(self) -> bool:
         """Whether the model has token types, which tell it the language of each position."""
         return self.type in _TOKEN_TYPES
+
+    @property
+    def takes_languages(self) -> bool:
+        """Whether the model can be told the language of each position."""
+        return self.type in _TAKE_LANGUAGES
 
     @property
     def causal(self) -> bool:

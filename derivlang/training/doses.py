@@ -15,6 +15,7 @@ from derivlang.training.batch import StepCounts
 
 if TYPE_CHECKING:
     from derivlang.training.loader import OpenStream
+    from derivlang.training.objectives.base import Objective
 
 # Endings of the counts of a stream, and of both counts of a share that an objective logs.
 TOKENS, SENTENCES = "_tokens", "_sentences"
@@ -38,32 +39,57 @@ def percentages(counts: Counter[str], *, masks: bool) -> dict[str, float]:
 
     A percentage of nothing is left out, and so is `translated_percent` where nothing is translated.
     """
-    found = {}
+    found: dict[str, float] = {}
     if masks:
         found["masked_percent"] = round(100 * counts["masked"] / max(sum(tokens_of(counts).values()), 1), 2)
     if counts["translated"]:
         found["translated_percent"] = round(100 * counts["translated"] / counts["masked"], 2)
-    for name in (name.removesuffix(OF) for name, of in counts.items() if name.endswith(OF) and of):
-        found[f"{name}_percent"] = round(100 * counts[name + SOME] / counts[name + OF], 2)
-    return found
+    return found | _shares(counts)
 
 
 def doses_of(
-    counts: Counter[str], streams: Sequence[OpenStream], step: int, *, masks: bool, entries: int | None
-) -> dict[str, float]:
-    """Return the doses of a run's first `step` steps. entries: of the dictionary that it reads, None without one."""
-    found: dict[str, float] = {"tokens": sum(tokens_of(counts).values())}
+    counts: Counter[str], objective: Objective, streams: Sequence[OpenStream], step: int, entries: int | None
+) -> dict[str, float | None]:
+    """Return the doses of a run's first `step` steps; None for one that the objective does not have.
+
+    entries: of the dictionary that it reads, None without one.
+    """
+    seen, masked, translated = tokens_of(counts), counts["masked"], counts["translated"]
+    paired = {kind for one in streams for kind in one.stream.pair_kinds()}
+    epochs = {
+        one.stream.name: round(int(one.rows_before(n, n + 1)[0]) / one.source.n, 4)
+        for one in streams
+        for n in [len(one.stream.steps(0, step))]
+    }
+    used = None if entries is None else objective.entries_per_step(entries)
+    found: dict[str, float | None] = {
+        "subwords_per_step": _per(sum(seen.values()), step),
+        "predicted_per_step": _per(masked, step),
+        "pair_share": _per(sum(seen[kind] for kind in paired), sum(seen.values()), 6) if paired else None,
+        "pairs_per_step": _per(sum(counts[kind + SENTENCES] for kind in paired), step) if paired else None,
+        "translated_share": _per(translated, masked, 6) if translated or objective.translates else None,
+        "dictionary_pairs_per_step": used,
+        "passes": epochs[streams[0].stream.name],
+        "tokens": sum(seen.values()),
+    }
+    for kind in seen:
+        found |= {kind + ending: counts[kind + ending] for ending in (TOKENS, SENTENCES)}
     for one in streams:
         name, facts = one.stream.name, one.source.facts()
-        found |= {name + ending: counts[name + ending] for ending in (TOKENS, SENTENCES)}
-        found[f"{name}_epochs"] = round(len(one.stream.steps(0, step)) * one.size / one.source.n, 4)
+        found[f"{name}_epochs"] = epochs[name]
         found |= {of: facts[of] for of in ("pairs", "short_pairs") if of in facts}
         if "percent" in facts:
             found[f"{name}_percent"] = facts["percent"]
-    if masks:
-        found["masked"] = counts["masked"]
-    if counts["translated"]:
-        found["translated"] = counts["translated"]
     if entries is not None:
         found["dictionary_entries"] = entries
-    return found | percentages(counts, masks=masks)
+    return found | _shares(counts)
+
+
+def _per(count: int, of: int, digits: int = 3) -> float:
+    return round(count / max(of, 1), digits)
+
+
+def _shares(counts: Counter[str]) -> dict[str, float]:
+    """Return the percentages that an objective logs (`Share`). One of nothing is left out."""
+    names = [name.removesuffix(OF) for name, of in counts.items() if name.endswith(OF) and of]
+    return {f"{name}_percent": round(100 * counts[name + SOME] / counts[name + OF], 2) for name in names}

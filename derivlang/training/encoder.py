@@ -19,6 +19,7 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.config import AFTER_PADDING, CAUSAL
+from derivlang.training.language_embeddings import table_of
 from derivlang.training.languages import SpecialIds
 
 # The heads of models, from states to logits, by the module that only models with such a head have.
@@ -69,11 +70,11 @@ class Encoder:
 
     @property
     def language_embeddings(self) -> torch.Tensor:
-        """float[2, d]: the embeddings of the token types. Raises UsageError if the model has none."""
-        table = getattr(getattr(self.module.base_model, "embeddings", None), "token_type_embeddings", None)
+        """float[2, d]: the language embeddings or token types. Raises UsageError if the model has none."""
+        table = table_of(self.module.base_model)
         if table is None:
-            raise UsageError("the model has no token types", where="--model", id="no-token-types")
-        return table.weight  # type: ignore[no-any-return]
+            raise UsageError("the model has no language embeddings", where="--model", id="no-token-types")
+        return table.weight
 
     def base(self) -> Encoder:
         """Return the encoder without its head."""
@@ -123,8 +124,13 @@ class Encoder:
         padding = config.pad_token_id
         if padding is not None:  # RoBERTa numbers positions by it
             ids = ids.masked_fill(~mask, padding)
+        given = {"input_ids": ids}
         if self.language_ids:
-            options["token_type_ids"] = torch.zeros_like(ids) + language
+            spoken = torch.zeros_like(ids) + language
+            if "token_type_ids" in signature(base.forward).parameters:
+                options["token_type_ids"] = spoken
+            else:
+                given = {"inputs_embeds": self.module.get_input_embeddings()(ids) + self.language_embeddings[spoken]}
         if positions is not None:
             if "position_ids" not in signature(base.forward).parameters:
                 raise UsageError(
@@ -138,7 +144,7 @@ class Encoder:
         if self.causal:
             options["use_cache"] = False  # keys and values of earlier positions are for generation
         with self._precision():
-            return base(input_ids=ids, attention_mask=mask.long(), **options)
+            return base(**given, attention_mask=mask.long(), **options)
 
     def _precision(self) -> AbstractContextManager[Any]:
         return torch.autocast("cuda", torch.bfloat16) if self.bf16 else nullcontext()

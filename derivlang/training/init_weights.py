@@ -163,6 +163,16 @@ def model_of(text: str, option: str) -> tuple[Path, Path]:
     )
 
 
+def has_language_ids(text: str) -> bool:
+    """Return whether the model of RUN or RUN@STEP is told the language of each position; False if it is not there.
+
+    Raise StoreError if its record cannot be read.
+    """
+    run, _ = checkpoint.run_and_step(Path(text))
+    there = (run / run_folder.RUN).exists()  # a study looks at the options of all cells before the first one runs
+    return there and bool((run_folder.read(run).get("model") or {}).get("language_ids"))
+
+
 def _check_unchanged(path: Path, weights: str) -> None:
     """Raise StoreError if a model is not the one that a run was said to begin from."""
     if checkpoint.hash_of_weights(path) != weights:
@@ -236,7 +246,7 @@ def _check_model(
             )
     has_types = (getattr(config, "type_vocab_size", None) or 1) >= 2
     if has_types != settings.language_ids and (settings.language_ids or not elsewhere):
-        has = "no token types" if settings.language_ids else "language ids, which this run lacks"
+        has = "no language ids" if settings.language_ids else "language ids, which this run lacks"
         raise UsageError(
             f"the run's model has {has}",
             where=_INIT,

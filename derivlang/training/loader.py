@@ -15,12 +15,14 @@ import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int64, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
@@ -34,22 +36,33 @@ _AHEAD = 4  # maximum number of steps that are ready before the device needs the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenStream:
-    """A stream with its rows. size: number of rows in a step; first: number of rows of the streams before it."""
+    """A stream with its rows.
+
+    size: number of rows in a step, perhaps on average. first: maximum number of rows of the streams before it.
+    """
 
     stream: Stream
     source: RowSource
-    size: int
+    size: int | Fraction
     first: int
 
     def __post_init__(self) -> None:
         assert self.source.n > 0
+
+    def rows_before(self, begin: int, end: int) -> Int64:
+        """Return int64[end - begin]: the number of rows before the k-th step that has rows, begin ≤ k < end.
+
+        size 2.4, steps 0 … 5  ->  [0, 2, 4, 7, 9, 12]
+        """
+        size = Fraction(self.size)
+        return np.arange(begin, end) * size.numerator // size.denominator
 
 
 def open_streams(objective: Objective, material: Material) -> tuple[OpenStream, ...]:
     """Open the streams of an objective. Raise DerivlangError if one lacks something."""
     found: list[OpenStream] = []
     for stream in objective.streams():
-        first = sum(one.size for one in found)
+        first = sum(ceil(one.size) for one in found)
         found.append(OpenStream(stream, stream.open(material), stream.n_rows(material.settings), first))
     return tuple(found)
 
@@ -82,23 +95,24 @@ class Loader:
 
         3 of 8 rows, streams of 8 and of 2 rows  ->  streams of 3 and of 1
         """
-        streams = (replace(one, size=-(-one.size * rows // of)) for one in self.streams)  # rounded up
+        streams = (replace(one, size=ceil(one.size * Fraction(rows, of))) for one in self.streams)
         return replace(self, streams=tuple(streams), accumulate=1)
 
     @property
     def steps_per_epoch(self) -> float:
         """The number of steps in which the first stream gives each of its rows once."""
         one = self.streams[0]
-        return one.source.n * one.stream.every / one.size
+        return float(one.source.n * one.stream.every / one.size)
 
     @property
     def subwords_per_step(self) -> float:
         """The average number of sub-words in a step, of all streams, without padding."""
-        return sum(one.source.mean_subwords * one.size / one.stream.every for one in self.streams)
+        return sum(one.source.mean_subwords * float(one.size) / one.stream.every for one in self.streams)
 
     def steps(self, first: int, last: int) -> Iterator[list[Step]]:
         """Yield the micro-batches of this process for the steps first … last - 1."""
-        at_once = max(1, _SUBWORDS // sum(one.size * one.source.length * one.stream.views for one in self.streams))
+        per_step = sum(ceil(one.size) * one.source.length * one.stream.views for one in self.streams)
+        at_once = max(1, _SUBWORDS // per_step)
         for begin in range(first, last, at_once):
             end = min(begin + at_once, last)
             blocks = [
@@ -147,12 +161,17 @@ class Loader:
         return self._rows(one, one.stream.steps(begin, end))
 
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
-        # The k-th step with rows of this stream has the rows k * size … of the endless list.
-        begin = steps[0] // one.stream.every * one.size
-        numbers = _numbers(one.stream.name, self.seed, one.source.n, begin, begin + len(steps) * one.size)
-        number, place = np.divmod(np.arange(len(numbers)), one.size)
-        keys = Keys.of(self.seed, np.asarray(steps)[number], place + one.first)
+        cuts = self._cuts(one, steps)
+        numbers = _numbers(one.stream.name, self.seed, one.source.n, int(cuts[0]), int(cuts[-1]))
+        offsets = cuts - cuts[0]
+        keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
         return one.source.rows(numbers, keys), keys
+
+    @staticmethod
+    def _cuts(one: OpenStream, steps: range) -> Int64:
+        """Return int64[steps + 1]: where the rows of these steps begin in the endless list of a stream."""
+        k = steps[0] // one.stream.every
+        return one.rows_before(k, k + len(steps) + 1)
 
     def _masked(self, one: OpenStream, steps: range) -> dict[str, SubwordRows]:
         """Return the masked rows of a stream in these steps, by view."""
@@ -178,16 +197,10 @@ class Loader:
         """Return the micro-batches of this process for a step. blocks: of the streams that have rows in it."""
         whole: dict[str, SubwordRows] = {}
         for one, steps, views in blocks:
-            first = steps.index(number) * one.size
-            whole |= {name: rows.take(first, first + one.size) for name, rows in views.items()}
-        first_views = {one.stream.name: whole[one.stream.name] for one, _, _ in blocks}
-        counts = StepCounts(
-            {name: int(rows.lengths.sum()) for name, rows in first_views.items()},
-            # parts of sentences that are rows of their own count each, a pair counts once
-            {name: int((rows.sentence_ids.max(axis=1) + 1).sum()) for name, rows in first_views.items()},
-            sum(len(rows.targets) for rows in first_views.values()),
-            sum(map(_translated, first_views.values())),
-        )
+            cuts, at = self._cuts(one, steps), steps.index(number)
+            first, last = (int(cut - cuts[0]) for cut in cuts[at : at + 2])
+            whole |= {name: rows.take(first, last) for name, rows in views.items()}
+        counts = _counts([(one.stream, whole[one.stream.name]) for one, _, _ in blocks])
         totals = {name: _totals(rows) for name, rows in whole.items()}
         parts, first = self.accumulate * self.world, self.rank * self.accumulate
         micros = []
@@ -201,6 +214,17 @@ def _part(rows: SubwordRows, which: int, parts: int, totals: Totals) -> SubwordR
     """Return the which-th of `parts` micro-batches of a step's rows."""
     first, last = (len(rows.lengths) * i // parts for i in (which, which + 1))
     return rows.take(first, last, totals)
+
+
+def _counts(first_views: list[tuple[Stream, SubwordRows]]) -> StepCounts:
+    """Return the counts of a step. Parts of sentences that are rows of their own count each, a pair counts once."""
+    subwords, sentences = {}, {}
+    for stream, rows in first_views:
+        n_sentences = rows.sentence_ids.max(axis=1) + 1
+        for kind, some in stream.kinds(rows).items():
+            subwords[kind], sentences[kind] = int(rows.lengths[some].sum()), int(n_sentences[some].sum())
+    every = [rows for _, rows in first_views]
+    return StepCounts(subwords, sentences, sum(len(rows.targets) for rows in every), sum(map(_translated, every)))
 
 
 def _translated(rows: SubwordRows) -> int:

@@ -67,7 +67,7 @@ def check_step(
         return loader.with_rows(rows, settings.batch_size)
 
     # at least one row of every stream, so that twice as many rows have twice as many of each
-    few = -(-settings.batch_size // min(one.size for one in loader.streams))
+    few = -(-settings.batch_size // min(int(one.size) for one in loader.streams))
     most = rows_that_fit(net, loader_of, free, min(max(PROBE, few), _MOST))
     rows = settings.batch_size // (settings.accumulate * world)
     if rows <= most:

@@ -12,6 +12,7 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig, auto_class, refused
+from derivlang.training.language_embeddings import add as add_language_embeddings
 from derivlang.training.languages import SpecialIds
 from derivlang.training.settings import layers_of
 
@@ -40,6 +41,8 @@ def build_model(
                 weight.normal_(0.0, model_config.embedding_std)
                 if not tie:
                     model.get_output_embeddings().weight.normal_(0.0, model_config.embedding_std)
+        if language_ids:
+            add_language_embeddings(model, model_config.embedding_std or model.config.initializer_range)
     set_tie(model, tie)
     return model
 

@@ -20,6 +20,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.foreign import checkpoint_folder, config_of
+from derivlang.training.init_weights import has_language_ids
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
@@ -49,8 +50,12 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
     precision = machine.precision
     if precision == "auto":
         precision = "bf16" if has_bf16() else "fp32"
+    if options.get("init") is None:
+        told = objective.language_ids and model_config.takes_languages
+    else:  # as the model that it begins from
+        told = elsewhere is None and has_language_ids(options["init"])
     found = {
-        "language_ids": objective.language_ids and model_config.token_types and elsewhere is None,
+        "language_ids": told,
         **described,
         **asked,
         "objective": str(objective),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from derivlang.training.languages import Languages
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
+from derivlang.training.objectives.registry import read_objective, spelt_today
 from derivlang.training.prepare import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
@@ -39,7 +40,7 @@ class RunInputs:
     """Everything that a run's model depends on.
 
     init: what it begins from, None for a new model. pairs: the given file of sentence pairs, None for those of the
-    corpus.
+    corpus. rules: of the objective, earlier ones in a run of an earlier version.
     """
 
     resolved: Resolved
@@ -49,6 +50,7 @@ class RunInputs:
     streams: tuple[OpenStream, ...]
     init: Init | None
     pairs: Path | None = None
+    rules: int = 1
 
     @property
     def settings(self) -> TrainingSettings:
@@ -72,7 +74,7 @@ class RunInputs:
         reads = self.objective.reads(files | ({"pairs"} if self.pairs else set()))
         return {name: value for name, value in record_of(self.resolved).items() if name in CHOSEN - reads}
 
-    def doses(self, counts: Mapping[str, int], subwords: int, step: int) -> dict[str, float]:
+    def doses(self, counts: Mapping[str, int], subwords: int, step: int) -> dict[str, float | None]:
         """Return the doses of the first `step` steps; {} if the run was begun by a version that did not count them.
 
         counts: of these steps; subwords: their number of sub-words, which every version has counted.
@@ -81,7 +83,7 @@ class RunInputs:
             return {}
         pairs = self.prepared.pairs
         entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
-        return doses_of(Counter(counts), self.streams, step, masks=not self.objective.causal, entries=entries)
+        return doses_of(Counter(counts), self.objective, self.streams, step, entries)
 
     @property
     def fingerprint(self) -> str:
@@ -94,8 +96,10 @@ class RunInputs:
             None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
+            *(str(one.size) for one in self.streams if not isinstance(one.size, int)),  # rounded in earlier versions
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
             RULE_VERSION,
+            *([self.rules] if self.rules > 1 else ()),
         )
         return digest(parts)
 
@@ -192,10 +196,16 @@ class RunInputs:
             "unread": unread,
             "reading": reading_of(request),
             "streams": {
-                one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **one.source.facts()}
+                one.stream.name: {
+                    "rows_per_step": one.size if isinstance(one.size, int) else round(float(one.size), 4),
+                    "length": one.source.length,
+                    **one.source.facts(),
+                }
                 for one in self.streams
             },
         }
+        if self.rules > 1:
+            found["rules"] = self.rules
         if self.init is not None:
             found["init"] = self.init.facts
         if levels := levels_of(factors):
@@ -213,6 +223,19 @@ class RunInputs:
         chosen = {"coverage": settings.coverage, "by": settings.dictionary_by, "seed": settings.dictionary_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
         return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
+
+
+def as_begun(settings: TrainingSettings, before: Mapping[str, Any] | None) -> tuple[TrainingSettings, int]:
+    """Return the settings and the objective's rules of a run, which `before` may have begun under earlier rules.
+
+    `xlm`, or xlm:pairs=0.5, of a run under rules 1  ->  settings that say `xlm`, 1
+    """
+    today = read_objective(settings.objective).rules
+    rules = today if before is None else before.get("rules", 1)
+    told = settings.objective if before is None else before["objective"]
+    if rules >= today or settings.objective not in (told, spelt_today(told, rules)):
+        return settings, today
+    return replace(settings, objective=told), rules
 
 
 def record_of(resolved: Resolved) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
 from derivlang.store.record import digest
 from derivlang.training import checkpoint, run_folder
+from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit
 from derivlang.training.config import ModelConfig
@@ -34,7 +35,7 @@ from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
-from derivlang.training.record import RunInputs
+from derivlang.training.record import RunInputs, as_begun
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import Material
 
@@ -44,7 +45,7 @@ class RunPlan:
     """What is to be trained, on what, and where.
 
     settings: with the objective and the spec in their usual spelling; model_config: of the model that they name. Both
-    as `options.settings_of` gives them.
+    as `options.settings_of` gives them. rules: of the objective, None for those of today.
     """
 
     settings: TrainingSettings
@@ -52,10 +53,12 @@ class RunPlan:
     request: SourceRequest
     paths: RunPaths
     duration: Duration = Duration()
+    rules: int | None = None
 
     @property
     def objective(self) -> Objective:
-        return read_objective(self.settings.objective)
+        found = read_objective(self.settings.objective)
+        return found if self.rules is None else found.of_rules(self.rules)
 
     @property
     def fingerprint(self) -> str:
@@ -101,8 +104,10 @@ def pretrain(
         # Everything up to the loop is done by the main process first; the others then reuse its files.
         with ranks.main_process_first():
             # Data. Nothing is written to the run's folder before every check has passed.
-            check_settings_fit(plan.settings, plan.objective, plan.model_config)
             before = run_folder.record_to_resume(run, resume=resume, force=force) if main else run_folder.read(run)
+            settings, rules = as_begun(plan.settings, before)
+            plan = replace(plan, settings=settings, rules=rules)
+            check_settings_fit(plan.settings, plan.objective, plan.model_config)
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False, warn=callbacks.warn)
             inputs, loader = _data(plan, callbacks, before)
@@ -131,7 +136,8 @@ def pretrain(
             with stage("training", "steps", inputs.resolved.steps):
                 found = train(
                     run, inputs.resolved, lm, loader,
-                    fingerprint=inputs.fingerprint, last=last, log_settings=callbacks.log,
+                    fingerprint=inputs.fingerprint, last=last,
+                    log_settings=log_within(callbacks.log, plan.duration, settings.steps, inputs.resolved.steps),
                 )  # fmt: skip
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
@@ -164,9 +170,10 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     prepared = prepare(plan, callbacks, before)
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader)
+    steps = _steps(settings, plan.duration, loader, Material(settings, prepared.languages, prepared.encoded))
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
-    return RunInputs(resolved, objective, plan.model_config, prepared, loader.streams, init, paths.pairs), loader
+    given = resolved, objective, plan.model_config, prepared, loader.streams, init, paths.pairs
+    return RunInputs(*given, rules=plan.rules or objective.rules), loader
 
 
 def prepare(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None = None) -> Prepared:
@@ -194,13 +201,13 @@ def _loader(
     return Loader(streams, objective, context, seed, settings.accumulate)
 
 
-def _steps(settings: TrainingSettings, duration: Duration, loader: Loader) -> int:
+def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: Material) -> int:
     """Return the number of steps of the whole run. A number of sub-words counts those of all streams."""
     if duration.tokens is not None:
         return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:
         return max(1, round(duration.epochs * loader.steps_per_epoch))
-    return duration.steps or settings.steps
+    return steps_within(duration.budget, duration.steps or settings.steps, loader, material)
 
 
 def _last_checkpoint(run: Path, fingerprint: str, callbacks: Callbacks) -> Checkpoint | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
 Packing = Literal["sentences", "stream"]
 Precision = Literal["fp32", "bf16"]
+Budget = Literal["steps", "tokens", "predictions"]
 By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
@@ -193,7 +194,7 @@ CHOSEN = frozenset(_OF_DICTIONARY).union(name for name, one in declared(Training
 class Duration:
     """How long to train: steps, sub-words, or epochs over both corpora; nothing for the model's default.
 
-    One of them at most. steps: the option is that of `TrainingSettings`.
+    One of them at most. steps: the option is that of `TrainingSettings`. budget: budget.py.
     """
 
     steps: int | None = None
@@ -201,6 +202,11 @@ class Duration:
         None, "Number of sub-words, of both languages together.", minimum=1, maximum=2**53, excludes="--steps, --epochs"
     )
     epochs: float | None = setting(None, "Number of passes over both corpora.", above=0, excludes="--steps, --tokens")
+    budget: Budget = setting(
+        "steps",
+        "What --steps holds equal between objectives: updates, or the sub-words that mlm reads or predicts in as many.",
+        excludes="--tokens, --epochs",
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
@@ -19,7 +20,9 @@ from derivlang.training.objectives.needs import DICTIONARY, Need
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.training.config import ModelConfig
     from derivlang.training.encoder import Encoder
+    from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,18 @@ class AlignMlm(Objective):
 
     def needs(self) -> tuple[Need, ...]:
         return (DICTIONARY,)
+
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        if "embeddings" in settings.freeze.split(","):
+            raise UsageError(
+                f"{self.name} aligns the embeddings, and these are not trained",
+                where="--freeze",
+                fix="leave out embeddings, or give --objective mlm",
+                id="nothing-to-train",
+            )
+
+    def entries_per_step(self, entries: int) -> int:
+        return entries
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         import torch

@@ -78,16 +78,23 @@ Loss: TypeAlias = Mapping[str, LossPart | Share]
 class Objective(Parameterised):
     """Base class of training objectives.
 
-    language_ids: whether the model gets each position's language, if it has token types. causal: whether it trains
-    causal language models, and not encoders.
+    language_ids: whether the model gets each position's language, if it can. causal: whether it trains
+    causal language models, and not encoders. translates: whether it may replace sub-words, or their labels, by
+    translations.
     """
 
     language_ids: ClassVar[bool] = False
     causal: ClassVar[bool] = False
+    translates: ClassVar[bool] = False
+    rules: ClassVar[int] = 1  # raised when the same spec trains another model
 
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams that a step reads. An epoch is counted in the rows of the first."""
         return (Packed(),)
+
+    def of_rules(self, rules: int) -> Objective:
+        """Return what this spec meant under earlier `rules`, in a spelling that means it today."""
+        return self
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         """Raise UsageError if the settings or the model exclude the objective; called before anything is made."""
@@ -108,12 +115,15 @@ class Objective(Parameterised):
 
     def row_lengths(self, settings: TrainingSettings) -> set[int]:
         """Return the row lengths for which the streams read the encoded corpus."""
-        found = {stream.piece_length(settings) for stream in self.streams()}
-        return {length for length in found if length is not None}
+        return set().union(*(stream.piece_lengths(settings) for stream in self.streams()))
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         """Return the rows [B, H] of a stream with masked positions and their labels; by default the usual masking."""
         return mask(rows, keys, context.vocabulary, context.rate)
+
+    def entries_per_step(self, entries: int) -> int | None:
+        """Return how many pairs of a dictionary with so many the loss reads in a step; None: none as pairs."""
+        return None
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""

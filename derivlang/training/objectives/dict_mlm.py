@@ -11,18 +11,22 @@
     among=all        words are chosen among all; those without an entry are predicted as in MLM, but with variant=input,
                      as in the released code, such a sub-word often stays as it is and predicts itself
 
+    as=paper is variant=label:among=entries, the default; as=align-mlm is variant=input:among=all, the baseline of Tang
+    et al. (2022), appendix G.4: any sub-word is chosen, and replaced if it has an entry
+
 A word has an entry if each of its sub-words has one; sub-words that both languages share have none. With either variant
 the log has the dose: the share of masked positions whose label or input is a translation.
 
 condition=yes tells the prediction which language to predict: its input is the state concatenated with that language's
-token-type embedding, passed through a linear layer (section 2.3 there).
+embedding, passed through a linear layer (section 2.3 there).
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -46,6 +50,11 @@ class DictMlm(Objective):
 
     name = "dict-mlm"
     language_ids = True
+    translates = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {"variant": "label", "among": "entries"},  # Chaudhary et al. (2020), section 2.2
+        "align-mlm": {"variant": "input", "among": "all"},  # Tang et al. (2022), appendix G.4
+    }
     rate: int = param(50, "percentage of the masked words to translate", low=0, high=100)
     variant: Literal["label", "input"] = param("label", "variant: the paper's, or that of the released ALIGN-MLM code")
     among: Literal["entries", "all"] = param("entries", "words to choose from: those with an entry, or all")

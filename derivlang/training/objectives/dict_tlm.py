@@ -42,6 +42,7 @@ class DictTlm(Objective):
 
     name = "dict-tlm"
     language_ids = True
+    translates = True
     switch: int = param(15, "percentage of the words with an entry that are replaced in the copy", low=0, high=100)
     condition: bool = param(False, "whether the prediction gets the label's language")
 

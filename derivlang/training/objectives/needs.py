@@ -93,7 +93,7 @@ class LanguageIdsNeed(Need):
             raise UsageError(
                 f"{settings.objective} needs language ids",
                 where="--objective",
-                fix="use a model with token types (roberta-8) and --language-ids",
+                fix="leave out --no-language-ids",
                 id="needs-language-ids",
             )
 

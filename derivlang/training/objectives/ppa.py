@@ -20,6 +20,7 @@ where the paper leaves them out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from derivlang.core.errors import UsageError
@@ -56,7 +57,7 @@ class Ppa(Objective):
         return (SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True, shortest=shortest),)
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
-        rows = self.streams()[0].n_rows(settings)
+        rows = ceil(self.streams()[0].n_rows(settings))
         if rows > self.queue:
             raise UsageError(
                 f"the queue holds {self.queue:,} sentences, fewer than the {rows:,} pairs of a step",

@@ -8,10 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.arrays import Ints
+from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.languages import Languages
@@ -85,17 +87,39 @@ class Stream(ABC):
         """Return the number of sub-words in a row."""
         return settings.seq_len
 
-    def piece_length(self, settings: TrainingSettings) -> int | None:
-        """Return the row length for which the corpus is encoded; None if the stream does not read the corpus."""
-        return self.length(settings)
+    def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
+        """Return the row lengths for which the corpus is encoded; none if the stream does not read the corpus."""
+        return {self.length(settings)}
 
-    def n_rows(self, settings: TrainingSettings) -> int:
-        """Return the number of rows in a step, at least 1."""
-        return max(1, round(self.share * settings.batch_size * settings.seq_len / self.length(settings)))
+    def n_rows(self, settings: TrainingSettings) -> int | Fraction:
+        """Return the number of rows in a step, which may be one on average. Raise UsageError if it is below 1.
+
+        share 0.3, 16 rows of 32 sub-words, rows of pairs of 64: 2.4 rows a step, that is 2, 2, 3, 2, 3 …
+        """
+        positions, length = settings.batch_size * settings.seq_len, self.length(settings)
+        found = Fraction(self.share).limit_denominator(10**6) * positions / length
+        if found < 1:
+            least = -(-length * 10_000 // positions) / 10_000  # rounded up, so that the user can give it
+            raise UsageError(
+                f"a share of {self.share:g} of a step's {positions:,} sub-words is less than a row of {length} in the "
+                f"stream {self.name!r}",
+                where="--objective",
+                fix=f"give a share of {least:g} or more, shorter rows (--pair-length) or a higher --batch-size",
+                id="bad-value",
+            )
+        return int(found) if found.denominator == 1 else found
 
     @abstractmethod
     def open(self, material: Material) -> RowSource:
         """Return the rows. Raise DerivlangError if something is missing."""
+
+    def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
+        """Return which of some rows, as an index, are counted under which name: by default all under the stream's."""
+        return {self.name: slice(None)}
+
+    def pair_kinds(self) -> Set[str]:
+        """Return the kinds of its rows that are sentence pairs."""
+        return frozenset()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the stream's batches, one for each view."""

@@ -25,7 +25,7 @@ class Packed(Stream):
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"packing"}
 
-    def open(self, material: Material) -> PackedRows:
+    def open(self, material: Material) -> RowSource:
         return PackedRows(material.encoded[material.settings.seq_len])
 
 

@@ -47,12 +47,15 @@ class SentencePairs(Stream):
     def length(self, settings: TrainingSettings) -> int:
         return settings.pair_length
 
-    def piece_length(self, settings: TrainingSettings) -> int:
-        return settings.pair_length // 2
+    def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
+        return {self.length(settings) // 2}
+
+    def pair_kinds(self) -> Set[str]:
+        return {self.name}
 
     def source(self, material: Material, links_file: Path | None = None) -> PairSource:
         """Return the pairs: of a file if there is one, else of the corpus. links_file: Pharaoh links of that file."""
-        settings, length = material.settings, self.piece_length(material.settings)
+        settings, length = material.settings, self.length(material.settings) // 2
         if material.pairs is not None:
             return FilePairs(read_pairs(material.pairs, links_file), material.languages, length - 2, self.shortest)
         seed = settings.dictionary_seed

@@ -42,11 +42,14 @@ class CodeSwitched(SentencePairs):
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"pair_length", "dictionary_seed"}  # all sentences are copied
 
+    def pair_kinds(self) -> Set[str]:
+        return frozenset()
+
     def open(self, material: Material) -> PairRows:
         settings, dictionary = material.settings, material.found[DICTIONARY_KEY]
         if isinstance(dictionary, WordDictionary):
             return self._of_words(material, dictionary)
-        data = material.encoded[self.piece_length(settings)]
+        data = material.encoded[self.length(settings) // 2]
         copies = Copies(data, Fraction(100), seed=settings.dictionary_seed)
         return SwitchedRows(self, copies, self.length(settings), dictionary)
 

@@ -1,0 +1,83 @@
+"""Budgets: what a number of steps holds equal between objectives (`--budget`).
+
+    budget        a run of N steps has as many as
+    steps         N updates of the weights
+    tokens        the sub-words that MLM reads in N steps, of all its rows and without padding
+    predictions   the positions that MLM predicts in N steps
+
+    N = 1000, MLM reads 400 sub-words a step, the objective 600   ->   667 steps
+
+The learning rate, checkpoints and log entries follow the steps that are made, so they are at equal shares of the
+budget. The reference of a causal objective is CLM, which reads the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from derivlang.core.errors import UsageError
+from derivlang.training.loader import Loader, OpenStream
+from derivlang.training.objectives.clm import Clm
+from derivlang.training.objectives.mlm import Mlm
+from derivlang.training.settings import Budget, Duration, LogSettings
+from derivlang.training.streams.base import Material
+from derivlang.training.streams.packed import Packed
+
+_POSITIONS = 1 << 20  # in which predictions are counted
+_NEAR = 0.05  # maximum difference from the budget, as a share of it
+
+
+def steps_within(budget: Budget, steps: int, loader: Loader, material: Material) -> int:
+    """Return the number of steps of an objective that equals `steps` of MLM. loader: of all processes together.
+
+    Raise UsageError if no whole number of steps is within 5 % of the budget.
+    """
+    if budget == "steps":
+        return steps
+    settings, stream = material.settings, Packed()
+    rows = OpenStream(stream, stream.open(material), settings.batch_size, 0)
+    objective = Clm() if loader.objective.causal else Mlm()
+    wanted, each = (_per_step(budget, one) for one in (replace(loader, streams=(rows,), objective=objective), loader))
+    if not each:
+        raise UsageError(
+            f"{loader.objective.name} predicts nothing in its first steps", where="--budget", id="bad-value"
+        )
+    found = max(1, round(steps * wanted / each))
+    if abs(found * each - steps * wanted) > _NEAR * steps * wanted:
+        raise UsageError(
+            f"{steps:,} steps of {objective.name} are {steps * wanted:,.0f} {_NAMES[budget]}, and a step of "
+            f"{loader.objective.name} has {each:,.0f}: no number of steps is within {_NEAR:.0%}",
+            where="--budget",
+            fix="give more --steps",
+            id="bad-value",
+        )
+    return found
+
+
+def log_within(log: LogSettings, duration: Duration, steps: int, made: int) -> LogSettings:
+    """Return the settings of a log whose entries and checkpoints are at the same shares of a budget.
+
+    steps: the model's default, where `duration` has none: those of MLM, in which the settings count. made: those of the
+    run.
+    """
+    if duration.budget == "steps":
+        return log
+    steps = duration.steps or steps
+
+    def scaled(every: int) -> int:
+        return max(1, round(every * made / steps))
+
+    save_every = None if log.save_every is None else scaled(log.save_every)
+    return replace(log, log_every=scaled(log.log_every), save_every=save_every)
+
+
+_NAMES = {"tokens": "sub-words", "predictions": "predictions"}
+
+
+def _per_step(budget: Budget, loader: Loader) -> float:
+    """Return the mean number of sub-words or of predictions in a step."""
+    if budget == "tokens":
+        return loader.subwords_per_step
+    positions = sum(float(one.size) * one.source.length for one in loader.streams)
+    n = max(1, int(_POSITIONS / positions))
+    return sum(micros[0].counts.masked for micros in loader.steps(0, n)) / n

@@ -1,0 +1,89 @@
+"""Rows of both corpora and rows of sentence pairs in one set, drawn alike: XLM as published.
+
+    source rows, derived rows, pair rows ──▶ one list of N_source + N_derived + N_pairs rows, permuted in every epoch
+
+All rows have the same length, each half of a pair row at most half of it. So the share of the pairs in a step follows
+from their number, and a step has as many positions as with MLM. Source: the released code of ALIGN-MLM (Tang et al.
+2022, appendix G.3), which trains on the concatenation of the instances of MLM and of TLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.arrays import Ints
+from derivlang.training.batch import SubwordRows
+from derivlang.training.masking import Keys
+from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.base import Material, RowSource
+from derivlang.training.streams.packed import Packed
+from derivlang.training.streams.pairs import SentencePairs
+
+PAIRS = SentencePairs.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedAndPairs(Packed):
+    """The rows of both corpora and those of sentence pairs. reset: positions restart in the second half of a pair."""
+
+    reset: bool = True
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return super().reads(files) | self._pairs().reads(files) - {"pair_length"}
+
+    def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
+        return super().piece_lengths(settings) | {self.length(settings) // 2}
+
+    def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
+        of_pairs = (rows.side == 1).any(axis=1)
+        return {self.name: ~of_pairs, PAIRS: of_pairs}
+
+    def pair_kinds(self) -> Set[str]:
+        return {PAIRS}
+
+    def open(self, material: Material) -> RowSource:
+        settings = replace(material.settings, pair_length=self.length(material.settings))
+        pairs = self._pairs().open(replace(material, settings=settings))
+        return RowsOfTwo(super().open(material), pairs, reset=self.reset)
+
+    def _pairs(self) -> SentencePairs:
+        return SentencePairs(reset=self.reset)
+
+
+class RowsOfTwo(RowSource):
+    """The rows of the corpora, then those of the pairs, of one length. reset: whether positions restart in pairs."""
+
+    def __init__(self, packed: RowSource, pairs: RowSource, *, reset: bool):
+        self.packed, self.pairs, self.length, self.reset = packed, pairs, packed.length, reset
+        self.n = packed.n + pairs.n
+        self.mean_subwords = (packed.mean_subwords * packed.n + pairs.mean_subwords * pairs.n) / self.n
+
+    def facts(self) -> dict[str, Any]:
+        return self.pairs.facts() | {"rows_of_text": self.packed.n}
+
+    def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
+        """Return rows of both kinds, in the order of the numbers."""
+        of_pairs = numbers >= self.packed.n
+        text, pairs = np.flatnonzero(~of_pairs), np.flatnonzero(of_pairs)
+        parts = []
+        if len(text):
+            parts.append(self.packed.rows(numbers[text], keys.take(text)))
+        if len(pairs):
+            parts.append(self.pairs.rows(numbers[pairs] - self.packed.n, keys.take(pairs)))
+        if self.reset:  # the same positions as without a restart, but written down
+            plain = np.arange(self.length, dtype=np.int32)[None]
+            parts = [replace(part, positions=np.repeat(plain, len(part.lengths), 0)) if part.positions is None else part
+                     for part in parts]  # fmt: skip
+        return _joined(parts, np.argsort(np.concatenate([text, pairs])))
+
+
+def _joined(parts: list[SubwordRows], order: Ints) -> SubwordRows:
+    """Return the rows of all parts, one after the other, in an order."""
+    names = [field.name for field in fields(SubwordRows) if field.name != "totals"]
+    lists = {name: [getattr(rows, name) for rows in parts] for name in names}
+    found: dict[str, Any] = {name: np.concatenate(some)[order] for name, some in lists.items() if some[0] is not None}
+    return SubwordRows(**found)

@@ -1,0 +1,241 @@
+"""XLM as published: rows of both corpora and of pairs in one set; runs of the rules before; budgets of objectives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.evaluation.collect import scores
+from derivlang.evaluation.evaluate import evaluate
+from derivlang.training import run_folder
+from derivlang.training.budget import log_within, steps_within
+from derivlang.training.doses import counts_of
+from derivlang.training.loader import Loader
+from derivlang.training.masking import Keys
+from derivlang.training.objectives.registry import read_objective, spelt_today
+from derivlang.training.settings import Duration, LogSettings
+from derivlang.training.streams.mixed import PAIRS
+from derivlang.training.streams.packed import Packed
+from derivlang.training.streams.pairs import SentencePairs
+from tests.commands import run
+from tests.evaluations import options
+from tests.training import SEQ_LEN, loader, log, material, same_rows, trained, weights
+
+
+def of_pairs(rows: Any) -> Any:
+    return np.array([1 in side[:n] for side, n in zip(rows.side, rows.lengths, strict=True)], bool)
+
+
+@pytest.mark.parametrize("parallel", ["10", "50", "100"])
+def test_the_share_of_the_pairs_is_that_of_their_rows(parallel: str) -> None:
+    """An epoch has each row once, so its positions are those of the instances; a step has as many as with MLM."""
+    made = loader("xlm", parallel=parallel)
+    (one,) = made.streams
+    plain = loader("mlm", parallel=parallel).streams[0]
+    pairs = SentencePairs().open(material(parallel=parallel, pair_length=SEQ_LEN))
+    assert one.source.n == plain.source.n + pairs.n
+    assert (one.size, one.source.length) == (plain.size, plain.source.length)
+    steps = -(-one.source.n // one.size)
+    seen = [of_pairs(made.rows("rows", step, step + 1)[0]) for step in range(steps)]
+    found = int(np.concatenate(seen)[: one.source.n].sum())
+    assert abs(found - pairs.n) <= 1
+    tokens = sum(counts_of(micros[0].counts)["pairs_tokens"] for micros in made.steps(0, steps))
+    assert tokens == pytest.approx(pairs.mean_subwords * pairs.n, rel=one.size / pairs.n)
+
+
+def test_the_rows_are_those_of_their_streams_in_the_order_of_their_numbers() -> None:
+    made = loader("xlm", parallel="50")
+    source = made.streams[0].source
+    packed, pairs = Packed().open(material(parallel="50")), SentencePairs().open(material(parallel="50"))
+    order = np.random.default_rng(1).permutation(source.n)[:40]
+    keys = Keys.of(1, 0, order)
+    rows = source.rows(order, keys)
+    for place, number in enumerate(order.tolist()):
+        one = np.array([number])
+        own = packed.rows(one, keys) if number < packed.n else pairs.rows(one - packed.n, keys.take(np.array([place])))
+        assert own.clean_ids.tolist() == rows.clean_ids[place : place + 1].tolist()
+        for name in ("word_ids", "sentence_ids", "language", "side", "lengths", "shared"):
+            assert getattr(own, name).tolist() == getattr(rows, name)[place : place + 1].tolist()
+        positions = np.arange(SEQ_LEN)[None] if own.positions is None else own.positions
+        assert positions.tolist() == rows.positions[place : place + 1].tolist()
+    for kind in (order[order < packed.n], order[order >= packed.n]):  # steps in which one kind is missing
+        assert source.rows(kind, Keys.of(1, 0, kind)).shape == (len(kind), SEQ_LEN)
+    assert same_rows(source.rows(order, keys), rows)
+
+
+def test_xlm_without_pairs_is_mlm_with_the_same_language_ids(tmp_path: Path) -> None:
+    trained(tmp_path / "xlm", "xlm:pairs=0", kind="roberta", steps=6, language_ids=True)
+    trained(tmp_path / "mlm", "mlm", kind="roberta", steps=6, language_ids=True)
+    one, two = (weights(tmp_path / name / "model") for name in ("xlm", "mlm"))
+    assert one.keys() == two.keys()
+    assert all((one[name] == two[name]).all() for name in one)
+
+
+@pytest.mark.parametrize("name", ["xlm:tlm=2", "xlm:pairs=0:source=0.5"])
+def test_weights_without_a_share_of_pairs_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="all masked positions count alike"):
+        trained(tmp_path / "run", name)
+
+
+def test_embeddings_that_nothing_trains(tmp_path: Path) -> None:
+    """Without them align-mlm is mlm, weights and all."""
+    with pytest.raises(UsageError, match="align-mlm aligns the embeddings, and these are not trained") as error:
+        trained(tmp_path / "run", "align-mlm", freeze="encoder,embeddings")
+    assert error.value.id == "nothing-to-train"
+    trained(tmp_path / "run", "align-mlm", freeze="layers=0-0", steps=1)
+
+
+# runs of rules 1, under which `xlm` was xlm:pairs=0.5
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(last: int) -> Callable[[int, dict[str, Any]], None]:
+    def logged(step: int, entry: dict[str, Any]) -> None:
+        if step == last:
+            raise Stop
+
+    return logged
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of xlm that rules 1 began and that was stopped after its checkpoint of step 3."""
+    path = tmp_path_factory.mktemp("earlier")
+    with pytest.MonkeyPatch.context() as patch:
+        kind = type(read_objective("xlm"))
+        patch.setattr(kind, "rules", 1)
+        patch.setattr(kind, "streams", _streams_of_rules_1(kind))
+        patch.setattr(kind, "loss", _loss_of_rules_1(kind))
+        trained(path / "whole", "xlm", kind="roberta", steps=6, factors=("objective=xlm",))
+        with pytest.raises(Stop):
+            trained(path / "run", "xlm", kind="roberta", steps=6, logged=stop_at(4), factors=("objective=xlm",))
+    return path
+
+
+def _streams_of_rules_1(kind: Any) -> Any:
+    plain = kind.streams
+    return lambda self: plain(self.of_rules(1))
+
+
+def _loss_of_rules_1(kind: Any) -> Any:
+    plain = kind.loss
+    return lambda self, *given: plain(self.of_rules(1), *given)
+
+
+@pytest.mark.parametrize("name", ["xlm", "xlm:pairs=0.5"])
+def test_a_run_of_earlier_rules_goes_on_as_what_it_was(name: str, earlier: Path, tmp_path: Path) -> None:
+    shutil.copytree(earlier / "run", tmp_path / "run")
+    assert "rules" not in run_folder.read(tmp_path / "run")
+    trained(tmp_path / "run", name, kind="roberta", steps=6, resume=True)
+    one, two = (weights(folder / "model") for folder in (tmp_path / "run", earlier / "whole"))
+    assert all((one[key] == two[key]).all() for key in two)
+    record = run_folder.read(tmp_path / "run")
+    assert (record["objective"], record.get("rules")) == ("xlm", None)
+    assert list(log(tmp_path / "run")[-1]["parts"]) == ["mlm-source", "mlm-derived", "tlm"]
+
+
+@pytest.mark.parametrize("name", ["mlm", "xlm:pairs=0.25", "xlm:pairs=0"])
+def test_another_objective_does_not_go_on_from_it(name: str, earlier: Path, tmp_path: Path) -> None:
+    shutil.copytree(earlier / "run", tmp_path / "run")
+    with pytest.raises(StoreError, match="is another run: objective is xlm, not"):
+        trained(tmp_path / "run", name, kind="roberta", steps=6, resume=True)
+
+
+def test_it_is_reported_as_what_it_was(earlier: Path, tmp_path: Path) -> None:
+    shutil.copytree(earlier / "whole", tmp_path / "before")
+    trained(tmp_path / "now", "xlm", kind="roberta", steps=2, factors=("objective=xlm",))
+    for name in ("before", "now"):
+        evaluate(tmp_path / name, options(measures=("alignment",)))
+    found = scores(tmp_path / "before", tmp_path / "now")
+    told = found.groupby("run")[["set.objective", "factor.objective"]].first()
+    assert sorted(told.to_numpy().tolist()) == [["xlm", "xlm"], ["xlm:pairs=0.5"] * 2]
+
+
+def test_spellings_of_today() -> None:
+    assert spelt_today("xlm", 1) == spelt_today("xlm:pairs=0.5", 1) == "xlm:pairs=0.5"
+    assert spelt_today("xlm:tlm=2.0", 1) == "xlm:pairs=0.5:tlm=2.0"
+    assert [spelt_today(name, rules) for name, rules in (("xlm", 2), ("mlm", 1), ("gone", 1))] == ["xlm", "mlm", "gone"]
+
+
+# presets
+
+
+def test_presets_are_names_for_parameters() -> None:
+    assert str(read_objective("dict-mlm:as=paper")) == "dict-mlm"
+    assert str(read_objective("dict-mlm:as=align-mlm")) == "dict-mlm:variant=input:among=all"
+    assert str(read_objective("dict-mlm:as=align-mlm:rate=70")) == "dict-mlm:rate=70:variant=input:among=all"
+    assert str(read_objective("dict-mlm:variant=label:as=align-mlm")) == "dict-mlm:among=all"  # what is given holds
+    with pytest.raises(UsageError, match="there is no preset of dict-mlm 'tang'"):
+        read_objective("dict-mlm:as=tang")
+    with pytest.raises(UsageError, match="there is no parameter of mlm 'as'"):
+        read_objective("mlm:as=paper")
+
+
+# budgets
+
+
+def counted(made: Loader, steps: int) -> dict[str, int]:
+    micros = [micros[0].counts for micros in made.steps(0, steps)]
+    return {
+        "tokens": sum(sum(one.subwords.values()) for one in micros),
+        "predictions": sum(one.masked for one in micros),
+    }
+
+
+@pytest.mark.parametrize("budget", ["tokens", "predictions"])
+@pytest.mark.parametrize("name", ["mlm", "xlm", "xlm:pairs=0.5", "tlm", "dict-mlm", "xlm-align", "weam"])
+def test_a_budget_is_met(name: str, budget: Any) -> None:
+    made = loader(name)
+    steps = steps_within(budget, 400, made, material())
+    assert counted(made, steps)[budget] == pytest.approx(counted(loader("mlm"), 400)[budget], rel=0.03)
+    if name == "mlm":
+        assert steps == 400
+
+
+def test_a_budget_of_a_causal_objective_is_that_of_clm() -> None:
+    assert steps_within("predictions", 50, loader("clm"), material()) == 50
+
+
+def test_steps_are_steps() -> None:
+    assert steps_within("steps", 7, loader("tlm"), material()) == 7
+
+
+def test_a_budget_that_no_number_of_steps_meets_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"1 steps of mlm are .* no number of steps is within 5%"):
+        steps_within("tokens", 1, loader("xlm:pairs=0.5"), material())
+
+
+def test_the_log_follows_the_budget() -> None:
+    log_settings = LogSettings(log_every=50, save_every=200)
+    assert log_within(log_settings, Duration(1000), 9, 500) is log_settings
+    found = log_within(log_settings, Duration(1000, budget="tokens"), 9, 500)
+    assert (found.log_every, found.save_every) == (25, 100)
+    assert log_within(LogSettings(), Duration(budget="tokens"), 1000, 3).log_every == 1
+
+
+def test_a_run_within_a_budget(tmp_path: Path) -> None:
+    given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 60 --pair-length 32".split()]
+    found = {}
+    for name, budget in (("mlm", "steps"), ("xlm:pairs=0.5", "tokens"), ("xlm:pairs=0.5", "steps")):
+        out = tmp_path / f"{name[:3]}-{budget}"
+        result = run(*given, "--objective", name, "--budget", budget, "-o", out, "--json")
+        found[name, budget] = json.loads(result.out)
+    one, two, three = found.values()
+    assert one["steps"] == three["steps"] == 60 > two["steps"]
+    assert two["tokens"] == pytest.approx(one["tokens"], rel=0.05)
+    assert three["tokens"] > 1.2 * one["tokens"]
+
+
+def test_kinds_of_rows_have_names_of_their_own() -> None:
+    assert PAIRS == "pairs"
+    assert Packed().pair_kinds() == set()
