@@ -211,7 +211,7 @@ def test_steps_are_steps() -> None:
 
 
 def test_a_budget_that_no_number_of_steps_meets_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"1 steps of mlm are .* no number of steps is within 5%"):
+    with pytest.raises(UsageError, match=r"1 step of mlm: .* no number of steps is within 5%"):
         steps_within("tokens", 1, loader("xlm:pairs=0.5"), material())
 
 

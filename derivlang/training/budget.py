@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import counted
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.clm import Clm
 from derivlang.training.objectives.mlm import Mlm
@@ -45,7 +46,7 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: Material)
     found = max(1, round(steps * wanted / each))
     if abs(found * each - steps * wanted) > _NEAR * steps * wanted:
         raise UsageError(
-            f"{steps:,} steps of {objective.name} are {steps * wanted:,.0f} {_NAMES[budget]}, and a step of "
+            f"{counted(steps, 'step')} of {objective.name}: {steps * wanted:,.0f} {_NAMES[budget]}, and a step of "
             f"{loader.objective.name} has {each:,.0f}: no number of steps is within {_NEAR:.0%}",
             where="--budget",
             fix="give more --steps",

@@ -129,7 +129,7 @@ def doses(section: Section) -> Table | None:
     shown = pd.DataFrame(
         [list(map(_amount, line)) for line in values], data.index, [n.replace("_", " ") for n in names]
     )
-    note = "Measured over the whole run. Tokens: sub-words of all streams, without padding. Shares are in percent."
+    note = "Measured over the whole run. Tokens: sub-words of all streams, without padding. Shares are from 0 to 1."
     return Table("doses", "Doses", shown, data.reset_index(), note)
 
 
