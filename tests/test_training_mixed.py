@@ -1,4 +1,7 @@
-"""XLM as published: rows of both corpora and of pairs in one set; runs of the rules before; budgets of objectives."""
+"""XLM as published: rows of both corpora and of pairs in one set; runs of the rules before; budgets of objectives.
+
+And languages that keep all words.
+"""
 
 from __future__ import annotations
 
@@ -239,3 +242,24 @@ def test_a_run_within_a_budget(tmp_path: Path) -> None:
 def test_kinds_of_rows_have_names_of_their_own() -> None:
     assert PAIRS == "pairs"
     assert Packed().pair_kinds() == set()
+
+
+# languages that keep all words
+
+
+@pytest.mark.parametrize("order", ["inv", "perm:window=3"])
+def test_a_language_of_an_order_alone_shares_all_ids(order: str, tmp_path: Path) -> None:
+    given = ["pretrain", *"--source demo --vocab-size 300 --steps 4 --objective xlm".split()]
+    for name, spec in (("one", order), ("two", f"trans:overlap=100,{order}")):
+        run(*given, "--t", spec, "-o", tmp_path / name)
+    one, two = (weights(tmp_path / name / "model") for name in ("one", "two"))
+    assert all((one[key] == two[key]).all() for key in two)
+    run("evaluate", tmp_path / "one", "--measure", "links,retrieval,perplexity", "--pairs", 4)
+
+
+@pytest.mark.parametrize("objective", ["align-mlm", "dict-mlm", "dict-tlm"])
+@pytest.mark.parametrize("spec", ["inv", "trans:overlap=100,inv"])
+def test_a_dictionary_of_the_same_words_is_refused(objective: str, spec: str, tmp_path: Path) -> None:
+    given = ["pretrain", *"--source demo --vocab-size 300 --steps 4 -o".split(), tmp_path / "run"]
+    told = run(*given, "--t", spec, "--objective", objective, code=2).err
+    assert "changes no word, so a dictionary translates nothing [no-lexicon]" in told

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.lexical.foreign import ForeignTokenizer
-from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.languages import check_permutation, is_foreign
+from derivlang.training.languages import check_permutation, is_foreign, twin_trans
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
@@ -48,7 +47,7 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
     pipeline = Pipeline.parse(settings.spec)
     check_permutation(pipeline)
     if tokenizer is None or not is_foreign(tokenizer):
-        trans_of(pipeline)
+        twin_trans(pipeline)
         return
     if settings.packing == "stream":
         raise UsageError(

@@ -23,7 +23,7 @@ from derivlang.lexical import train as tokenizers
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions
 from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
-from derivlang.lexical.twin_folder import TWINS, make_twin, trans_of
+from derivlang.lexical.twin_folder import TWINS, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -44,6 +44,7 @@ from derivlang.training.languages import (
     TextLanguages,
     TwinLanguages,
     is_foreign,
+    twin_trans,
 )
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.texts import SCRIPT_HINT
@@ -185,7 +186,7 @@ def _of_twin(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, 
             )
         folder.check(tokenizer, found.recipe)
     if not TWINS.is_whole(twin):
-        make_twin(tokenizer, settings.spec, twin)
+        make_twin(tokenizer, str(twin_trans(folder.pipeline)), twin)
     languages = TwinLanguages.of(folder.pipeline, found, twin, "give another --data folder")
     return languages, {TOKENIZER: tokenizer, TWIN: twin}
 
@@ -236,7 +237,7 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
     folder.required(path)
     folder.say("making the dictionary")
     # An overlap keeps words, but every vocabulary entry still has a twin.
-    plain = replace(trans_of(folder.pipeline), overlap=0)
+    plain = replace(twin_trans(folder.pipeline), overlap=0)
     with stage("making the dictionary"):
         dictionaries.make_dictionary(str(plain), folder.request, options, folder.warn)
     return path

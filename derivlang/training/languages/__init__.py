@@ -25,7 +25,7 @@ from derivlang.training.languages.base import (
     SpecialIds,
 )
 from derivlang.training.languages.texts import LEXICON, TextLanguages
-from derivlang.training.languages.twins import TwinLanguages, check_permutation
+from derivlang.training.languages.twins import TwinLanguages, check_permutation, twin_trans
 
 __all__ = [
     "DERIVED",
@@ -45,6 +45,7 @@ __all__ = [
     "is_foreign",
     "load",
     "tokenizer_of",
+    "twin_trans",
 ]
 
 

@@ -32,12 +32,14 @@ from derivlang.training.languages.base import (
     ParallelBatch,
     SpecialIds,
 )
+from derivlang.transforms.trans import Trans
 
 
 class TwinLanguages(Languages):
     """A language pair with a tokenizer of derivlang and its twin.
 
-    The constructor raises UsageError for a pipeline without a twin, or one that inserts or deletes words.
+    Of a language that keeps all words, both have the same ids. The constructor raises UsageError for a pipeline without
+    a twin, or one that inserts or deletes words.
     """
 
     has_twin = True
@@ -45,7 +47,7 @@ class TwinLanguages(Languages):
     tokenizer: Tokenizer
 
     def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
-        trans_of(pipeline)
+        twin_trans(pipeline)
         check_permutation(pipeline)
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
         ids = {entry: i for i, entry in enumerate(tokenizer.bpe.entries[: tokenizer.n_special])}
@@ -68,7 +70,7 @@ class TwinLanguages(Languages):
         Raise StoreError, with this advice, if the twin is that of another tokenizer or of another pipeline.
         """
         twin = Twin.load(folder)
-        check_twin(twin.tokenizer, tokenizer, trans_of(pipeline).stored, folder, fix)
+        check_twin(twin.tokenizer, tokenizer, twin_trans(pipeline).stored, folder, fix)
         return cls(pipeline, tokenizer, twin)
 
     @cached_property
@@ -112,6 +114,15 @@ class TwinLanguages(Languages):
     @property
     def signature(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer.fingerprint(), "twin": dict(self.twin.tokenizer.recipe)}
+
+
+def twin_trans(pipeline: Pipeline) -> Trans:
+    """Return the `trans` of a twin: that of the pipeline or, if it keeps all words, trans:overlap=100.
+
+    Raise UsageError if the pipeline changes words in another way.
+    """
+    changed = any(transform.has_lexicon for transform in pipeline.transforms)
+    return trans_of(pipeline) if changed else Trans(overlap=100)
 
 
 def check_permutation(pipeline: Pipeline) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import UsageError
-from derivlang.training.languages import TOKENIZER
+from derivlang.training.languages import TOKENIZER, twin_trans
 from derivlang.training.settings import CHOSEN
 from derivlang.training.streams.base import ALIGNERS, DICTIONARY_KEY, GOLD, LINKS_KEY
 
@@ -62,7 +62,20 @@ class DictionaryNeed(Need):
                 fix="give another objective, e.g. mlm or tlm, or leave --init or --tokenizer out",
                 id="no-twin",
             )
+        _check_differs(prepared)
         return prepared.pairs
+
+
+def _check_differs(prepared: Prepared) -> None:
+    """Raise UsageError if both languages have the same words, so that a dictionary translates nothing."""
+    if twin_trans(prepared.languages.pipeline).overlap != 100:
+        return
+    raise UsageError(
+        f"{prepared.languages.pipeline} changes no word, so a dictionary translates nothing",
+        where="--objective",
+        fix="give an objective without a dictionary, e.g. mlm or xlm, or words of another script: --t trans,…",
+        id="no-lexicon",
+    )
 
 
 class AnyDictionaryNeed(DictionaryNeed):
@@ -77,6 +90,8 @@ class AnyDictionaryNeed(DictionaryNeed):
                 fix="give a dictionary with --dictionary, e.g. of MUSE, and the sentences with --pairs",
                 id="no-dictionary",
             )
+        if prepared.languages.has_twin:
+            _check_differs(prepared)
         return prepared.pairs
 
 
