@@ -25,16 +25,16 @@ from derivlang.cli.studies import options_of
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.study import processes as running
-from derivlang.study.begins import stages
-from derivlang.study.cells import Cell
-from derivlang.study.commands import TypedFloat
-from derivlang.study.estimate import cost, fine_tuning, shared_cost
-from derivlang.study.file import Study, only, read, shipped
-from derivlang.study.plan import Place, PlannedCommand, data_folder, plan
-from derivlang.study.records import write_study
-from derivlang.study.run import prepare, run_study
-from derivlang.study.text import join
+from derivlang.studies import processes as running
+from derivlang.studies.begins import stages
+from derivlang.studies.cells import Cell
+from derivlang.studies.commands import TypedFloat
+from derivlang.studies.estimate import cost, fine_tuning, shared_cost
+from derivlang.studies.file import Study, only, read, shipped
+from derivlang.studies.plan import Place, PlannedCommand, data_folder, plan
+from derivlang.studies.records import write_study
+from derivlang.studies.run import prepare, run_study
+from derivlang.studies.text import join
 from derivlang.training.record import levels_of
 from tests.commands import ROOT, command_line, environment, run, snapshot
 
@@ -282,7 +282,7 @@ def test_a_prefix_of_sentence_pairs_beside_the_study_is_found(tmp_path: Path) ->
 
 @pytest.mark.parametrize("level", ["mlm", "25", 25, 0.5, TypedFloat("2e-3"), True, "true", "NaN", '"x"', "[1]", "a=b"])
 def test_levels_come_back_from_the_command_line(level: Any, tmp_path: Path) -> None:
-    from derivlang.study.plan import _factors
+    from derivlang.studies.plan import _factors
 
     assert levels_of(tuple(_factors({"f": level})[1:])) == {"f": level}
 

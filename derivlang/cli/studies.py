@@ -19,9 +19,9 @@ from derivlang.core.messages import counted
 from derivlang.core.settings import given, names
 
 if TYPE_CHECKING:
-    from derivlang.study.commands import CommandOption, CommandOptions
-    from derivlang.study.file import Study
-    from derivlang.study.plan import Place
+    from derivlang.studies.commands import CommandOption, CommandOptions
+    from derivlang.studies.file import Study
+    from derivlang.studies.plan import Place
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
@@ -76,7 +76,7 @@ def study_options(command: Command) -> Command:
 
 def options_of(name: str) -> CommandOptions:
     """Return what a study may give to `pretrain` or `evaluate`."""
-    from derivlang.study.commands import CommandOptions
+    from derivlang.studies.commands import CommandOptions
 
     command = _command(name)
     options = {key: option for parameter in command.params for key, option in _option(parameter)}
@@ -101,7 +101,7 @@ def _command(name: str) -> click.Command:
 
 def _option(parameter: click.Parameter) -> list[tuple[str, CommandOption]]:
     """Return an option under the first of its long names, or nothing for an argument and for --help-all."""
-    from derivlang.study.commands import CommandOption
+    from derivlang.studies.commands import CommandOption
 
     spellings = [spelling for spelling in parameter.opts if spelling.startswith("--")]
     if not isinstance(parameter, click.Option) or not spellings or not parameter.expose_value:
@@ -134,10 +134,10 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
     import time
 
-    from derivlang.study.array import write_array
-    from derivlang.study.file import only, read
-    from derivlang.study.plan import Place
-    from derivlang.study.run import prepare, run_study
+    from derivlang.studies.array import write_array
+    from derivlang.studies.file import only, read
+    from derivlang.studies.plan import Place
+    from derivlang.studies.run import prepare, run_study
 
     whole = read(
         name,
@@ -186,8 +186,8 @@ def _for_each_cell(options: dict[str, Any]) -> list[str]:
 
 def _dry_run(study: Study, place: Place, asked: float | None, *, report: bool, as_json: bool) -> None:
     """Print the commands with sizes, estimated time and disk. report: whether the study ends with its report."""
-    from derivlang.study.estimate import cost, is_narrow, shared_cost, total_seconds
-    from derivlang.study.plan import model_of, plan
+    from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
+    from derivlang.studies.plan import model_of, plan
 
     narrow = all(is_narrow(cell) for cell in study.cells)
     threads = place.threads or study.threads

@@ -1,4 +1,4 @@
-"""A command of a study, `python -m derivlang.study.child COMMAND …`, which ends with the study, however that ends.
+"""A command of a study, `python -m derivlang.studies.child COMMAND …`, which ends with the study, however that ends.
 
 Its standard input is a pipe that only the study holds open. At its end, the command ends as after `Processes.stop`.
 """

@@ -13,9 +13,9 @@ from derivlang.core.errors import UsageError
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import sweep
-from derivlang.study.begins import stages
-from derivlang.study.file import Study
-from derivlang.study.plan import Place, in_order
+from derivlang.studies.begins import stages
+from derivlang.studies.file import Study
+from derivlang.studies.plan import Place, in_order
 
 _TEMPLATE = """\
 #!/bin/bash

@@ -21,10 +21,10 @@ from typing import Any
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, text_of
 from derivlang.pipeline import Pipeline
-from derivlang.study.begins import RUNS, stages
-from derivlang.study.cells import Cell, slug
-from derivlang.study.commands import Level
-from derivlang.study.file import FIRST, Study
+from derivlang.studies.begins import RUNS, stages
+from derivlang.studies.cells import Cell, slug
+from derivlang.studies.commands import Level
+from derivlang.studies.file import FIRST, Study
 from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings

@@ -11,7 +11,7 @@ from derivlang.evaluation.results import EVALUATION
 from derivlang.evaluation.verify import verify_run
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record
-from derivlang.study.records import EVALUATED, PRETRAINED
+from derivlang.studies.records import EVALUATED, PRETRAINED
 from derivlang.training.run_folder import RUN
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.store.disk import disk
-from derivlang.study.plan import Place, PlannedCommand
+from derivlang.studies.plan import Place, PlannedCommand
 
 
 class Processes:
@@ -37,7 +37,7 @@ class Processes:
                 if self.stopped:
                     raise DataError(f"{step.name}: the study was ended", id="step")
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "derivlang.study.child", *step.arguments],
+                    [sys.executable, "-m", "derivlang.studies.child", *step.arguments],
                     stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=self._place.out,
                 )  # fmt: skip
                 self._running.append(process)

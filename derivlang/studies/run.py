@@ -22,13 +22,13 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk, file_lock
 from derivlang.store.folders import sweep
-from derivlang.study.begins import RUNS
-from derivlang.study.estimate import tasks_in
-from derivlang.study.file import TEXT, Study
-from derivlang.study.plan import Place, PlannedCommand, data_folder, plan, report_of
-from derivlang.study.processes import Processes
-from derivlang.study.records import check_fits, check_shared, is_done, mark_done, other_beginning, write_study
-from derivlang.study.text import join
+from derivlang.studies.begins import RUNS
+from derivlang.studies.estimate import tasks_in
+from derivlang.studies.file import TEXT, Study
+from derivlang.studies.plan import Place, PlannedCommand, data_folder, plan, report_of
+from derivlang.studies.processes import Processes
+from derivlang.studies.records import check_fits, check_shared, is_done, mark_done, other_beginning, write_study
+from derivlang.studies.text import join
 from derivlang.training.objectives.registry import read_objective
 
 _OF_ROWS = ("model", "packing", "seq-len", "pair-length", "dict-coverage", "dict-by", "dict-seed")  # besides the folder

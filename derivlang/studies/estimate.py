@@ -20,9 +20,9 @@ from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import data_folders, find
 from derivlang.sources.named import SOURCES, find_named, split_name
 from derivlang.sources.request import SourceRequest
-from derivlang.study.cells import Cell
-from derivlang.study.file import Study
-from derivlang.study.plan import Place, data_folder, model_of, needs_trees, positions, vocabulary_size
+from derivlang.studies.cells import Cell
+from derivlang.studies.file import Study
+from derivlang.studies.plan import Place, data_folder, model_of, needs_trees, positions, vocabulary_size
 from derivlang.training.config import ModelConfig
 from derivlang.training.model import n_weights
 

@@ -31,10 +31,10 @@ from derivlang.core.settings import text_of
 from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
-from derivlang.study.begins import linked, with_needs
-from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
-from derivlang.study.commands import CommandOptions, Level, TypedFloat
-from derivlang.study.report import read_report, tables_of
+from derivlang.studies.begins import linked, with_needs
+from derivlang.studies.cells import Axis, Cell, Grid, cells_of, named_in
+from derivlang.studies.commands import CommandOptions, Level, TypedFloat
+from derivlang.studies.report import read_report, tables_of
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -70,7 +70,7 @@ class Study:
 
 def shipped() -> dict[str, str]:
     """Return the texts of the studies that come with the package, by name."""
-    files = (resources.files("derivlang.study") / "studies").iterdir()
+    files = (resources.files("derivlang.studies") / "studies").iterdir()
     return {Path(file.name).stem: file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
 
 

@@ -28,10 +28,10 @@ from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, digest, read_record, record_text
-from derivlang.study.begins import RUNS
-from derivlang.study.cells import Cell
-from derivlang.study.file import TEXT, Study
-from derivlang.study.plan import Place, PlannedCommand, plan
+from derivlang.studies.begins import RUNS
+from derivlang.studies.cells import Cell
+from derivlang.studies.file import TEXT, Study
+from derivlang.studies.plan import Place, PlannedCommand, plan
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import FILES, RUN
 from derivlang.training.streams.bitext import PARTS
