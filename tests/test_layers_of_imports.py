@@ -95,6 +95,8 @@ LIGHT = {
     "derivlang.lexical.settings",
     "derivlang.parsing.settings",
     "derivlang.sources.request",
+    "derivlang.studies",
+    "derivlang.studies.settings",
     "derivlang.training.settings",
 }
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from derivlang.commands.shared import InFolder, PathLike, path_of, request_of
 from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
-from derivlang.core.settings import declared, given
+from derivlang.core.settings import declared, given, with_defaults
 from derivlang.display.bar import ProgressBar
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
@@ -58,18 +58,16 @@ class Run(InFolder):
         from derivlang.evaluation.collect import scores
         from derivlang.evaluation.evaluate import evaluate
 
-        usual = ",".join(EvaluateOptions().measures)
         numbers = {
-            name: None if options.get(name) is None else Numbers(f"--{name.replace('_', '-')}", _several(options[name]))
-            for name in declared(FinetuneSettings)
-            if name != "frozen"
+            name: Numbers(str(one.option), _several(options[name]))
+            for name, one in declared(FinetuneSettings).items()
+            if name != "frozen" and options.get(name) is not None
         }
-        names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": _commas(measure or usual)}
+        names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": measure and _commas(measure)}
         places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}
-        values = {"frozen": False, **options, **places, **numbers, **names}
-        given = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
+        typed = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
         with ProgressBar():
-            evaluate(self.path, asked_for(values, given, warn), step=step)
+            evaluate(self.path, asked_for({**options, **places, **numbers, **names}, typed, warn), step=step)
         return scores(self.path)
 
 
@@ -98,8 +96,7 @@ def pretrain(
     from derivlang.training.run import Callbacks, with_tokenizer
     from derivlang.training.run import pretrain as run
 
-    every = [one for kind in _TRAINING for one in declared(kind).values()]
-    values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
+    values = with_defaults(_TRAINING, options | {"spec": spec})
     settings, model_config, log_settings = settings_of(str(source), values)
     parsed = Path(parses) if parses is not None else None
     where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))

@@ -23,8 +23,9 @@ from derivlang.core.settings import declared, text_of
 from derivlang.pipeline import Pipeline
 from derivlang.studies.begins import RUNS, stages
 from derivlang.studies.cells import Cell, slug
-from derivlang.studies.commands import Level
-from derivlang.studies.file import FIRST, Study
+from derivlang.studies.commands import EVALUATE, PRETRAIN, Level
+from derivlang.studies.file import FIRST, StudyFile
+from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
@@ -33,18 +34,6 @@ TOKENIZER = "tokenizer"
 # Options that say how a source is read.
 _READING = ("words", "lang", "encoding", "text-column", "word-column", "header", "column-names", "quoting", "delimiter")
 _OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besides the tokenizer's options and --t
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The paths and processes of a study. as_is: use encoded data made elsewhere."""
-
-    out: Path
-    data_dir: Path | None = None
-    parses: Path | None = None
-    workers: int | None = None
-    threads: int | None = None
-    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +54,7 @@ class PlannedCommand:
         return "derivlang " + shlex.join(self.arguments)
 
 
-def plan(study: Study, place: Place) -> list[PlannedCommand]:
+def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     """Return the commands of a study, in the order of their start."""
     where = () if place.data_dir is None else ("--data-dir", str(place.data_dir.resolve()))
     parses = ("--parses", "parses" if place.parses is None else str(place.parses.resolve()))
@@ -80,7 +69,7 @@ def plan(study: Study, place: Place) -> list[PlannedCommand]:
             reading = {key: options[key] for key in _READING if key in options}
             source, size = text_of(options["source"]), vocabulary_size(cell.options)
             arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer, *where,
-                         *study.pretrain.arguments(reading))  # fmt: skip
+                         *PRETRAIN.arguments(reading))  # fmt: skip
             facts = _portable({"source": source, "vocab-size": size, **reading})
             other = tokenizers.setdefault(tokenizer, PlannedCommand(tokenizer, arguments, facts=facts)).arguments
             if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
@@ -95,13 +84,13 @@ def plan(study: Study, place: Place) -> list[PlannedCommand]:
                 )
         first = {key: options.pop(key) for key in FIRST if key in options}
         pretrain = (
-            "pretrain", *study.pretrain.arguments(first), "--tokenizer", tokenizer, "--data", data_folder(cell, study),
-            *parses, *where, *study.pretrain.arguments(options), *machine,
+            "pretrain", *PRETRAIN.arguments(first), "--tokenizer", tokenizer, "--data", data_folder(cell, study),
+            *parses, *where, *PRETRAIN.arguments(options), *machine,
             *(("--data-as-is",) if place.as_is else ()), *_factors(cell.levels), "-o", run, "--resume",
         )  # fmt: skip
         steps.append(PlannedCommand(f"pretrain {cell.name}", pretrain, cell, _portable(cell.options)))
         if cell.evaluation:
-            asked = study.evaluate.arguments(cell.evaluation)
+            asked = EVALUATE.arguments(cell.evaluation)
             evaluate = ("evaluate", run, *asked, *parses, *where, *machine)
             steps.append(PlannedCommand(f"evaluate {cell.name}", evaluate, cell, list(asked)))
     return [*tokenizers.values(), *steps, report_of(["."])]
@@ -112,7 +101,7 @@ def report_of(runs: list[str]) -> PlannedCommand:
     return PlannedCommand("report", ("report", *runs, "-o", "report"))
 
 
-def in_order(study: Study) -> list[Cell]:
+def in_order(study: StudyFile) -> list[Cell]:
     """Return the cells in the order of their start.
 
     The first cell of each data folder comes first, as it encodes the data that the others need. Longer cells follow
@@ -145,7 +134,7 @@ def vocabulary_size(options: Mapping[str, Any]) -> int:
     return int(_setting(options, "vocab-size"))
 
 
-def data_folder(cell: Cell, study: Study) -> str:
+def data_folder(cell: Cell, study: StudyFile) -> str:
     """Return the folder of a cell's encoded data, of its transforms and of what else the data depends on."""
     others = [key for key in _OF_DATA if cell.options.get(key) != study.shared.get(key)]
     return f"data/{slug(text_of(cell.options['t']))}{_differences(cell, study)}{_parts(cell.options, others)}"
@@ -156,11 +145,11 @@ def needs_trees(cell: Cell) -> bool:
     return Pipeline.parse(text_of(cell.options["t"])).needs_trees
 
 
-def _tokenizer(cell: Cell, study: Study) -> str:
+def _tokenizer(cell: Cell, study: StudyFile) -> str:
     return TOKENIZER + _differences(cell, study)
 
 
-def _differences(cell: Cell, study: Study) -> str:
+def _differences(cell: Cell, study: StudyFile) -> str:
     """Return the part of a folder's name for what a tokenizer depends on, where a cell differs from the study."""
     others = [key for key in ("source", *_READING) if cell.options.get(key) != study.shared.get(key)]
     size = vocabulary_size(cell.options)

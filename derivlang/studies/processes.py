@@ -10,7 +10,8 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.store.disk import disk
-from derivlang.studies.plan import Place, PlannedCommand
+from derivlang.studies.plan import PlannedCommand
+from derivlang.studies.settings import Place
 
 
 class Processes:
