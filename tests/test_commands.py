@@ -15,6 +15,7 @@ import derivlang
 from derivlang.cli import (
     align,
     evaluate,
+    export,
     grammar,
     make,
     pair,
@@ -41,6 +42,7 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
+    "export": (export.command, derivlang.DerivedSet.export, {"derived"}),
     "study": (study.command, derivlang.study, {"dry_run", "array", "rate"}),
     "reproduce": (reproduce.command, derivlang.reproduce, {"dry_run", "array", "rate"}),
     "align train": (align.train, derivlang.align_words, set()),
@@ -101,6 +103,10 @@ def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
         str(tmp_path / "back" / f"{split}.conllu") for split in ("train", "test")
     }
     assert made.dataset("test").num_rows == 9  # type: ignore[union-attr]
+    told = made.export(tmp_path / "p.conllu", split="test", source=True)
+    ran = run("export", made.path, "--split", "test", "--source", "-o", tmp_path / "c.conllu", "--json")
+    assert (tmp_path / "p.conllu").read_bytes() == (tmp_path / "c.conllu").read_bytes()
+    assert {**told, "out": ""} == {**ran.json, "out": ""}
 
 
 def test_a_parse_is_that_of_the_command(tmp_path: Path) -> None:
@@ -214,6 +220,10 @@ def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     for label in ("pos:demo", "alignment"):
         values = [row["value"] for row in told[label]["scores"]]
         assert found.loc[found["task"] == label, "value"].tolist() == pytest.approx(values)
+    entries = made.export(tmp_path / "model")["entries"]
+    run("export", tmp_path / "command", "--format", "transformers", "-o", tmp_path / "model2")
+    assert (tmp_path / "model" / "tokenizer.json").read_bytes() == (tmp_path / "model2" / "tokenizer.json").read_bytes()
+    assert entries == 300
     assert derivlang.report(made, out=tmp_path / "report").read_text("utf-8").startswith("<!doctype html>")
 
 
@@ -262,6 +272,11 @@ def test_a_study_of_python_is_that_of_the_command(tmp_path: Path) -> None:
         (lambda out: derivlang.make("demo", "perm", out), "or pass force=True to replace it"),
         (lambda out: derivlang.make("demo", "inv", out / "x", workers=0), "workers: must be at least 1, got 0"),
         (lambda out: derivlang.make("demo", "inv", out / "x", splits="best"), "splits"),
+        (lambda out: derivlang.DerivedSet(out).export(out / "x"), "out: the suffix '' names no format"),
+        (lambda out: derivlang.DerivedSet(out).export(out / "x.txt", split="tst"), "no split 'tst'"),
+        (lambda out: derivlang.DerivedSet(out).export(out, format="transformers"), "is a folder"),
+        (lambda out: derivlang.DerivedSet(out).export(out / "x", format="xml"), "format: must be text or jsonl"),
+        (lambda out: derivlang.Run(out).export(out / "x"), "is not a run"),
         (lambda out: derivlang.train_parser("a", out / "x", teacher="english"), "teacher: needs text=, too"),
         (lambda out: derivlang.score_parser("english", __file__, split="test"), "split: is of a folder"),
         (lambda out: derivlang.dictionary("demo", "trans", out / "d", coverage=101), "coverage: "),

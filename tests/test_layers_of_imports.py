@@ -95,6 +95,8 @@ LIGHT = {
     "derivlang.lexical.settings",
     "derivlang.parsing.settings",
     "derivlang.sources.request",
+    "derivlang.store",
+    "derivlang.store.settings",
     "derivlang.studies",
     "derivlang.studies.settings",
     "derivlang.training.settings",

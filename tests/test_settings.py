@@ -24,6 +24,7 @@ from derivlang.evaluation.settings import EvaluateNames, EvaluateOptions
 from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions, TwinOptions
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
+from derivlang.store.settings import ExportOptions
 from derivlang.studies.settings import Extent, Place
 from derivlang.training.options import settings_of
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
@@ -38,6 +39,7 @@ USED = (
     + [("grammar probs", GrammarProbsOptions), ("align train", AlignTrainOptions), ("align score", AlignScoreOptions)]
     + [("dict", DictionaryOptions), ("tokenizer train", TokenizerOptions), ("tokenizer twin", TwinOptions)]
     + [("parser train", ParserOptions), ("parser score", ParserScoreOptions)]
+    + [("export", ExportOptions)]
     + [(command, kind) for command in ("study", "reproduce") for kind in (Place, Extent)]
 )
 EVERY = [

@@ -15,6 +15,7 @@ from derivlang.display.bar import ProgressBar
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.sources.request import SourceRequest
+from derivlang.store.settings import ExportOptions
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 if TYPE_CHECKING:
@@ -69,6 +70,24 @@ class Run(InFolder):
         with ProgressBar():
             evaluate(self.path, asked_for({**options, **places, **numbers, **names}, typed, warn), step=step)
         return scores(self.path)
+
+    @takes(ExportOptions, without=("split", "format", "documents", "escape_formulas"))
+    def export(self, out: PathLike, *, step: int | None = None, **options: Any) -> dict[str, Any]:
+        """Write the model with a tokenizer for `transformers`, as `derivlang export --format transformers` does.
+
+        out: the folder to write. step: of a checkpoint, None for the finished model. Return {"out", "language",
+        "entries"}: the language and the size of the tokenizer. Raise DerivlangError as the command.
+        """
+        from derivlang.core.extras import require_torch
+
+        require_torch()
+        from derivlang.evaluation.export import export_model
+        from derivlang.evaluation.trained import PretrainedRun
+        from derivlang.training.languages import DERIVED, SOURCE
+
+        asked = ExportOptions(**given(ExportOptions, options))
+        trained = PretrainedRun.load(self.path, step)
+        return export_model(trained, SOURCE if asked.source else DERIVED, Path(out), force=asked.force)
 
 
 @takes(*_TRAINING, SourceRequest)
