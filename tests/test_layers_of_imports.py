@@ -52,6 +52,7 @@ HEAVY = (
 )
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
 SHARED = {
+    "child",
     "completion",
     "colours",
     "counts",

@@ -80,28 +80,20 @@ def command(
     require_torch()
     from derivlang.evaluation.evaluate import evaluate
     from derivlang.evaluation.lines import lines, short_lines
-    from derivlang.training.checkpoint import run_and_step, steps
-    from derivlang.training.run_folder import read
+    from derivlang.training.checkpoint import run_and_step
+    from derivlang.training.run_folder import asked_steps
 
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     settings = options_from(click.get_current_context(), warn)
     folder, step = run_and_step(run)
-    asked_steps = [step]
-    if every_checkpoint:
-        if step is not None:
-            raise UsageError("names one checkpoint", where=str(run), fix="leave out --every-checkpoint", id="usage")
-        asked_steps = list(steps(folder))
-        if not asked_steps:
-            read(folder)  # raises an error of its own if there is no run
-            raise UsageError("there are no checkpoints", where=str(folder), fix="evaluate RUN itself", id="usage")
-    for step in asked_steps:
+    for one in asked_steps(folder, step, every=every_checkpoint):
         with Bar():
-            found = evaluate(folder, settings, events(), step=step)
+            found = evaluate(folder, settings, events(), step=one)
         if as_json:
             told = {label: {**found.entry(label), "scores": _plain(found.scores, label)} for label in found.columns}
-            echo(json.dumps({"step": step} | told if every_checkpoint else told, ensure_ascii=False))
+            echo(json.dumps({"step": one} | told if every_checkpoint else told, ensure_ascii=False))
         elif every_checkpoint:
-            echo(f"step {step}: {'; '.join(short_lines(found.columns, found.scores))}")
+            echo(f"step {one}: {'; '.join(short_lines(found.columns, found.scores))}")
         else:
             for line in lines(found.columns, found.scores, found.record):
                 echo(line)

@@ -43,6 +43,7 @@ class Run(InFolder):
         regime: str | Sequence[str] = _REGIMES,
         measure: str | Sequence[str] | None = None,
         step: int | None = None,
+        every_checkpoint: bool = False,
         data_dir: PathLike | None = None,
         parser: str | None = None,
         parses: PathLike | None = None,
@@ -51,13 +52,14 @@ class Run(InFolder):
         """Evaluate the run, as `derivlang evaluate` does, and return its scores (`derivlang.scores`).
 
         task, regime, measure: names, as a list or with commas. measure: None for the usual ones. step: of a checkpoint,
-        None for the finished model. data_dir, parser, parses: as of `make`. A setting of fine-tuning is one value for
-        all tasks, or a list with one for each. Results that are there already are kept. Raise DerivlangError as the
-        command.
+        None for the finished model. every_checkpoint: evaluate each checkpoint in turn. data_dir, parser, parses: as of
+        `make`. A setting of fine-tuning is one value for all tasks, or a list with one for each. Results that are there
+        already are kept. Raise DerivlangError as the command.
         """
         from derivlang.evaluation.asked import Numbers, asked_for
         from derivlang.evaluation.collect import scores
         from derivlang.evaluation.evaluate import evaluate
+        from derivlang.training.run_folder import asked_steps
 
         numbers = {
             name: Numbers(str(one.option), _several(options[name]))
@@ -67,8 +69,10 @@ class Run(InFolder):
         names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": measure and _commas(measure)}
         places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}
         typed = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
-        with ProgressBar():
-            evaluate(self.path, asked_for({**options, **places, **numbers, **names}, typed, warn), step=step)
+        asked = asked_for({**options, **places, **numbers, **names}, typed, warn)
+        for one in asked_steps(self.path, step, every=every_checkpoint):
+            with ProgressBar():
+                evaluate(self.path, asked, step=one)
         return scores(self.path)
 
     @takes(ExportOptions, without=("split", "format", "documents", "escape_formulas"))
@@ -98,6 +102,7 @@ def pretrain(
     *,
     resume: bool = True,
     force: bool = False,
+    data_only: bool = False,
     parser: str | None = None,
     parses: PathLike | None = None,
     **options: Any,
@@ -105,14 +110,15 @@ def pretrain(
     """Pre-train a model on a source and its derived language, as `derivlang pretrain` does.
 
     out: the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of
-    the same settings. parser, parses: as of `make`. Raise DerivlangError as the command.
+    the same settings. data_only: prepare the data, and stop. parser, parses: as of `make`. Raise DerivlangError as
+    the command.
     """
     from derivlang.core.extras import require_torch
 
     require_torch()
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import check_size, settings_of, warn_of_unused
-    from derivlang.training.run import Callbacks, with_tokenizer
+    from derivlang.training.run import Callbacks, prepare, with_tokenizer
     from derivlang.training.run import pretrain as run
 
     values = with_defaults(_TRAINING, options | {"spec": spec})
@@ -121,8 +127,12 @@ def pretrain(
     where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
     duration = Duration(values["steps"], **given(Duration, options))
     check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
-    warn_of_unused(values, settings, duration, read_objective(settings.objective), warn)
+    objective = read_objective(settings.objective)
+    warn_of_unused({**values, "data_only": data_only}, settings, duration, objective, warn)
     with ProgressBar() as bar:
+        if data_only:
+            prepare(settings, request_of(source, options), where, objective, Callbacks())
+            return Run(Path(out))
         log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
         run(
             settings,

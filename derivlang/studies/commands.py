@@ -2,6 +2,8 @@
 
     {"objective": "mlm", "tie": False, "lr": 2e-3}   ->   --objective mlm --no-tie --lr 2e-3
 
+    and, for the Python function, {"objective": "mlm", "tie": False, "lr": 0.002}
+
 A declared setting of a command is a key of a study without a line here.
 """
 
@@ -10,10 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.keywords import keyword_of
 from derivlang.core.settings import Declared, declared, given, setting, text_of, with_defaults
 from derivlang.engine.options import MakeOptions
 from derivlang.evaluation.asked import Numbers, asked_for
@@ -81,7 +85,7 @@ class CommandOptions:
                 f"a study gives --{key} to {self.command} itself", where=where, fix=self.reserved[key], id="study"
             )
         if key not in self.options:
-            raise unknown(f"option of {self.command}", key, self.options, where=where)
+            raise unknown(f"option of {self.command}", key, self.options.keys() - self.reserved, where=where)
         one, told = self.options[key], json.dumps(value, default=str)
         if isinstance(value, list) and not one.is_several:
             fix = "a list of levels stands in [factors]; values with commas are one text"
@@ -115,6 +119,14 @@ class CommandOptions:
             for each in value if isinstance(value, list) else [value]:
                 found += [str(one.option), text_of(each)]
         return tuple(found)
+
+    def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the Python function for some values, as JSON has them."""
+        found = {keyword_of(one): _read(one, value) for one, value in self._typed(values)}
+        return {
+            name: str(value) if isinstance(value, Path) else value.values if isinstance(value, Numbers) else value
+            for name, value in found.items()
+        }
 
     def _typed(self, values: Mapping[str, Any]) -> list[tuple[Declared, Any]]:
         """Return the settings that some values give, without flags whose absence says that they are false."""
@@ -150,10 +162,10 @@ def _check_evaluation(values: Mapping[str, Any]) -> None:
 def _options_of(
     command: str, kinds: tuple[type, ...], reserved: Mapping[str, str], argument: str, check: Callable[..., None]
 ) -> CommandOptions:
-    places = (declared(MakeOptions)[name] for name in ("parser", "parses"))
+    places = declared(SourceRequest)["data_dir"], *(declared(MakeOptions)[name] for name in ("parser", "parses"))
     every = [*(one for kind in kinds for one in declared(kind).values() if one.option), *places]
     named = {str(one.option).removeprefix("--"): one for one in every}
-    return CommandOptions(command, {k: v for k, v in named.items() if k not in reserved}, reserved, argument, check)
+    return CommandOptions(command, named, reserved, argument, check)
 
 
 _NUMBERS = [one for one in declared(FinetuneSettings).values() if one.kind is not bool]  # one, or one for each task

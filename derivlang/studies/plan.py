@@ -38,7 +38,7 @@ _OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besi
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommand:
-    """A command of a study.
+    """A command of a study. arguments: as they are typed. keywords: those of its Python function.
 
     cell: its cell, or None for a shared step or the report. facts: what its result depends on, except data; it stands
     in the record of what is done, so it has no path of this machine.
@@ -46,6 +46,7 @@ class PlannedCommand:
 
     name: str
     arguments: tuple[str, ...]
+    keywords: Mapping[str, Any]
     cell: Cell | None = None
     facts: Any = None
 
@@ -56,10 +57,10 @@ class PlannedCommand:
 
 def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     """Return the commands of a study, in the order of their start."""
-    where = () if place.data_dir is None else ("--data-dir", str(place.data_dir.resolve()))
-    parses = ("--parses", "parses" if place.parses is None else str(place.parses.resolve()))
+    where = {} if place.data_dir is None else {"data-dir": str(place.data_dir.resolve())}
+    parses = {"parses": "parses" if place.parses is None else str(place.parses.resolve())}
     threads = place.threads or study.threads
-    machine = () if threads is None else ("--threads", str(threads))
+    machine = {} if threads is None else {"threads": threads}
     tokenizers: dict[str, PlannedCommand] = {}
     steps = []
     for cell in in_order(study):
@@ -68,10 +69,13 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
         if "tokenizer" not in cell.options:
             reading = {key: options[key] for key in _READING if key in options}
             source, size = text_of(options["source"]), vocabulary_size(cell.options)
-            arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer, *where,
-                         *PRETRAIN.arguments(reading))  # fmt: skip
+            read = {**where, **reading}
+            arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer,
+                         *PRETRAIN.arguments(read))  # fmt: skip
+            keywords = {"source": source, "out": tokenizer, "vocab_size": size, **PRETRAIN.keywords(read)}
             facts = _portable({"source": source, "vocab-size": size, **reading})
-            other = tokenizers.setdefault(tokenizer, PlannedCommand(tokenizer, arguments, facts=facts)).arguments
+            planned = PlannedCommand(tokenizer, arguments, keywords, facts=facts)
+            other = tokenizers.setdefault(tokenizer, planned).arguments
             if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
                 differ = next(
                     (pair for pair in zip(other, arguments, strict=False) if pair[0] != pair[1]), (other, arguments)
@@ -83,22 +87,25 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
                     id="study",
                 )
         first = {key: options.pop(key) for key in FIRST if key in options}
-        pretrain = (
-            "pretrain", *PRETRAIN.arguments(first), "--tokenizer", tokenizer, "--data", data_folder(cell, study),
-            *parses, *where, *PRETRAIN.arguments(options), *machine,
-            *(("--data-as-is",) if place.as_is else ()), *_factors(cell.levels), "-o", run, "--resume",
-        )  # fmt: skip
-        steps.append(PlannedCommand(f"pretrain {cell.name}", pretrain, cell, _portable(cell.options)))
+        values = {
+            **first, "tokenizer": tokenizer, "data": data_folder(cell, study), **parses, **where, **options, **machine,
+            "data-as-is": place.as_is, "factor": _factors(cell.levels),
+        }  # fmt: skip
+        arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
+        keywords = {**PRETRAIN.keywords(values), "out": run}
+        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, keywords, cell, _portable(cell.options)))
         if cell.evaluation:
-            asked = EVALUATE.arguments(cell.evaluation)
-            evaluate = ("evaluate", run, *asked, *parses, *where, *machine)
-            steps.append(PlannedCommand(f"evaluate {cell.name}", evaluate, cell, list(asked)))
+            values = {**cell.evaluation, **parses, **where, **machine}
+            arguments = ("evaluate", run, *EVALUATE.arguments(values))
+            keywords = {"run": run, **EVALUATE.keywords(values)}
+            asked = list(EVALUATE.arguments(cell.evaluation))
+            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, keywords, cell, asked))
     return [*tokenizers.values(), *steps, report_of(["."])]
 
 
 def report_of(runs: list[str]) -> PlannedCommand:
     """Return the command that writes the report of some runs, or of the whole study, `.`."""
-    return PlannedCommand("report", ("report", *runs, "-o", "report"))
+    return PlannedCommand("report", ("report", *runs, "-o", "report"), {"runs": runs, "out": "report"})
 
 
 def in_order(study: StudyFile) -> list[Cell]:
@@ -171,11 +178,11 @@ def _setting(options: Mapping[str, Any], key: str) -> Any:
 
 
 def _factors(levels: Mapping[str, Level]) -> list[str]:
-    """Return the options that keep the levels in run.json. Text that reads as another JSON value is quoted."""
+    """Return NAME=LEVEL of each level, for run.json. Text that reads as another JSON value is quoted."""
     found = []
     for name, level in levels.items():
         text = json.dumps(level) if not isinstance(level, str) or _is_json(level) else level
-        found += ["--factor", f"{name}={text}"]
+        found.append(f"{name}={text}")
     return found
 
 

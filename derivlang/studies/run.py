@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def prepare(
             done.add(kind)
             say(f"{folder}")
             name = folder.replace("/", "-")
-            processes.call(PlannedCommand(name, (*step.arguments, "--data-only")))
+            processes.call(replace(step, name=name, keywords={**step.keywords, "data_only": True}))
     folders = dict.fromkeys(str(place.out / data_folder(cell, study)) for cell in study.cells)
     return {"out": str(place.out), "data": list(folders)}
 
