@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.parser import score_parser, train_parser
     from derivlang.commands.sets import DerivedSet, make, parse
+    from derivlang.commands.studies import Study, reproduce, study
     from derivlang.commands.training import Run, pretrain, report
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
@@ -45,6 +46,7 @@ __all__ = [
     "DerivlangWarning",
     "Pipeline",
     "Run",
+    "Study",
     "Transform",
     "align_words",
     "compare",
@@ -60,10 +62,12 @@ __all__ = [
     "pretrain",
     "register",
     "report",
+    "reproduce",
     "score_grammar",
     "score_links",
     "score_parser",
     "scores",
+    "study",
     "tokenizer",
     "train_parser",
     "twin",
@@ -78,6 +82,7 @@ _WHERE = {
     "DerivlangWarning": "derivlang.core.messages",
     "Pipeline": "derivlang.pipeline",
     "Run": "derivlang.commands.training",
+    "Study": "derivlang.commands.studies",
     "Transform": "derivlang.transforms.base",
     "align_words": "derivlang.commands.align",
     "compare": "derivlang.evaluation.report.compare",
@@ -93,10 +98,12 @@ _WHERE = {
     "pretrain": "derivlang.commands.training",
     "register": "derivlang.transforms.registry",
     "report": "derivlang.commands.training",
+    "reproduce": "derivlang.commands.studies",
     "score_grammar": "derivlang.commands.grammar",
     "score_links": "derivlang.commands.align",
     "score_parser": "derivlang.commands.parser",
     "scores": "derivlang.evaluation.collect",
+    "study": "derivlang.commands.studies",
     "tokenizer": "derivlang.commands.lexical",
     "train_parser": "derivlang.commands.parser",
     "twin": "derivlang.commands.lexical",

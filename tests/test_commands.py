@@ -12,7 +12,21 @@ import click
 import pytest
 
 import derivlang
-from derivlang.cli import align, evaluate, grammar, make, pair, parse, parser, pretrain, report, tokenizer
+from derivlang.cli import (
+    align,
+    evaluate,
+    export,
+    grammar,
+    make,
+    pair,
+    parse,
+    parser,
+    pretrain,
+    report,
+    reproduce,
+    study,
+    tokenizer,
+)
 from derivlang.cli import dict as dict_command
 from tests.commands import TREES, run, snapshot
 from tests.helpers import python
@@ -28,6 +42,9 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
+    "export": (export.command, derivlang.DerivedSet.export, {"derived"}),
+    "study": (study.command, derivlang.study, {"dry_run", "array", "rate"}),
+    "reproduce": (reproduce.command, derivlang.reproduce, {"dry_run", "array", "rate"}),
     "align train": (align.train, derivlang.align_words, set()),
     "align score": (align.score, derivlang.score_links, set()),
     "grammar fit": (grammar.fit, derivlang.fit_grammar, set()),
@@ -86,6 +103,10 @@ def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
         str(tmp_path / "back" / f"{split}.conllu") for split in ("train", "test")
     }
     assert made.dataset("test").num_rows == 9  # type: ignore[union-attr]
+    told = made.export(tmp_path / "p.conllu", split="test", source=True)
+    ran = run("export", made.path, "--split", "test", "--source", "-o", tmp_path / "c.conllu", "--json")
+    assert (tmp_path / "p.conllu").read_bytes() == (tmp_path / "c.conllu").read_bytes()
+    assert {**told, "out": ""} == {**ran.json, "out": ""}
 
 
 def test_a_parse_is_that_of_the_command(tmp_path: Path) -> None:
@@ -199,7 +220,49 @@ def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     for label in ("pos:demo", "alignment"):
         values = [row["value"] for row in told[label]["scores"]]
         assert found.loc[found["task"] == label, "value"].tolist() == pytest.approx(values)
+    entries = made.export(tmp_path / "model")["entries"]
+    run("export", tmp_path / "command", "--format", "transformers", "-o", tmp_path / "model2")
+    assert (tmp_path / "model" / "tokenizer.json").read_bytes() == (tmp_path / "model2" / "tokenizer.json").read_bytes()
+    assert entries == 300
     assert derivlang.report(made, out=tmp_path / "report").read_text("utf-8").startswith("<!doctype html>")
+
+
+STUDY = """
+[study]
+source = "demo"
+steps = 2
+
+[factors]
+objective = ["mlm", "align-mlm"]
+seed = [1]
+
+[cell]
+t = "trans,inv"
+vocab-size = 300
+
+[evaluate]
+measure = "alignment"
+"""
+
+
+def test_a_study_of_python_is_that_of_the_command(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "grid.toml"
+    file.write_text(STUDY, "utf-8")
+    made = derivlang.study(file, tmp_path / "python", threads=1, workers=2)
+    told = run("study", file, "-o", tmp_path / "command", "--threads", 1, "--json").json
+    other = derivlang.Study(tmp_path / "command")
+    assert (len(made.runs), list(made.runs)) == (told["cells"], ["mlm.1", "align-mlm.1"])
+    for name, one in made.runs.items():
+        assert one.record["weights"] == other.runs[name].record["weights"]
+        done = [json.loads((path / "runs" / name / "pretrained.json").read_text()) for path in (made.path, other.path)]
+        assert done[0] == done[1]
+    assert set(made.scores()["factor.objective"]) == {"mlm", "align-mlm"}
+    assert made.report().read_text("utf-8").startswith("<!doctype html>")
+    assert made.verify()["ok"]
+    before = (made.path / "runs" / "mlm.1" / "run.json").stat().st_mtime_ns
+    assert derivlang.study(file, made.path, cells="mlm.*", threads=1) == made
+    assert (made.path / "runs" / "mlm.1" / "run.json").stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(
@@ -209,10 +272,21 @@ def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
         (lambda out: derivlang.make("demo", "perm", out), "or pass force=True to replace it"),
         (lambda out: derivlang.make("demo", "inv", out / "x", workers=0), "workers: must be at least 1, got 0"),
         (lambda out: derivlang.make("demo", "inv", out / "x", splits="best"), "splits"),
+        (lambda out: derivlang.DerivedSet(out).export(out / "x"), "out: the suffix '' names no format"),
+        (lambda out: derivlang.DerivedSet(out).export(out / "x.txt", split="tst"), "no split 'tst'"),
+        (lambda out: derivlang.DerivedSet(out).export(out, format="transformers"), "is a folder"),
+        (lambda out: derivlang.DerivedSet(out).export(out / "x", format="xml"), "format: must be text or jsonl"),
+        (lambda out: derivlang.Run(out).export(out / "x"), "is not a run"),
         (lambda out: derivlang.train_parser("a", out / "x", teacher="english"), "teacher: needs text=, too"),
         (lambda out: derivlang.score_parser("english", __file__, split="test"), "split: is of a folder"),
         (lambda out: derivlang.dictionary("demo", "trans", out / "d", coverage=101), "coverage: "),
         (lambda out: derivlang.pretrain("demo", "trans", out / "x", dict_coverage="0"), "dict_coverage: "),
+        (lambda out: derivlang.study("align-mlm", out, scale="tny"), "did you mean align-mlm-tiny"),
+        (lambda out: derivlang.study("align-mlm-tiny", out, cells="mlm"), "cells: there is no cell 'mlm'"),
+        (lambda out: derivlang.study("a.toml", out, scale="tiny"), "scale: only shipped studies have scales"),
+        (lambda out: derivlang.reproduce("align-mlm", out, workers=0), "workers: must be at least 1, got 0"),
+        (lambda out: derivlang.reproduce("align-mlm", out, workers=2, data_only=True), "be given with data_only="),
+        (lambda out: derivlang.Study(out).runs, "is not a study"),
     ],
 )  # fmt: skip
 def test_errors_name_arguments(call: Callable[[Path], Any], told: str, tmp_path: Path) -> None:

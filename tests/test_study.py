@@ -21,32 +21,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.cli.studies import options_of
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.study import processes as running
-from derivlang.study.begins import stages
-from derivlang.study.cells import Cell
-from derivlang.study.commands import TypedFloat
-from derivlang.study.estimate import cost, fine_tuning, shared_cost
-from derivlang.study.file import Study, only, read, shipped
-from derivlang.study.plan import Place, PlannedCommand, data_folder, plan
-from derivlang.study.records import write_study
-from derivlang.study.run import prepare, run_study
-from derivlang.study.text import join
+from derivlang.studies import processes as running
+from derivlang.studies.begins import stages
+from derivlang.studies.cells import Cell
+from derivlang.studies.commands import EVALUATE, TypedFloat
+from derivlang.studies.estimate import cost, fine_tuning, shared_cost
+from derivlang.studies.file import StudyFile, only, read, shipped
+from derivlang.studies.plan import PlannedCommand, data_folder, plan
+from derivlang.studies.records import write_study
+from derivlang.studies.run import prepare, run_study
+from derivlang.studies.settings import Place
+from derivlang.studies.text import join
 from derivlang.training.record import levels_of
 from tests.commands import ROOT, command_line, environment, run, snapshot
 
-OPTIONS = options_of("pretrain"), options_of("evaluate")
 TINY_EVALUATION = (
     "--task pos,ner --seeds 3 --epochs 1,2 --lr 2e-3 --max-length 64 --train-examples 4000 --dev-examples 2000 "
     "--parses parses --threads 1"
 )
 
 
-def shipped_study(name: str, *grids: str) -> Study:
-    return read(name, *OPTIONS, grids=grids)
+def shipped_study(name: str, *grids: str) -> StudyFile:
+    return read(name, grids=grids)
 
 
 def written(folder: Path, text: str, name: str = "grid.toml") -> Path:
@@ -59,11 +58,11 @@ def with_pairs(text: str) -> str:
     return text.replace("[cell]", '[cell]\npairs = "bitext"')
 
 
-def study_of(folder: Path, text: str) -> Study:
-    return read(str(written(folder, text)), *OPTIONS)
+def study_of(folder: Path, text: str) -> StudyFile:
+    return read(str(written(folder, text)))
 
 
-def commands(study: Study) -> set[str]:
+def commands(study: StudyFile) -> set[str]:
     """The commands of a study without the labels, which no result depends on."""
     steps = plan(study, Place(Path("out")))
     arguments = (
@@ -113,7 +112,7 @@ def test_the_study_of_seeds_has_the_cells_of_tiny_with_five_seeds() -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_a_trial_of_a_shipped_study_has_all_cells(name: str) -> None:
     """With --steps, cells that differ in steps alone become the same runs, which is no fault of the file."""
-    trial, whole = (read(name, *OPTIONS, steps=steps) for steps in (20, None))
+    trial, whole = (read(name, steps=steps) for steps in (20, None))
     assert [cell.name for cell in trial.cells] == [cell.name for cell in whole.cells]
     assert {cell.options["steps"] for cell in trial.cells} == {20}
 
@@ -235,8 +234,8 @@ def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
     pretrain = [" ".join(s.arguments) for s in plan(study, Place(tmp_path)) if s.name.startswith("pretrain")]
     assert "--t trans,inv --steps 4 --tokenizer" in pretrain[1] or "--t trans,inv --steps 4 --tokenizer" in pretrain[2]
     assert all("--no-tie" in one for one in pretrain)
-    assert study.evaluate.arguments(study.cells[2].evaluation) == ("--task", "pos", "--seeds", "1", "--frozen")
-    more = read(str(tmp_path / "grid.toml"), *OPTIONS, grids=["more"])
+    assert EVALUATE.arguments(study.cells[2].evaluation) == ("--task", "pos", "--seeds", "1", "--frozen")
+    more = read(str(tmp_path / "grid.toml"), grids=["more"])
     assert [cell.name for cell in more.cells][3:] == ["identity"]
     assert study.factors["order"] == ("inv", "perm")
     assert more.factors["order"] == ("inv", "perm", "identity")
@@ -269,7 +268,7 @@ def test_files_beside_the_study_are_found_from_anywhere(tmp_path: Path, monkeypa
     written(tmp_path, MODEL, "small.toml")
     path = written(tmp_path, GRID.replace("steps = 2", 'steps = 2\nmodel = "small.toml"'))
     monkeypatch.chdir(path.parent.parent)
-    study = read(str(path.relative_to(Path.cwd())), *OPTIONS)
+    study = read(str(path.relative_to(Path.cwd())))
     steps = plan(study, Place(Path("out")))
     assert f"--model {tmp_path / 'small.toml'}" in steps[1].command
     assert steps[1].facts["model"] == "small.toml"  # the record of what is done may be moved
@@ -283,9 +282,9 @@ def test_a_prefix_of_sentence_pairs_beside_the_study_is_found(tmp_path: Path) ->
 
 @pytest.mark.parametrize("level", ["mlm", "25", 25, 0.5, TypedFloat("2e-3"), True, "true", "NaN", '"x"', "[1]", "a=b"])
 def test_levels_come_back_from_the_command_line(level: Any, tmp_path: Path) -> None:
-    from derivlang.study.plan import _factors
+    from derivlang.studies.plan import _factors
 
-    assert levels_of(tuple(_factors({"f": level})[1:])) == {"f": level}
+    assert levels_of(tuple(_factors({"f": level}))) == {"f": level}
 
 
 def test_a_baseline_is_a_level_as_the_factor_has_it(tmp_path: Path) -> None:
@@ -438,8 +437,9 @@ def test_no_module_in_the_folder_of_a_study_is_imported(tmp_path: Path) -> None:
     out.mkdir()
     for name in ("click", "derivlang"):
         (out / f"{name}.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
-    running.Processes(Place(out), threads=None).call(PlannedCommand("list", ("ls",)))
-    assert "trans" in (out / "logs" / "list.log").read_text()
+    step = PlannedCommand("tok", ("tokenizer",), {"source": "demo", "out": "tok", "vocab_size": 200})
+    running.Processes(Place(out), threads=None).call(step)
+    assert (out / "tok" / "tokenizer.json").exists()
     assert not (out / "ran").exists()
 
 
@@ -453,9 +453,9 @@ class Finished:
     fail: ClassVar[tuple[str, ...]]
 
     def __init__(self, command: list[str], *, stdout: io.TextIOBase, cwd: Path, **options: Any) -> None:
-        kind, *arguments = command[3:]
+        kind, arguments = command[3], json.loads(command[4])
         self.stdin = io.BytesIO()
-        run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[0]
+        run = arguments["out"] if "out" in arguments else arguments["run"]
         self.calls.append(f"{kind} {Path(run).name}")
         self.returncode = int(kind == "pretrain" and Path(run).name in self.fail)
         if self.returncode:
@@ -730,7 +730,7 @@ seed = [1, 2]
 """
 
 
-def small(folder: Path, more: str = "", text: str = SMALL) -> Study:
+def small(folder: Path, more: str = "", text: str = SMALL) -> StudyFile:
     """A study of four cells on the built-in source."""
     written(folder, MODEL, "small.toml")
     return study_of(folder, text + more)

@@ -9,9 +9,9 @@ import pytest
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.study.commands import Level, TypedFloat
-from derivlang.study.file import shipped
-from derivlang.study.report import read_report
+from derivlang.studies.commands import Level, TypedFloat
+from derivlang.studies.file import shipped
+from derivlang.studies.report import read_report
 
 FACTORS: dict[str, tuple[Level, ...]] = {
     "t": ("trans", "trans,inv"),

@@ -94,7 +94,7 @@ def _grammars(typed: str) -> list[str]:
 
 
 def _studies(typed: str) -> list[str]:
-    from derivlang.study.file import shipped
+    from derivlang.studies.file import shipped
 
     return list(shipped())
 

@@ -15,14 +15,13 @@ from click.core import ParameterSource
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, warn
 from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option
-from derivlang.cli.settings import settings_options, type_of
+from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.asked import Numbers, asked_for
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.registry import TASKS
+from derivlang.evaluation.settings import EvaluateNames, EvaluateOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,20 +29,7 @@ if TYPE_CHECKING:
 
 def _numbers(context: click.Context, option: click.Parameter, value: str | None) -> Numbers | None:
     """Return the numbers of an option of fine-tuning; a click callback. Raise UsageError for anything else."""
-    if value is None:
-        return None
-    one = declared(FinetuneSettings)[option.name or ""]
-    whole = type_of(one)
-    try:
-        numbers = [
-            float(part) if one.kind is float else whole.convert(part, option, context) for part in value.split(",")
-        ]
-    except ValueError:
-        fix = "give one number, or one for each task, separated by commas"
-        raise UsageError(f"{value!r} is not a number", where=option.opts[0], fix=fix, id="usage") from None
-    for number in numbers:
-        one.check(number)
-    return Numbers(option.opts[0], tuple(numbers))
+    return None if value is None else Numbers.read(declared(FinetuneSettings)[option.name or ""], value)
 
 
 @click.command("evaluate", no_args_is_help=True)
@@ -54,24 +40,16 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @option("--source", only_with="--init", help="Name or path of the source of held-out text.")
 @option("-o", "--out", type=OUT_FOLDER, only_with="--init",
         help="Folder of the results.  [default: SOURCE.TRANSFORMS.…, here]")  # fmt: skip
-@click.option("--task", "tasks", default="none", show_default=True, shell_complete=completes("tasks"),
-              help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
-              "takes train and dev from A and test from B, blimp:FILE names minimal pairs. Measures may be "
-              "named, too.")  # fmt: skip
-@click.option("--regime", "regimes", default="sup,zs", show_default=True,
-              help="Regimes: sup fine-tunes on the derived language, zs on the source, cs on pairs with one side in "
-              "each (tasks with pairs: pawsx, qa, xnli).")  # fmt: skip
+@settings_options(EvaluateNames, only=("tasks", "regimes"))
 @settings_options(EvaluateOptions, only=("seeds",))
 @settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
 @settings_options(FinetuneSettings, only=("frozen",))
-@click.option("--measure", "measures", default=",".join(EvaluateOptions().measures), show_default=True,
-              shell_complete=completes("measures"),
-              help="Measures, of those that `derivlang ls` lists; none for tasks alone.")  # fmt: skip
+@settings_options(EvaluateNames, only=("measures",))
 @settings_options(EvaluateOptions, only=("pairs", "sentences", "heldout_length"))
 @data_dir_option
 @parser_options
 @settings_options(EvaluateOptions, only=("predictions", "threads", "device", "force"))
-@click.option("--every-checkpoint", is_flag=True, help="Evaluate every checkpoint of RUN, with a line for each.")
+@settings_options(EvaluateNames, only=("every_checkpoint",))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
 @ends_well()
 def command(
@@ -102,28 +80,20 @@ def command(
     require_torch()
     from derivlang.evaluation.evaluate import evaluate
     from derivlang.evaluation.lines import lines, short_lines
-    from derivlang.training.checkpoint import run_and_step, steps
-    from derivlang.training.run_folder import read
+    from derivlang.training.checkpoint import run_and_step
+    from derivlang.training.run_folder import asked_steps
 
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     settings = options_from(click.get_current_context(), warn)
     folder, step = run_and_step(run)
-    asked_steps = [step]
-    if every_checkpoint:
-        if step is not None:
-            raise UsageError("names one checkpoint", where=str(run), fix="leave out --every-checkpoint", id="usage")
-        asked_steps = list(steps(folder))
-        if not asked_steps:
-            read(folder)  # raises an error of its own if there is no run
-            raise UsageError("there are no checkpoints", where=str(folder), fix="evaluate RUN itself", id="usage")
-    for step in asked_steps:
+    for one in asked_steps(folder, step, every=every_checkpoint):
         with Bar():
-            found = evaluate(folder, settings, events(), step=step)
+            found = evaluate(folder, settings, events(), step=one)
         if as_json:
             told = {label: {**found.entry(label), "scores": _plain(found.scores, label)} for label in found.columns}
-            echo(json.dumps({"step": step} | told if every_checkpoint else told, ensure_ascii=False))
+            echo(json.dumps({"step": one} | told if every_checkpoint else told, ensure_ascii=False))
         elif every_checkpoint:
-            echo(f"step {step}: {'; '.join(short_lines(found.columns, found.scores))}")
+            echo(f"step {one}: {'; '.join(short_lines(found.columns, found.scores))}")
         else:
             for line in lines(found.columns, found.scores, found.record):
                 echo(line)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -70,43 +72,53 @@ class Lazy(Group):
         """Run a command line. Errors become a message on stderr and an exit code."""
         if "_DERIVLANG_COMPLETE" in os.environ:
             import_module("derivlang.cli.completion")  # replaces click's completion in bash
-        open_closed_streams()
         given = args[0] if args else kwargs.pop("args", None)
         arguments = list(sys.argv[1:] if given is None else given)
-        if isinstance(sys.stdout, io.TextIOWrapper):  # where it is not UTF-8, a letter that it lacks is escaped
-            sys.stdout.reconfigure(errors="backslashreplace")
-        try:
+        continues = next((word for word in arguments if word in COMMANDS), "") in _CONTINUED
+        with reported(continues=continues):
             check_arguments(arguments)
-            with warnings_as_lines():
-                result = super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
-            sys.stdout.flush()
-            return result
-        except click.ClickException as error:
-            told = io.StringIO()
-            error.show(told)
-            message(told.getvalue().removesuffix("\n"))
-            sys.exit(error.exit_code)
-        except DerivlangError as error:
-            _fail(error)
-        except ModuleNotFoundError as error:
-            missing = import_module("derivlang.core.extras").missing_package(error)
-            if missing is None:
-                raise
-            _fail(missing)
-        except (KeyboardInterrupt, click.Abort) as error:
-            how = str(error.__cause__ or error)  # click's Abort keeps the text in its cause
-            if not how and next((word for word in arguments if word in COMMANDS), "") in _CONTINUED:
-                how = "the same command"
-            message(f"derivlang: interrupted{how and f'; {how} continues from here'}")
-            sys.exit(130)
-        except BrokenPipeError:
-            give_up(sys.stdout)
-            sys.exit(1)
-        except OSError as error:  # of a file whose reader or writer did not handle the error
-            give_up(sys.stdout)
-            what = f"{error.filename}: " if error.filename is not None else ""
-            message(f"derivlang: {shortened(what)}{fault_of(error)} [system]")
-            sys.exit(1)
+            return super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
+
+
+@contextmanager
+def reported(*, continues: bool) -> Iterator[None]:
+    """End the process with a message on stderr and an exit code if the block raises an error.
+
+    continues: whether the same command goes on after an interruption.
+    """
+    open_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # where it is not UTF-8, a letter that it lacks is escaped
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        with warnings_as_lines():
+            yield
+        sys.stdout.flush()
+    except click.ClickException as error:
+        told = io.StringIO()
+        error.show(told)
+        message(told.getvalue().removesuffix("\n"))
+        sys.exit(error.exit_code)
+    except DerivlangError as error:
+        _fail(error)
+    except ModuleNotFoundError as error:
+        missing = import_module("derivlang.core.extras").missing_package(error)
+        if missing is None:
+            raise
+        _fail(missing)
+    except (KeyboardInterrupt, click.Abort) as error:
+        how = str(error.__cause__ or error)  # click's Abort keeps the text in its cause
+        if not how and continues:
+            how = "the same command"
+        message(f"derivlang: interrupted{how and f'; {how} continues from here'}")
+        sys.exit(130)
+    except BrokenPipeError:
+        give_up(sys.stdout)
+        sys.exit(1)
+    except OSError as error:  # of a file whose reader or writer did not handle the error
+        give_up(sys.stdout)
+        what = f"{error.filename}: " if error.filename is not None else ""
+        message(f"derivlang: {shortened(what)}{fault_of(error)} [system]")
+        sys.exit(1)
 
 
 def _fail(error: DerivlangError) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from derivlang.cli.types import completes
               help="Scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator.")  # fmt: skip
 @study_options
 @ends_well()
-def command(recipe: str, scale: str, **options: Any) -> None:
+def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Reproduce RECIPE (align-mlm) from data to report: `derivlang study RECIPE-SCALE`.
 
     The same command continues an interrupted study.
@@ -27,4 +28,4 @@ def command(recipe: str, scale: str, **options: Any) -> None:
     derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
     derivlang reproduce align-mlm --scale tiny --dry-run
     """
-    study_command(f"{recipe}-{scale}", options)
+    study_command(f"{recipe}-{scale}", out, as_json, options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -15,7 +14,7 @@ from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
 # settings whose values a shell may complete -> what they name
-COMPLETED = {"objective": "objective", "model": "model", "parser": "parser", "teacher": "parser"}
+COMPLETED = {name: name for name in ("objective", "model", "parser", "tasks", "measures")} | {"teacher": "parser"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -61,10 +60,10 @@ def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable
     facts: dict[str, Any] = {"help": one.help_text, "default": default, "required": required}
     spelling = one.option
     if one.kind is bool and left_open:
-        spelling = f"{one.option}/--no-{one.option.removeprefix('--')}"
+        spelling = f"{one.option}/{one.flag(False)}"
     elif one.kind is bool:
         facts["is_flag"] = True
-    elif one.kind is tuple and not one.commas:
+    elif one.is_several:
         facts["multiple"] = True
         if one.item is not str:
             facts["type"] = type_of(one)
@@ -94,6 +93,6 @@ def type_of(one: Declared) -> Any:
         return click.Choice(one.choices)
     if one.kind is int:
         return Whole(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
-    if issubclass(one.item, Path):
+    if one.is_path:
         return PATH if one.either else FILE if one.file else FOLDER
     return one.item

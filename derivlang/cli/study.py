@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,7 +10,6 @@ import click
 from derivlang.cli.options import ends_well
 from derivlang.cli.studies import study_command, study_options
 from derivlang.cli.types import completes
-from derivlang.core.errors import UsageError
 
 
 @click.command("study", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,7 +18,7 @@ from derivlang.core.errors import UsageError
               help="Scale of a shipped study whose name is given without one.")  # fmt: skip
 @study_options
 @ends_well()
-def command(file: str, scale: str | None, **options: Any) -> None:
+def command(file: str, scale: str | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
 
     A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
@@ -30,8 +30,6 @@ def command(file: str, scale: str | None, **options: Any) -> None:
     derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
     derivlang study alignment-methods --scale tiny -o methods --dry-run
     """
-    if scale and file.endswith(".toml"):
-        raise UsageError(
-            "only shipped studies have scales", where="--scale", fix="write the sizes into the file", id="bad-value"
-        )
-    study_command(f"{file}-{scale}" if scale else file, options)
+    from derivlang.studies.asked import name_of
+
+    study_command(name_of(file, scale), out, as_json, options)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +17,8 @@ import click
 from derivlang.cli.dependent import DependentOption
 from derivlang.cli.messages import message_options
 from derivlang.core.errors import UsageError
+from derivlang.core.settings import wrong_path
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
 
@@ -63,10 +62,8 @@ class LocalPath(click.Path):
         self.writes = writes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not str(value):
-            self.fail("must not be empty", param, ctx)
-        if _URL.match(str(value)):  # Path would read s3://bucket/out as a folder `s3:`
-            self.fail(f"{_quoted(value)} is not a local path; other stores are not supported yet", param, ctx)
+        if wrong := wrong_path(str(value)):
+            self.fail(wrong, param, ctx)
         return super().convert(value, param, ctx)
 
 

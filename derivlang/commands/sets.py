@@ -16,6 +16,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline, seeded
 from derivlang.sources.request import SourceRequest
+from derivlang.store.settings import ExportOptions
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -48,6 +49,19 @@ class DerivedSet(InFolder):
 
         with ProgressBar():
             return verify(self.path)
+
+    @takes(ExportOptions)
+    def export(self, out: PathLike, **options: Any) -> dict[str, Any]:
+        """Write a split in another format, as `derivlang export` does.
+
+        out: the file to write; its suffix names the format, unless `format` does. Return {"out", "rows", "spaces"}, and
+        of tsv and csv "formulas": the numbers of rows, of words with a space, and of cells that a spreadsheet would
+        run. Raise DerivlangError as the command.
+        """
+        from derivlang.store.export import export
+
+        with ProgressBar():
+            return export(self.path, ExportOptions(**given(ExportOptions, options)), Path(out))
 
     @takes()
     def undo(self, out: PathLike, split: str | None = None) -> list[dict[str, Any]]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from derivlang.commands.shared import InFolder, PathLike, path_of, request_of
 from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
-from derivlang.core.settings import declared, given
+from derivlang.core.settings import declared, given, with_defaults
 from derivlang.display.bar import ProgressBar
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.sources.request import SourceRequest
+from derivlang.store.settings import ExportOptions
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Run(InFolder):
         regime: str | Sequence[str] = _REGIMES,
         measure: str | Sequence[str] | None = None,
         step: int | None = None,
+        every_checkpoint: bool = False,
         data_dir: PathLike | None = None,
         parser: str | None = None,
         parses: PathLike | None = None,
@@ -50,27 +52,46 @@ class Run(InFolder):
         """Evaluate the run, as `derivlang evaluate` does, and return its scores (`derivlang.scores`).
 
         task, regime, measure: names, as a list or with commas. measure: None for the usual ones. step: of a checkpoint,
-        None for the finished model. data_dir, parser, parses: as of `make`. A setting of fine-tuning is one value for
-        all tasks, or a list with one for each. Results that are there already are kept. Raise DerivlangError as the
-        command.
+        None for the finished model. every_checkpoint: evaluate each checkpoint in turn. data_dir, parser, parses: as of
+        `make`. A setting of fine-tuning is one value for all tasks, or a list with one for each. Results that are there
+        already are kept. Raise DerivlangError as the command.
         """
         from derivlang.evaluation.asked import Numbers, asked_for
         from derivlang.evaluation.collect import scores
         from derivlang.evaluation.evaluate import evaluate
+        from derivlang.training.run_folder import asked_steps
 
-        usual = ",".join(EvaluateOptions().measures)
         numbers = {
-            name: None if options.get(name) is None else Numbers(f"--{name.replace('_', '-')}", _several(options[name]))
-            for name in declared(FinetuneSettings)
-            if name != "frozen"
+            name: Numbers(str(one.option), _several(options[name]))
+            for name, one in declared(FinetuneSettings).items()
+            if name != "frozen" and options.get(name) is not None
         }
-        names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": _commas(measure or usual)}
+        names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": measure and _commas(measure)}
         places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}
-        values = {"frozen": False, **options, **places, **numbers, **names}
-        given = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
-        with ProgressBar():
-            evaluate(self.path, asked_for(values, given, warn), step=step)
+        typed = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
+        asked = asked_for({**options, **places, **numbers, **names}, typed, warn)
+        for one in asked_steps(self.path, step, every=every_checkpoint):
+            with ProgressBar():
+                evaluate(self.path, asked, step=one)
         return scores(self.path)
+
+    @takes(ExportOptions, without=("split", "format", "documents", "escape_formulas"))
+    def export(self, out: PathLike, *, step: int | None = None, **options: Any) -> dict[str, Any]:
+        """Write the model with a tokenizer for `transformers`, as `derivlang export --format transformers` does.
+
+        out: the folder to write. step: of a checkpoint, None for the finished model. Return {"out", "language",
+        "entries"}: the language and the size of the tokenizer. Raise DerivlangError as the command.
+        """
+        from derivlang.core.extras import require_torch
+
+        require_torch()
+        from derivlang.evaluation.export import export_model
+        from derivlang.evaluation.trained import PretrainedRun
+        from derivlang.training.languages import DERIVED, SOURCE
+
+        asked = ExportOptions(**given(ExportOptions, options))
+        trained = PretrainedRun.load(self.path, step)
+        return export_model(trained, SOURCE if asked.source else DERIVED, Path(out), force=asked.force)
 
 
 @takes(*_TRAINING, SourceRequest)
@@ -81,6 +102,7 @@ def pretrain(
     *,
     resume: bool = True,
     force: bool = False,
+    data_only: bool = False,
     parser: str | None = None,
     parses: PathLike | None = None,
     **options: Any,
@@ -88,7 +110,8 @@ def pretrain(
     """Pre-train a model on a source and its derived language, as `derivlang pretrain` does.
 
     out: the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of
-    the same settings. parser, parses: as of `make`. Raise DerivlangError as the command.
+    the same settings. data_only: prepare the data, and stop. parser, parses: as of `make`. Raise DerivlangError as
+    the command.
     """
     from derivlang.core.extras import require_torch
 
@@ -96,21 +119,25 @@ def pretrain(
     from derivlang.training.init_weights import with_tokenizer
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import check_size, settings_of, warn_of_unused
-    from derivlang.training.run import Callbacks, RunPlan
+    from derivlang.training.run import Callbacks, RunPlan, prepare
     from derivlang.training.run import pretrain as run
 
-    every = [one for kind in _TRAINING for one in declared(kind).values()]
-    values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
+    values = with_defaults(_TRAINING, options | {"spec": spec})
     settings, model_config, log_settings = settings_of(str(source), values)
     parsed = Path(parses) if parses is not None else None
     where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
     duration = Duration(values["steps"], **given(Duration, options))
     check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
-    warn_of_unused(values, settings, duration, read_objective(settings.objective), warn)
+    objective = read_objective(settings.objective)
+    warn_of_unused({**values, "data_only": data_only}, settings, duration, objective, warn)
+    plan = RunPlan(settings, model_config, request_of(source, options), where, duration)
     with ProgressBar() as bar:
+        if data_only:
+            prepare(plan, Callbacks())
+            return Run(Path(out))
         log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
         run(
-            RunPlan(settings, model_config, request_of(source, options), where, duration),
+            plan,
             resume=resume and not force,
             force=force,
             callbacks=Callbacks(log=log),

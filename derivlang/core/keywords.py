@@ -29,7 +29,7 @@ _NAMED = {"--t": "spec=", "-o": "out="}  # arguments with other names than their
 
 def keyword_of(one: Declared) -> str:
     """Return the argument of a setting: that of --dict-coverage is `dict_coverage`."""
-    return str(one.option).removeprefix("--").replace("-", "_")
+    return _NAMED.get(str(one.option), str(one.option)).strip("-=").replace("-", "_")
 
 
 def takes(*kinds: type, without: Collection[str] = ()) -> Callable[[Function], Function]:

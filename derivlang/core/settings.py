@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from derivlang.core.errors import UsageError
 MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum
 
 _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,32 @@ class Declared:
     def is_open(self) -> bool:
         """Whether a setting that is not given follows from something else, such as a file, in place of its default."""
         return self.in_file or self.commas or bool(self.unset) or self.default is None
+
+    @property
+    def is_several(self) -> bool:
+        """Whether the option may be repeated, once for each value."""
+        return self.kind is tuple and not self.commas
+
+    @property
+    def is_path(self) -> bool:
+        """Whether a value, or each of several, is a path."""
+        return hasattr(self.item, "__fspath__")
+
+    def flag(self, value: bool) -> str:
+        """Return the option of a flag with a value, as it is typed: --tie, --no-tie."""
+        option = str(self.option)
+        return option if value else f"--no-{option.removeprefix('--')}"
+
+    def read(self, text: str) -> Any:
+        """Return the value of one text as it is typed: "2" -> 2 of a whole number. Raise UsageError if it is none."""
+        if self.choices or self.commas:
+            return text
+        if self.is_path and (wrong := wrong_path(text)):
+            raise self._wrong(wrong)
+        try:
+            return self.item(text)
+        except ValueError:
+            raise self._wrong(f"must be {_KINDS[self.item]}, got {text!r}") from None
 
     def check(self, value: object) -> None:
         """Raise UsageError, with the option's name, for a value of another type or outside the bounds."""
@@ -197,6 +225,12 @@ def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: names(value, str(one.option)) if one.commas else value for name, (one, value) in found.items()}
 
 
+def with_defaults(kinds: Iterable[type], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return some options with those that are not given, as a command has them: with their default, or None."""
+    every = (one for kind in kinds for one in declared(kind).values())
+    return {one.key: None if one.is_open else one.default for one in every} | dict(options)
+
+
 def names(text: str | None, option: str) -> tuple[str, ...]:
     """The names of an option's list with commas, () if the option is not given. UsageError if it names nothing."""
     if text is None:
@@ -222,12 +256,21 @@ def typed(settings: Any, names: Iterable[str]) -> list[str]:
             continue
         option = str(one.option)
         if one.kind is bool:
-            found.append(option if value else f"--no-{option.removeprefix('--')}")
-        elif one.kind is tuple and not one.commas:
+            found.append(one.flag(value))
+        elif one.is_several:
             found += [f"{option}={each}" for each in value]
         else:
             found.append(f"{option}={','.join(value) if one.commas else value}")
     return found
+
+
+def wrong_path(text: str) -> str:
+    """Return what is wrong with the text of a local path, or ""."""
+    if not text:
+        return "must not be empty"
+    if _URL.match(text):  # Path would read s3://bucket/out as a folder `s3:`
+        return f"{text!r} is not a local path; other stores are not supported yet"
+    return ""
 
 
 def text_of(value: str | int | float | bool) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from derivlang.core.errors import UsageError
-from derivlang.core.settings import declared, names
+from derivlang.core.settings import Declared, declared, given, names
 from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
 from derivlang.evaluation.measures.registry import MEASURES
-from derivlang.evaluation.settings import EvaluateOptions, tasks_and_measures
+from derivlang.evaluation.settings import EvaluateNames, EvaluateOptions, tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import task_of
@@ -25,6 +25,18 @@ class Numbers:
     option: str
     values: tuple[int | float, ...]
 
+    @classmethod
+    def read(cls, one: Declared, text: str) -> Self:
+        """Return the numbers of a text such as `1,2`. Raise UsageError for text that is none or is out of bounds."""
+        try:
+            numbers = tuple(map(one.read, text.split(",")))
+        except UsageError as error:
+            error.fix = "give one number, or one for each task, separated by commas"
+            raise
+        for number in numbers:
+            one.check(number)
+        return cls(str(one.option), numbers)
+
     def of(self, task: int, n_tasks: int) -> int | float:
         """Return the number for a task, by its position from 0. Raise UsageError unless there are 1 or n_tasks."""
         if len(self.values) not in (1, n_tasks):
@@ -38,20 +50,20 @@ class Numbers:
 
 
 def asked_for(
-    values: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None] = lambda message: None
+    values: Mapping[str, Any], typed: Collection[str], warn: Callable[[str], None] = lambda message: None
 ) -> EvaluateOptions:
     """Return the options of an evaluation, and warn of those that have no effect.
 
-    values: `tasks`, `regimes` and `measures` as texts with commas, the settings of fine-tuning as Numbers (`frozen` as
-    a bool), and those of EvaluateOptions, by name. given: the names of those that the user gave. Raise UsageError for
+    values: those of EvaluateNames and EvaluateOptions by name, and the settings of fine-tuning as Numbers (`frozen` as
+    a bool); what is missing or None has its default. typed: the names of those that the user gave. Raise UsageError for
     values that are none or do not fit.
     """
-    (asked, also), measured = tasks_and_measures(values["tasks"]), _listed(values["measures"], "--measure")
+    listed = EvaluateNames(**given(EvaluateNames, values))
+    (asked, also), measured = tasks_and_measures(listed.tasks), _listed(listed.measures, "--measure")
     if also:  # --task links,retrieval measures these alone
-        measured = (*also, *(measured if "measures" in given else ()))
-    numbers: dict[str, Numbers] = {
-        name: values[name] for name in declared(FinetuneSettings) if name != "frozen" and values[name]
-    }
+        measured = (*also, *(measured if "measures" in typed else ()))
+    numbers: dict[str, Numbers] = given(FinetuneSettings, values)
+    frozen = numbers.pop("frozen", False)
     named = [task_of(name) for name in asked]
     tuned = [task for task in named if isinstance(task, Task)]
 
@@ -59,31 +71,32 @@ def asked_for(
         if not isinstance(task, Task):
             return task
         changes = {name: number.of(tuned.index(task), len(tuned)) for name, number in numbers.items()}
-        return task.with_settings(**changes, frozen=values["frozen"])
+        return task.with_settings(**changes, frozen=frozen)
 
+    places: dict[str, Any] = {name: values.get(name) for name in ("data_dir", "parser", "parses")}
     settings = EvaluateOptions(
         tasks=tuple(map(fitted, named)),
-        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(values["regimes"], "--regime"))),
+        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(listed.regimes, "--regime"))),
         measures=tuple(dict.fromkeys(measured)),
-        **{field.name: values[field.name] for field in fields(EvaluateOptions) if field.name in values and
-           field.name not in ("tasks", "regimes", "measures")},
-    )  # fmt: skip
+        **given(EvaluateOptions, values),
+        **places,
+    )
     if not settings.tasks and not settings.measures:
         raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
-    _warn_of_unused(settings, given, warn)
+    _warn_of_unused(settings, typed, warn)
     return settings
 
 
-def _warn_of_unused(settings: EvaluateOptions, given: Collection[str], warn: Callable[[str], None]) -> None:
+def _warn_of_unused(settings: EvaluateOptions, typed: Collection[str], warn: Callable[[str], None]) -> None:
     of_tuning = {name: str(one.option) for name, one in declared(FinetuneSettings).items()}
     of_sentences = {name: str(one.option) for name, one in declared(EvaluateOptions).items() if name in _SENTENCES}
     if not any(isinstance(task, Task) for task in settings.tasks):
         for name, flag in {"regimes": "--regime", "seeds": "--seeds", **of_tuning}.items():
-            if name in given:
+            if name in typed:
                 warn(f"no task is fine-tuned, so {flag} has no effect")
     read = {option for measure in settings.measures for option in MEASURES.find(measure).reads}
     for name, flag in of_sentences.items():
-        if name in given and (not read if name == "heldout_length" else name not in read):
+        if name in typed and (not read if name == "heldout_length" else name not in read):
             warn(f"no measure of this evaluation reads such sentences, so {flag} has no effect")
 
 

@@ -10,6 +10,7 @@ from derivlang.core.settings import check_settings, names, setting
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, Regime
 from derivlang.evaluation.measures.registry import MEASURES, USUAL
 from derivlang.evaluation.tasks.named import NamedTask
+from derivlang.evaluation.tasks.registry import TASKS
 
 
 def tasks_and_measures(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -20,6 +21,28 @@ def tasks_and_measures(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     asked = [name for name in names(text, "--task") if name != "none"]
     measures = tuple(name for name in asked if name in MEASURES.names())
     return tuple(name for name in asked if name not in measures), measures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateNames:
+    """What to evaluate as it is typed: names, with commas. every_checkpoint: whether it is asked of each checkpoint."""
+
+    tasks: str = setting(
+        "none",
+        f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B takes train and "
+        "dev from A and test from B, blimp:FILE names minimal pairs. Measures may be named, too.",
+        option="--task",
+    )
+    regimes: str = setting(
+        ",".join(USUAL_REGIMES),
+        "Regimes: sup fine-tunes on the derived language, zs on the source, cs on pairs with one side in each (tasks "
+        "with pairs: pawsx, qa, xnli).",
+        option="--regime",
+    )
+    measures: str = setting(
+        ",".join(USUAL), "Measures, of those that `derivlang ls` lists; none for tasks alone.", option="--measure"
+    )
+    every_checkpoint: bool = setting(False, "Evaluate every checkpoint of RUN, with a line for each.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -41,55 +40,67 @@ from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.files import held_file, writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
+from derivlang.store.settings import ExportOptions
 
-Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad"]
-FORMATS: tuple[str, ...] = get_args(Format)
 _OF_SPREADSHEETS = ("tsv", "csv")
+# The format of a file, by its suffix: what --format need not say.
+_BY_SUFFIX = {
+    ".txt": "text",
+    ".jsonl": "jsonl",
+    ".conllu": "conllu",
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".json": "squad",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
-    """What to write.
-
-    split: None for the only one. source: write the source instead of the derived words. documents: write one document
-    on a line (format text). named_by: the option that named the format, for messages. escape_formulas: put an
-    apostrophe before cells that a spreadsheet would run (formats tsv and csv). force: replace a file with another
-    content.
-    """
-
-    split: str | None
-    format: Format
-    source: bool = False
-    documents: bool = False
-    named_by: str = "--format"
-    escape_formulas: bool = False
-    force: bool = False
+def format_of(options: ExportOptions, out: Path) -> str:
+    """Return the format to write: as asked, or by the file's suffix. Raise UsageError if neither names one."""
+    if options.format is not None:
+        return options.format
+    if out.suffix.lower() not in _BY_SUFFIX:
+        stream = str(out) == "-"
+        what = "standard output needs a format" if stream else f"the suffix {out.suffix!r} names no format"
+        raise UsageError(
+            what,
+            where="export" if stream else "-o",
+            fix=f"--format NAME, or name the file {', '.join(_BY_SUFFIX)}",
+            id="missing-option",
+        )
+    return _BY_SUFFIX[out.suffix.lower()]
 
 
-def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
+def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     """Write a split in another format.
 
     Return {"out", "rows", "spaces"}, and of tsv and csv "formulas". spaces: the number of words with a space. formulas:
     the number of cells that a spreadsheet would run; a warning tells of them unless they are escaped.
     """
+    format = format_of(options, out)
+    if out.is_dir():
+        raise UsageError("is a folder", where=str(out), fix="name a file", id="output")
+    own = [suffix for suffix, name in _BY_SUFFIX.items() if name == format]
+    refuse_other_suffix(f"the format {format}", list(dict.fromkeys([*own, ".txt", ".tokens"])), out)  # .txt is any text
     derived = Derived(folder)
-    split = derived.choose_split(request.split)
-    _refuse_unfit(derived.schema, request)
+    split = derived.choose_split(options.split)
+    _refuse_unfit(derived.schema, format, options)
     spaces = rows = 0
 
     def groups() -> Iterator[Loaded]:
         nonlocal spaces, rows
         for group in load(derived, split):
-            side = group.source if request.source else group.derived
+            side = group.source if options.source else group.derived
             inside = to_numpy(pc.match_substring(side.types, " "))
             spaces += int(inside[side.words].sum())
             rows += group.table.num_rows
             yield group
 
-    told = f"export of {folder}, {request.format}"
-    with held_file(out, told, request), writing(out, replace=request.force) as stream:
-        formulas = _WRITERS[request.format](groups(), derived.schema, request, stream)
-    if formulas and not request.escape_formulas:
+    with (
+        held_file(out, f"export of {folder}, {format}", format, options),
+        writing(out, replace=options.force) as stream,
+    ):
+        formulas = _WRITERS[format](groups(), derived.schema, options, stream)
+    if formulas and not options.escape_formulas:
         warn(
             f"a spreadsheet may run {counted(formulas, 'cell')} as formulas (=, +, -, @, a tab or a carriage return at "
             "the beginning); --escape-formulas puts an apostrophe before each"
@@ -198,11 +209,11 @@ def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
     return pa.table(columns)
 
 
-def _text(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+def _text(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     for group in groups:
-        batch = group.source if request.source else group.derived
+        batch = group.source if options.source else group.derived
         lines = _lines(batch)
-        if request.documents:
+        if options.documents:
             documents = np.repeat(batch.documents, len(schema.sides))
             starts = np.flatnonzero(np.diff(documents, prepend=documents[:1] - 1))
             ends = np.append(starts[1:], len(lines))
@@ -218,7 +229,7 @@ def _lines(batch: Batch) -> list[str]:
     return lines
 
 
-def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+def _pharaoh(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     for group in groups:
         order, derived, source = group.order, group.derived, group.source
         # order.index [2, 0, 1] of one unit -> source words 2 0 1 at the derived positions 0 1 2 -> links 0-1 1-2 2-0
@@ -232,7 +243,7 @@ def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, o
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _jsonl(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+def _jsonl(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     def named(table: pa.Table) -> pa.Table:
         for number, name in enumerate(table.column_names):
             field = schema.field(name.removeprefix("source_")) if name != "source" else None
@@ -243,10 +254,10 @@ def _jsonl(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out
     jsonl.write((named(group.table) for group in groups), out)
 
 
-def _conllu(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     def tables() -> Iterator[pa.Table]:
         for group in groups:
-            batch = group.source if request.source else group.derived
+            batch = group.source if options.source else group.derived
             table = labelled(batch, schema)
             side = schema.sides[0]
             if side.words is None:
@@ -255,16 +266,16 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, ou
                 table = table.rename_columns(["tokens" if n == side.words else n for n in table.column_names])
             if "text" not in table.column_names:
                 table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
-            if request.source and "comments" in table.column_names:
+            if options.source and "comments" in table.column_names:
                 table = table.drop_columns(["text"])  # `# text` is already among the source's comments
             yield table
 
     conllu.write(tables(), out)
 
 
-def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> int:
-    formulas = Formulas(escape=request.escape_formulas, quoted=False)
-    tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
+def _tsv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> int:
+    formulas = Formulas(escape=options.escape_formulas, quoted=False)
+    tables = (labelled(group.source if options.source else group.derived, schema) for group in groups)
     tags = _tag_column(schema)
     if tags is not None:
         words = schema.sides[0].words
@@ -276,9 +287,9 @@ def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: 
     return formulas.found
 
 
-def _csv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> int:
-    formulas = Formulas(escape=request.escape_formulas, quoted=True)
-    tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
+def _csv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> int:
+    formulas = Formulas(escape=options.escape_formulas, quoted=True)
+    tables = (labelled(group.source if options.source else group.derived, schema) for group in groups)
     plain, columns = _plain_columns(tables, schema)
     header = formulas.names(columns)
     cells = (table.select(columns).rename_columns(header) for table in formulas.tables(plain, columns))
@@ -296,14 +307,14 @@ def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator
     return tables, [*(side.text for side in schema.sides if side.text), *values]
 
 
-def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
-    tables = (labelled(g.source if request.source else g.derived, schema) for g in groups)
+def _squad(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
+    tables = (labelled(g.source if options.source else g.derived, schema) for g in groups)
     # Not every source has paragraphs as its documents: those of the hub have rows.
     squad.write((table.drop_columns(["document"]) for table in tables), out)
 
 
 # Each writes a file, and returns the number of its cells that a spreadsheet would run; None: none opens the format.
-_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO], int | None]] = {
+_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportOptions, BinaryIO], int | None]] = {
     "text": _text,
     "jsonl": _jsonl,
     "conllu": _conllu,
@@ -323,7 +334,7 @@ def _tag_column(schema: Schema) -> str | None:
     return kinds[0].column if kinds else None
 
 
-def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
+def _refuse_unfit(schema: Schema, format: str, options: ExportOptions) -> None:
     """Raise UsageError if the set cannot be written in the format, or an option does not apply to the format."""
     texts = not schema.running and any(side.text for side in schema.sides)
     fits = {
@@ -331,22 +342,23 @@ def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
         "squad": any(f.kind == "answers" for f in schema.fields),
         "tsv": texts or _tag_column(schema) is not None,
         "csv": texts,
+        "transformers": False,
     }
-    if not fits.get(request.format, True):
+    if not fits.get(format, True):
         raise UsageError(
-            f"this set does not fit the format {request.format}",
-            where=request.named_by,
+            f"this set does not fit the format {format}",
+            where="-o" if options.format is None else "--format",
             fix="jsonl, text and pharaoh fit every set",
             id="unfit-format",
         )
     unfit = {
-        "--source": request.source and request.format in ("jsonl", "pharaoh"),
-        "--documents": request.documents and request.format != "text",
-        "--escape-formulas": request.escape_formulas and request.format not in _OF_SPREADSHEETS,
+        "--source": options.source and format in ("jsonl", "pharaoh"),
+        "--documents": options.documents and format != "text",
+        "--escape-formulas": options.escape_formulas and format not in _OF_SPREADSHEETS,
     }
     for option in (name for name, is_unfit in unfit.items() if is_unfit):
         raise UsageError(
-            f"does not apply to the format {request.format}",
+            f"does not apply to the format {format}",
             where=option,
             fix=f"leave {option} out",
             id="unused-option",

@@ -73,6 +73,22 @@ def read(folder: Path) -> dict[str, Any]:
     return read_record(path, RUN, check, id="run", fix=AGAIN)
 
 
+def asked_steps(run: Path, step: int | None, *, every: bool) -> list[int | None]:
+    """Return the steps to evaluate: the asked one, None for the finished model, or with `every` all checkpoints.
+
+    Raise UsageError for a step with `every` and for a run without checkpoints, and StoreError if there is no run.
+    """
+    if not every:
+        return [step]
+    if step is not None:
+        raise UsageError("names one checkpoint", where=f"{run}@{step}", fix="leave out --every-checkpoint", id="usage")
+    found: list[int | None] = [*checkpoint.steps(run)]
+    if not found:
+        read(run)  # raises an error of its own if there is no run
+        raise UsageError("there are no checkpoints", where=str(run), fix="evaluate RUN itself", id="usage")
+    return found
+
+
 def check(record: dict[str, Any]) -> None:
     """Raise ValueError for a record that this version cannot resume or evaluate."""
     if record.get("format") != FORMAT:

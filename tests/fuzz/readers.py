@@ -36,8 +36,8 @@ from tests.real import SHARED
 
 if TYPE_CHECKING:
     from derivlang.evaluation.cell import FinetuneCell
-    from derivlang.study.file import Study as SharedStudy
-    from derivlang.study.plan import PlannedCommand
+    from derivlang.studies.file import StudyFile
+    from derivlang.studies.plan import PlannedCommand
 
 DEMO = Path(__file__).parents[2] / "derivlang" / "sources" / "demo"
 GRAMMARS = Path(__file__).parents[2] / "grammars"
@@ -650,11 +650,10 @@ learning-rate = 1e-3
     "study.file",
 )
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.cli.studies import options_of
-    from derivlang.study.file import read
+    from derivlang.studies.file import read
 
     (folder / "s.toml").write_bytes(data)
-    read(str(folder / "s.toml"), options_of("pretrain"), options_of("evaluate"))
+    read(str(folder / "s.toml"))
     return None
 
 
@@ -836,12 +835,12 @@ def _(folder: Path, data: bytes) -> str | None:
 
 
 @cache
-def _study_folder() -> tuple[SharedStudy, list[PlannedCommand], Path]:
+def _study_folder() -> tuple[StudyFile, list[PlannedCommand], Path]:
     """A study of two cells, one of which begins from the other; its commands; and its folder, with finished runs."""
-    from derivlang.cli.studies import options_of
-    from derivlang.study.file import read
-    from derivlang.study.plan import Place, plan
-    from derivlang.study.records import mark_done, write_study
+    from derivlang.studies.file import read
+    from derivlang.studies.plan import plan
+    from derivlang.studies.records import mark_done, write_study
+    from derivlang.studies.settings import Place
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     (folder / "d.txt").write_bytes(_MUSE)
@@ -849,7 +848,7 @@ def _study_folder() -> tuple[SharedStudy, list[PlannedCommand], Path]:
 dictionary = "d.txt"\n[evaluate]\nmeasure = "alignment"\n[[grid]]\n[grid.factors]\nobjective = ["mlm"]\nseed = [1]
 [[grid]]\n[grid.factors]\nobjective = ["align-mlm"]\nseed = [1]\n[grid.cell]\ninit = "mlm.1"\n"""
     (folder / "s.toml").write_text(text, "utf-8")
-    study = read(str(folder / "s.toml"), options_of("pretrain"), options_of("evaluate"))
+    study = read(str(folder / "s.toml"))
     place = Place(folder / "out")
     (place.out / "text").mkdir(parents=True)
     steps = plan(study, place)
@@ -869,9 +868,9 @@ dictionary = "d.txt"\n[evaluate]\nmeasure = "alignment"\n[[grid]]\n[grid.factors
 
 def _records(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.study.plan import Place
-        from derivlang.study.records import check_fits, check_shared, is_done, other_beginning
-        from derivlang.study.verify import verify_study
+        from derivlang.studies.records import check_fits, check_shared, is_done, other_beginning
+        from derivlang.studies.settings import Place
+        from derivlang.studies.verify import verify_study
 
         study, steps, out = _study_folder()
         shutil.copytree(out, folder / "out")

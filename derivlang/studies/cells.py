@@ -17,7 +17,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import text_of
-from derivlang.study.commands import Level
+from derivlang.studies.commands import Level
 
 _FORMULA = re.compile(r"\{([^{}]*)\}")
 Axis = tuple[Mapping[str, Level], ...]  # levels that move together: of one factor, or of the lists of a [[zip]]

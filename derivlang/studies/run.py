@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,14 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk, file_lock
 from derivlang.store.folders import sweep
-from derivlang.study.begins import RUNS
-from derivlang.study.estimate import tasks_in
-from derivlang.study.file import TEXT, Study
-from derivlang.study.plan import Place, PlannedCommand, data_folder, plan, report_of
-from derivlang.study.processes import Processes
-from derivlang.study.records import check_fits, check_shared, is_done, mark_done, other_beginning, write_study
-from derivlang.study.text import join
+from derivlang.studies.begins import RUNS
+from derivlang.studies.estimate import tasks_in
+from derivlang.studies.file import TEXT, StudyFile
+from derivlang.studies.plan import PlannedCommand, data_folder, plan, report_of
+from derivlang.studies.processes import Processes
+from derivlang.studies.records import check_fits, check_shared, is_done, mark_done, other_beginning, write_study
+from derivlang.studies.settings import Place
+from derivlang.studies.text import join
 from derivlang.training.objectives.registry import read_objective
 
 _OF_ROWS = ("model", "packing", "seq-len", "pair-length", "dict-coverage", "dict-by", "dict-seed")  # besides the folder
@@ -36,7 +38,7 @@ Say = Callable[[str], None]
 
 
 def prepare(
-    study: Study, place: Place, say: Say = lambda message: None, *, whole: Study | None = None
+    study: StudyFile, place: Place, say: Say = lambda message: None, *, whole: StudyFile | None = None
 ) -> dict[str, Any]:
     """Make only text, tokenizer and encoded data of all languages. Return {"out", "data": folders}.
 
@@ -56,13 +58,13 @@ def prepare(
             done.add(kind)
             say(f"{folder}")
             name = folder.replace("/", "-")
-            processes.call(PlannedCommand(name, (*step.arguments, "--data-only")))
+            processes.call(replace(step, name=name, keywords={**step.keywords, "data_only": True}))
     folders = dict.fromkeys(str(place.out / data_folder(cell, study)) for cell in study.cells)
     return {"out": str(place.out), "data": list(folders)}
 
 
 def run_study(
-    study: Study, place: Place, say: Say = lambda message: None, *, whole: Study | None = None
+    study: StudyFile, place: Place, say: Say = lambda message: None, *, whole: StudyFile | None = None
 ) -> dict[str, Any]:
     """Run the steps that are not done yet, and return {"out", "cells", "report"}.
 
@@ -161,7 +163,7 @@ def _run_chain(chain: list[PlannedCommand], place: Place, processes: Processes) 
     return None
 
 
-def _begin(study: Study, whole: Study, place: Place, processes: Processes, say: Say) -> list[PlannedCommand]:
+def _begin(study: StudyFile, whole: StudyFile, place: Place, processes: Processes, say: Say) -> list[PlannedCommand]:
     """Make the text and the tokenizers that cells share, and return the plan. Raise StoreError if OUT does not fit."""
     steps = plan(study, place)
     with disk(place.out):
@@ -184,7 +186,7 @@ def _begin(study: Study, whole: Study, place: Place, processes: Processes, say: 
     return steps
 
 
-def _check_tasks(study: Study, place: Place) -> None:
+def _check_tasks(study: StudyFile, place: Place) -> None:
     """Raise DataError for a task without data, before hours of training instead of after them."""
     for name in dict.fromkeys(name for cell in study.cells for name in tasks_in(cell.evaluation)):
         task = task_of(name)
@@ -211,7 +213,7 @@ def _from_out(source: str, place: Place) -> str:
     return str(path)
 
 
-def _text(study: Study, place: Place, say: Say) -> None:
+def _text(study: StudyFile, place: Place, say: Say) -> None:
     folder = place.out / TEXT
     if (folder / "train.tokens").exists():
         return

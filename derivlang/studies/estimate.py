@@ -20,9 +20,10 @@ from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import data_folders, find
 from derivlang.sources.named import SOURCES, find_named, split_name
 from derivlang.sources.request import SourceRequest
-from derivlang.study.cells import Cell
-from derivlang.study.file import Study
-from derivlang.study.plan import Place, data_folder, model_of, needs_trees, positions, vocabulary_size
+from derivlang.studies.cells import Cell
+from derivlang.studies.file import StudyFile
+from derivlang.studies.plan import data_folder, model_of, needs_trees, positions, vocabulary_size
+from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 from derivlang.training.model import n_weights
 
@@ -67,7 +68,7 @@ def cost(cell: Cell, rate: float) -> Cost:
     return Cost(size, start + (size or 0) / rate, evaluation, _bytes(cell))
 
 
-def shared_cost(study: Study, place: Place) -> tuple[float, float] | None:
+def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
     """Return (seconds, bytes) of the data that cells share; None if a text is not here."""
     seconds = total = 0.0
     done: set[Any] = set()

@@ -6,16 +6,16 @@ Cells that begin from other cells are an array of their own, OUT/array-2.txt and
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import sweep
-from derivlang.study.begins import stages
-from derivlang.study.file import Study
-from derivlang.study.plan import Place, in_order
+from derivlang.studies.begins import stages
+from derivlang.studies.file import StudyFile
+from derivlang.studies.plan import in_order
+from derivlang.studies.settings import Extent, Place
 
 _TEMPLATE = """\
 #!/bin/bash
@@ -29,16 +29,19 @@ eval "$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" {commands})"
 """
 
 
-def write_array(study: Study, place: Place, options: Sequence[str]) -> dict[str, list[str]]:
-    """Write the two files of each stage, and return the commands of each script.
-
-    options: of `derivlang study`, for every cell.
-    """
+def write_array(study: StudyFile, place: Place, extent: Extent) -> dict[str, list[str]]:
+    """Write the two files of each stage, and return the commands of each script."""
     source = str(Path(study.place).resolve()) if study.place.endswith(".toml") else study.place
     out = place.out.resolve()
-    where = "" if place.data_dir is None else str(place.data_dir.resolve())
-    parses = "" if place.parses is None else str(place.parses.resolve())
-    given = [*(("--data-dir", where) if where else ()), *(("--parses", parses) if parses else ()), *options]
+    shared = {
+        "--data-dir": place.data_dir and place.data_dir.resolve(),
+        "--parses": place.parses and place.parses.resolve(),
+        "--grids": ",".join(extent.grids),
+        "--steps": extent.steps,
+        "--threads": place.threads,
+    }
+    given = [word for option, value in shared.items() if value for word in (option, str(value))]
+    given += ["--data-as-is"] * place.as_is
     found: dict[str, list[str]] = {}
     for number, cells in enumerate(stages(in_order(study)), 1):
         stem = "array" if number == 1 else f"array-{number}"

@@ -32,7 +32,7 @@ from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.study.commands import Level
+from derivlang.studies.commands import Level
 
 _KEYS = ("baseline", "x", "lines", "primary", "test", "names", "published")
 _TESTS = ("level", "interaction")

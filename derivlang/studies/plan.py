@@ -21,10 +21,11 @@ from typing import Any
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, text_of
 from derivlang.pipeline import Pipeline
-from derivlang.study.begins import RUNS, stages
-from derivlang.study.cells import Cell, slug
-from derivlang.study.commands import Level
-from derivlang.study.file import FIRST, Study
+from derivlang.studies.begins import RUNS, stages
+from derivlang.studies.cells import Cell, slug
+from derivlang.studies.commands import EVALUATE, PRETRAIN, Level
+from derivlang.studies.file import FIRST, StudyFile
+from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
@@ -36,20 +37,8 @@ _OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besi
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The paths and processes of a study. as_is: use encoded data made elsewhere."""
-
-    out: Path
-    data_dir: Path | None = None
-    parses: Path | None = None
-    workers: int | None = None
-    threads: int | None = None
-    as_is: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedCommand:
-    """A command of a study.
+    """A command of a study. arguments: as they are typed. keywords: those of its Python function.
 
     cell: its cell, or None for a shared step or the report. facts: what its result depends on, except data; it stands
     in the record of what is done, so it has no path of this machine.
@@ -57,6 +46,7 @@ class PlannedCommand:
 
     name: str
     arguments: tuple[str, ...]
+    keywords: Mapping[str, Any]
     cell: Cell | None = None
     facts: Any = None
 
@@ -65,12 +55,12 @@ class PlannedCommand:
         return "derivlang " + shlex.join(self.arguments)
 
 
-def plan(study: Study, place: Place) -> list[PlannedCommand]:
+def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     """Return the commands of a study, in the order of their start."""
-    where = () if place.data_dir is None else ("--data-dir", str(place.data_dir.resolve()))
-    parses = ("--parses", "parses" if place.parses is None else str(place.parses.resolve()))
+    where = {} if place.data_dir is None else {"data-dir": str(place.data_dir.resolve())}
+    parses = {"parses": "parses" if place.parses is None else str(place.parses.resolve())}
     threads = place.threads or study.threads
-    machine = () if threads is None else ("--threads", str(threads))
+    machine = {} if threads is None else {"threads": threads}
     tokenizers: dict[str, PlannedCommand] = {}
     steps = []
     for cell in in_order(study):
@@ -79,10 +69,13 @@ def plan(study: Study, place: Place) -> list[PlannedCommand]:
         if "tokenizer" not in cell.options:
             reading = {key: options[key] for key in _READING if key in options}
             source, size = text_of(options["source"]), vocabulary_size(cell.options)
-            arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer, *where,
-                         *study.pretrain.arguments(reading))  # fmt: skip
+            read = {**where, **reading}
+            arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer,
+                         *PRETRAIN.arguments(read))  # fmt: skip
+            keywords = {"source": source, "out": tokenizer, "vocab_size": size, **PRETRAIN.keywords(read)}
             facts = _portable({"source": source, "vocab-size": size, **reading})
-            other = tokenizers.setdefault(tokenizer, PlannedCommand(tokenizer, arguments, facts=facts)).arguments
+            planned = PlannedCommand(tokenizer, arguments, keywords, facts=facts)
+            other = tokenizers.setdefault(tokenizer, planned).arguments
             if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
                 differ = next(
                     (pair for pair in zip(other, arguments, strict=False) if pair[0] != pair[1]), (other, arguments)
@@ -94,25 +87,28 @@ def plan(study: Study, place: Place) -> list[PlannedCommand]:
                     id="study",
                 )
         first = {key: options.pop(key) for key in FIRST if key in options}
-        pretrain = (
-            "pretrain", *study.pretrain.arguments(first), "--tokenizer", tokenizer, "--data", data_folder(cell, study),
-            *parses, *where, *study.pretrain.arguments(options), *machine,
-            *(("--data-as-is",) if place.as_is else ()), *_factors(cell.levels), "-o", run, "--resume",
-        )  # fmt: skip
-        steps.append(PlannedCommand(f"pretrain {cell.name}", pretrain, cell, _portable(cell.options)))
+        values = {
+            **first, "tokenizer": tokenizer, "data": data_folder(cell, study), **parses, **where, **options, **machine,
+            "data-as-is": place.as_is, "factor": _factors(cell.levels),
+        }  # fmt: skip
+        arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
+        keywords = {**PRETRAIN.keywords(values), "out": run}
+        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, keywords, cell, _portable(cell.options)))
         if cell.evaluation:
-            asked = study.evaluate.arguments(cell.evaluation)
-            evaluate = ("evaluate", run, *asked, *parses, *where, *machine)
-            steps.append(PlannedCommand(f"evaluate {cell.name}", evaluate, cell, list(asked)))
+            values = {**cell.evaluation, **parses, **where, **machine}
+            arguments = ("evaluate", run, *EVALUATE.arguments(values))
+            keywords = {"run": run, **EVALUATE.keywords(values)}
+            asked = list(EVALUATE.arguments(cell.evaluation))
+            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, keywords, cell, asked))
     return [*tokenizers.values(), *steps, report_of(["."])]
 
 
 def report_of(runs: list[str]) -> PlannedCommand:
     """Return the command that writes the report of some runs, or of the whole study, `.`."""
-    return PlannedCommand("report", ("report", *runs, "-o", "report"))
+    return PlannedCommand("report", ("report", *runs, "-o", "report"), {"runs": runs, "out": "report"})
 
 
-def in_order(study: Study) -> list[Cell]:
+def in_order(study: StudyFile) -> list[Cell]:
     """Return the cells in the order of their start.
 
     The first cell of each data folder comes first, as it encodes the data that the others need. Longer cells follow
@@ -147,7 +143,7 @@ def vocabulary_size(options: Mapping[str, Any]) -> int:
     return int(_setting(options, "vocab-size"))
 
 
-def data_folder(cell: Cell, study: Study) -> str:
+def data_folder(cell: Cell, study: StudyFile) -> str:
     """Return the folder of a cell's encoded data, of its transforms and of what else the data depends on."""
     others = [key for key in _OF_DATA if cell.options.get(key) != study.shared.get(key)]
     return f"data/{slug(text_of(cell.options['t']))}{_differences(cell, study)}{_parts(cell.options, others)}"
@@ -158,11 +154,11 @@ def needs_trees(cell: Cell) -> bool:
     return Pipeline.parse(text_of(cell.options["t"])).needs_trees
 
 
-def _tokenizer(cell: Cell, study: Study) -> str:
+def _tokenizer(cell: Cell, study: StudyFile) -> str:
     return TOKENIZER + _differences(cell, study)
 
 
-def _differences(cell: Cell, study: Study) -> str:
+def _differences(cell: Cell, study: StudyFile) -> str:
     """Return the part of a folder's name for what a tokenizer depends on, where a cell differs from the study."""
     others = [key for key in ("source", *_READING) if cell.options.get(key) != study.shared.get(key)]
     size = vocabulary_size(cell.options)
@@ -184,11 +180,11 @@ def _setting(options: Mapping[str, Any], key: str) -> Any:
 
 
 def _factors(levels: Mapping[str, Level]) -> list[str]:
-    """Return the options that keep the levels in run.json. Text that reads as another JSON value is quoted."""
+    """Return NAME=LEVEL of each level, for run.json. Text that reads as another JSON value is quoted."""
     found = []
     for name, level in levels.items():
         text = json.dumps(level) if not isinstance(level, str) or _is_json(level) else level
-        found += ["--factor", f"{name}={text}"]
+        found.append(f"{name}={text}")
     return found
 
 

@@ -28,10 +28,11 @@ from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, digest, read_record, record_text
-from derivlang.study.begins import RUNS
-from derivlang.study.cells import Cell
-from derivlang.study.file import TEXT, Study
-from derivlang.study.plan import Place, PlannedCommand, plan
+from derivlang.studies.begins import RUNS
+from derivlang.studies.cells import Cell
+from derivlang.studies.file import TEXT, StudyFile
+from derivlang.studies.plan import PlannedCommand, plan
+from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import FILES, RUN
 from derivlang.training.streams.bitext import PARTS
@@ -41,7 +42,7 @@ PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 _WITH_HASH = {RUN: [FILES], STUDY: ["derivlang"]}
 
 
-def write_study(study: Study, place: Place) -> None:
+def write_study(study: StudyFile, place: Place) -> None:
     """Write study.json, which has a hash of itself: the report believes its levels."""
     _write(place.out / STUDY, sealed({**_record(study, place), "derivlang": __version__}))
 
@@ -142,7 +143,7 @@ def other_beginning(cell: Cell, place: Place) -> str:
     return ""
 
 
-def _record(study: Study, place: Place) -> dict[str, Any]:
+def _record(study: StudyFile, place: Place) -> dict[str, Any]:
     """Return what study.json holds."""
     shared = {step.name: step.facts for step in plan(study, place) if step.arguments[0] == "tokenizer"}
     return {
@@ -157,7 +158,7 @@ def _record(study: Study, place: Place) -> dict[str, Any]:
     }
 
 
-def _former_primary(study: Study, place: Place) -> dict[str, Any]:
+def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
     """Return {"changed_primary", "former_primary"} if the main outcome was changed after runs existed, else {}.
 
     former_primary: the one before the first change, null for none. Once it is recorded it stays.
@@ -180,7 +181,7 @@ def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, str]:
     return {name: next(iter(hashes.values())) for name, hashes in found.items() if hashes}
 
 
-def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) -> None:
+def check_shared(study: StudyFile, steps: Sequence[PlannedCommand], place: Place) -> None:
     """Raise StoreError if OUT holds the text or a tokenizer of another study."""
     before = _json(place.out / STUDY)
     fix = "give another -o"

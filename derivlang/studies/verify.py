@@ -11,7 +11,7 @@ from derivlang.evaluation.results import EVALUATION
 from derivlang.evaluation.verify import verify_run
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record
-from derivlang.study.records import EVALUATED, PRETRAINED
+from derivlang.studies.records import EVALUATED, PRETRAINED
 from derivlang.training.run_folder import RUN
 
 
@@ -21,9 +21,7 @@ def verify_study(out: Path) -> dict[str, Any]:
     A cell that has not been run, or is not finished, is a problem. Files are named by their path in the study. Raise
     StoreError if study.json is missing or damaged.
     """
-    plan = read_plan(out)
-    if plan is None:
-        raise StoreError(f"is not a study: there is no {STUDY}", where=str(out), id="missing-file")
+    plan = planned(out)
     checked: dict[str, int] = {"cells": len(plan.cells), "files": 1, "checkpoints": 0, "evaluations": 0}
     problems: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
@@ -37,6 +35,14 @@ def verify_study(out: Path) -> dict[str, Any]:
         checked = {key: n + found["checked"].get(key, 0) for key, n in checked.items()}
         problems += [{"file": f"{name}/{file}", "what": what} for file, what in _records(out / name)]
     return {"ok": not problems, "out": str(out), "checked": checked, "problems": problems, "notes": notes}
+
+
+def planned(out: Path) -> StudyPlan:
+    """Return the plan of a study. Raise StoreError if study.json is missing or damaged."""
+    plan = read_plan(out)
+    if plan is None:
+        raise StoreError(f"is not a study: there is no {STUDY}", where=str(out), id="missing-file")
+    return plan
 
 
 def _names(plan: StudyPlan) -> list[str]:

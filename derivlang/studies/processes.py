@@ -1,7 +1,11 @@
-"""The processes of a study: one command each, with a log each in OUT/logs. They end with the study (child.py)."""
+"""The processes of a study: a call of a Python function each (cli/child.py), with a log each in OUT/logs.
+
+They end with the study.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +14,8 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.store.disk import disk
-from derivlang.study.plan import Place, PlannedCommand
+from derivlang.studies.plan import PlannedCommand
+from derivlang.studies.settings import Place
 
 
 class Processes:
@@ -37,7 +42,7 @@ class Processes:
                 if self.stopped:
                     raise DataError(f"{step.name}: the study was ended", id="step")
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "derivlang.study.child", *step.arguments],
+                    [sys.executable, "-m", "derivlang.cli.child", step.arguments[0], json.dumps(step.keywords)],
                     stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=self._place.out,
                 )  # fmt: skip
                 self._running.append(process)

@@ -31,10 +31,10 @@ from derivlang.core.settings import text_of
 from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
-from derivlang.study.begins import linked, with_needs
-from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
-from derivlang.study.commands import CommandOptions, Level, TypedFloat
-from derivlang.study.report import read_report, tables_of
+from derivlang.studies.begins import linked, with_needs
+from derivlang.studies.cells import Axis, Cell, Grid, cells_of, named_in
+from derivlang.studies.commands import EVALUATE, PRETRAIN, CommandOptions, Level, TypedFloat
+from derivlang.studies.report import read_report, tables_of
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -47,12 +47,11 @@ FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in thi
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """A study.
+class StudyFile:
+    """A study as its file describes it.
 
     place: its file, or the name of a shipped study. text: sources to join into one text, or (). shared: options that
-    all cells have unless a factor or grid changes them. factors: the levels of each factor. pretrain, evaluate:
-    the options of these commands.
+    all cells have unless a factor or grid changes them. factors: the levels of each factor.
     """
 
     name: str
@@ -64,24 +63,15 @@ class Study:
     factors: Mapping[str, tuple[Level, ...]]
     report: Mapping[str, Any]
     cells: tuple[Cell, ...]
-    pretrain: CommandOptions
-    evaluate: CommandOptions
 
 
 def shipped() -> dict[str, str]:
     """Return the texts of the studies that come with the package, by name."""
-    files = (resources.files("derivlang.study") / "studies").iterdir()
+    files = (resources.files("derivlang.studies") / "studies").iterdir()
     return {Path(file.name).stem: file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
 
 
-def read(
-    name: str,
-    pretrain: CommandOptions,
-    evaluate: CommandOptions,
-    *,
-    grids: Sequence[str] = (),
-    steps: int | None = None,
-) -> Study:
+def read(name: str, *, grids: Sequence[str] = (), steps: int | None = None) -> StudyFile:
     """Return the study of a file, or of a name among those that are shipped.
 
     grids: optional grids to include. steps: replaces the steps of every cell, for a trial. Raise UsageError, with the
@@ -99,10 +89,10 @@ def read(
         text = texts[name]
     with parse_errors(name, "TOML file", error=UsageError, id="study"):
         found = tomllib.loads(text, parse_float=TypedFloat)
-    return _Reader(name, found, pretrain, evaluate).study(folder, grids, steps)
+    return _Reader(name, found).study(folder, grids, steps)
 
 
-def only(study: Study, names: Sequence[str]) -> Study:
+def only(study: StudyFile, names: Sequence[str]) -> StudyFile:
     """Return the study with these cells and those that they begin from; `*` matches any part of a name.
 
     Raise UsageError with similar names if a name matches no cell.
@@ -122,16 +112,14 @@ class _Reader:
 
     place: str
     found: Mapping[str, Any]
-    pretrain: CommandOptions
-    evaluate: CommandOptions
 
-    def study(self, folder: Path | None, grids: Sequence[str], steps: int | None) -> Study:
+    def study(self, folder: Path | None, grids: Sequence[str], steps: int | None) -> StudyFile:
         self._known(self.found, _TABLES, "table", self.place)
         head = self._head()
         shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
         if "text" in head:
             shared["source"] = TEXT
-        common = self._options(self.found, "cell", self.pretrain)
+        common = self._options(self.found, "cell", PRETRAIN)
         all_grids = self._grids(common)
         names = [grid.name for grid in all_grids if grid.name]
         for name in grids:
@@ -141,12 +129,12 @@ class _Reader:
         if (n := sum(grid.n_cells for grid in chosen)) > MAXIMUM:
             fix = "split it into several studies"
             raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
-        cells = [cell for grid in chosen for cell in cells_of(grid, shared, self.pretrain.options, self.place)]
+        cells = [cell for grid in chosen for cell in cells_of(grid, shared, PRETRAIN.options, self.place)]
         cells = [replace(cell, options=self._paths(cell.options, folder)) for cell in cells]
         for cell in cells:
             where = f"{self.place}: cell {cell.name}"
-            self.pretrain.check_flags(cell.options, where)
-            self.evaluate.check_flags(cell.evaluation, where)
+            PRETRAIN.check_flags(cell.options, where)
+            EVALUATE.check_flags(cell.evaluation, where)
         self._distinct(cells, chosen)  # before a trial, in which runs of other lengths become the same
         if steps is not None:
             cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]
@@ -154,7 +142,7 @@ class _Reader:
         cells = linked(cells, self.place)
         self._check_cells(cells)
         measured = [*(grid.evaluate for grid in all_grids), *(cell.evaluation for cell in cells)]
-        return Study(
+        return StudyFile(
             name=Path(self.place).stem,
             place=self.place,
             text=tuple(head.get("text", ())),
@@ -164,8 +152,6 @@ class _Reader:
             factors=_factors(chosen),
             report=read_report(self._table(self.found, "report"), _factors(all_grids), measured, self.place),
             cells=tuple(cells),
-            pretrain=self.pretrain,
-            evaluate=self.evaluate,
         )
 
     def _head(self) -> dict[str, Any]:
@@ -189,7 +175,7 @@ class _Reader:
 
     def _grids(self, common: Mapping[str, Any]) -> list[Grid]:
         """Return [factors] and [[zip]] as a grid, and those of [[grid]]. common: the options of [cell]."""
-        evaluate = self._options(self.found, "evaluate", self.evaluate)
+        evaluate = self._options(self.found, "evaluate", EVALUATE)
         grids = []
         if "factors" in self.found or "zip" in self.found:
             grids.append(Grid("", self._axes(self.found, ""), common, evaluate))
@@ -199,8 +185,8 @@ class _Reader:
             name = block.get("name", "")
             if not isinstance(name, str):
                 raise UsageError(f"name = {name!r} must be text", where=f"{self.place} [[grid]]", id="bad-value")
-            own = self._options(block, "cell", self.pretrain, where)
-            measured = self._options(block, "evaluate", self.evaluate, where)
+            own = self._options(block, "cell", PRETRAIN, where)
+            measured = self._options(block, "evaluate", EVALUATE, where)
             grids.append(Grid(name, self._axes(block, where), {**common, **own}, {**evaluate, **measured}))
         if not grids:
             fix = "write [factors] with a list of levels each, e.g. seed = [1, 2]"
@@ -231,8 +217,8 @@ class _Reader:
             raise UsageError(
                 f"{name!r} is no name of a factor", where=where, fix="use letters, digits, -, _", id="study"
             )
-        if name in self.pretrain.reserved:
-            self.pretrain.check_key(name, value, where)
+        if name in PRETRAIN.reserved:
+            PRETRAIN.check_key(name, value, where)
         if not isinstance(value, list):
             fix = f"write {name} = [{value!r}]" if isinstance(value, (str, int, float)) else None
             raise UsageError(f"{name} must be a list of levels, got {value!r}", where=where, fix=fix, id="bad-value")
@@ -263,7 +249,7 @@ class _Reader:
         found = dict(options)
         for key, value in options.items():
             named = key == "source" and (value == TEXT or str(value).partition(":")[0] in SOURCES)
-            may_be = key in ("source", "model") or self.pretrain.options[key].is_path
+            may_be = key in ("source", "model") or PRETRAIN.options[key].is_path
             if folder is None or not may_be or named:
                 continue
             path = folder / str(value)
@@ -281,13 +267,13 @@ class _Reader:
             if other is not cell:
                 fix = "give the factors, in the same order, levels with other letters or digits"
                 raise UsageError(f"two cells have the name {cell.name}", where=self.place, fix=fix, id="same-cell")
-            key = self.pretrain.arguments(dict(sorted(cell.options.items()))), self.evaluate.arguments(cell.evaluation)
+            key = PRETRAIN.arguments(dict(sorted(cell.options.items()))), EVALUATE.arguments(cell.evaluation)
             other = runs.setdefault(key, cell)
             if other is not cell:
                 raise UsageError(
                     f"the cells {other.name} and {cell.name} are the same run",
                     where=self.place,
-                    fix=_unused(grids, list(self.pretrain.options)) or "remove one of them",
+                    fix=_unused(grids, list(PRETRAIN.options)) or "remove one of them",
                     id="same-cell",
                 )
 
@@ -300,8 +286,8 @@ class _Reader:
                     fix = 'write source = "wikitext2"' if key == "source" else 'write t = "trans,inv" in [cell]'
                     raise UsageError(f"there is no {key}", where=where, fix=fix, id="study")
             try:
-                self.pretrain.check(self.pretrain.arguments(cell.options))
-                self.evaluate.check(("RUN", *self.evaluate.arguments(cell.evaluation)))
+                PRETRAIN.check(cell.options)
+                EVALUATE.check(cell.evaluation)
                 Pipeline.parse(text_of(cell.options["t"]))
                 read_objective(text_of(cell.options.get("objective", "mlm")))
             except DerivlangError as error:

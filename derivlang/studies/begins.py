@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.study.cells import Cell, slug
+from derivlang.studies.cells import Cell, slug
 
 RUNS = "runs"
 _OPTIONS = {"init": "", "embeddings": "from="}  # options that name a run, and what precedes the name

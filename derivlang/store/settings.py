@@ -1,0 +1,30 @@
+"""What `export` can be told, declared once (core/settings.py). Help pages import this module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from derivlang.core.settings import check_settings, setting
+
+Kind = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "transformers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What `export` takes besides the folder and the file. Raises UsageError for an unknown format.
+
+    format: transformers is of a run.
+    """
+
+    split: str | None = setting(None, "Split to take.", unset="the only one")
+    format: Kind | None = setting(None, "Format to write.", unset="by the suffix of -o")
+    source: bool = setting(False, "Write the source side instead, row for row; of a run, take the source's tokenizer.")
+    documents: bool = setting(False, "Write one document a line (of running text, a paragraph); text only.")
+    escape_formulas: bool = setting(
+        False, "Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only."
+    )
+    force: bool = setting(False, "Replace a file that holds something else, or a model.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)

@@ -1,0 +1,193 @@
+"""What a study knows of `pretrain` and `evaluate`: their options, and how values of a file become arguments.
+
+    {"objective": "mlm", "tie": False, "lr": 2e-3}   ->   --objective mlm --no-tie --lr 2e-3
+
+    and, for the Python function, {"objective": "mlm", "tie": False, "lr": 0.002}
+
+A declared setting of a command is a key of a study without a line here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.dependencies import check_dependencies
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.keywords import keyword_of
+from derivlang.core.settings import Declared, declared, given, setting, text_of, with_defaults
+from derivlang.engine.options import MakeOptions
+from derivlang.evaluation.asked import Numbers, asked_for
+from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.settings import EvaluateNames, EvaluateOptions
+from derivlang.sources.request import SourceRequest
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
+
+Level = str | int | float | bool
+
+
+class TypedFloat(float):
+    """A number of a TOML file that prints as it is written there: 2e-3, not 0.002."""
+
+    text: str
+
+    def __new__(cls, text: str) -> TypedFloat:
+        """Return the number of a text, with the text."""
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Languages:
+    """The arguments of `pretrain` that no other settings have."""
+
+    source: str = setting("", "Name or path of the source.")
+    spec: str = setting("", "Transforms of the derived language.", option="--t")
+
+
+# Options that a study gives to its commands, and what a user gives instead.
+_MACHINE = {
+    "data-dir": "give --data-dir to derivlang study",
+    "parses": "give --parses to derivlang study",
+    "threads": "write threads in [study]",
+    "json": "leave it out",
+    "force": "remove a run's folder to make it again",
+}
+_PRETRAINING = (_Languages, TrainingSettings, Duration, RunPaths, Machine, LogSettings, SourceRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOptions:
+    """The options of a command, by name without hyphens in front.
+
+    reserved: options that a study gives itself, with what a user gives instead. argument: another one that the study
+    gives, for options that exclude it. check_values: raises DerivlangError for values, by `Declared.key`, that do not
+    fit.
+    """
+
+    command: str
+    options: Mapping[str, Declared]
+    reserved: Mapping[str, str]
+    argument: str
+    check_values: Callable[[Mapping[str, Any]], None]
+
+    def check_key(self, key: str, value: Any, where: str) -> None:
+        """Raise UsageError for a name that is no option, or for a value of another type."""
+        if key in self.reserved:
+            raise UsageError(
+                f"a study gives --{key} to {self.command} itself", where=where, fix=self.reserved[key], id="study"
+            )
+        if key not in self.options:
+            raise unknown(f"option of {self.command}", key, self.options.keys() - self.reserved, where=where)
+        one, told = self.options[key], json.dumps(value, default=str)
+        if isinstance(value, list) and not one.is_several:
+            fix = "a list of levels stands in [factors]; values with commas are one text"
+            raise UsageError(f"{key} = {told} must be one value, not a list", where=where, fix=fix, id="bad-value")
+        values, flag = value if isinstance(value, list) else [value], one.kind is bool
+        if flag and not isinstance(value, bool) and not (isinstance(value, str) and "{" in value):
+            raise UsageError(f"{key} = {told} must be true or false", where=where, id="bad-value")
+        for each in values:
+            if not isinstance(each, (str, int, float)) or (isinstance(each, bool) and not flag):
+                raise UsageError(f"{key} = {told} must be text or a number", where=where, id="bad-value")
+
+    def check_flags(self, values: Mapping[str, Any], where: str) -> None:
+        """Raise UsageError for a flag that a factor or a formula makes neither true nor false."""
+        for key, value in values.items():
+            if self.options[key].kind is bool and value not in (False, True):
+                raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raise DerivlangError for values that the command would refuse."""
+        found = {one.key: _read(one, value) for one, value in self._typed(values)}
+        check_dependencies({str(one.option): one.needs for one, _ in self._typed(values)}, [self.argument])
+        self.check_values(found)
+
+    def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the arguments for some values."""
+        found: list[str] = []
+        for one, value in self._typed(values):
+            if one.kind is bool:
+                found.append(one.flag(value))
+                continue
+            for each in value if isinstance(value, list) else [value]:
+                found += [str(one.option), text_of(each)]
+        return tuple(found)
+
+    def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the Python function for some values, as JSON has them."""
+        found = {keyword_of(one): _read(one, value) for one, value in self._typed(values)}
+        return {
+            name: str(value) if isinstance(value, Path) else value.values if isinstance(value, Numbers) else value
+            for name, value in found.items()
+        }
+
+    def _typed(self, values: Mapping[str, Any]) -> list[tuple[Declared, Any]]:
+        """Return the settings that some values give, without flags whose absence says that they are false."""
+        pairs = [(self.options[key], value) for key, value in values.items()]
+        return [(one, value) for one, value in pairs if one.kind is not bool or value or one.is_open]
+
+
+def _read(one: Declared, value: Any) -> Any:
+    """Return the value of a setting as the command line reads it. Raise UsageError if it is none, or out of bounds."""
+    if one.kind is bool:
+        return value
+    if one in _NUMBERS:
+        return Numbers.read(one, text_of(value))
+    several = [one.read(text_of(each)) for each in (value if isinstance(value, list) else [value])]
+    found = tuple(several) if one.is_several else several[0]
+    one.check(found)
+    return found
+
+
+def _check_pretraining(values: Mapping[str, Any]) -> None:
+    from derivlang.training.options import settings_of  # imported late: it loads torch
+
+    settings_of(values["source"], with_defaults(_PRETRAINING, values))
+    Duration(values.get("steps"), **given(Duration, values))
+
+
+def _check_evaluation(values: Mapping[str, Any]) -> None:
+    from derivlang.evaluation.checks import check_mixed  # imported late: it loads torch
+
+    check_mixed(asked_for(values, values.keys()))
+
+
+def _options_of(
+    command: str, kinds: tuple[type, ...], reserved: Mapping[str, str], argument: str, check: Callable[..., None]
+) -> CommandOptions:
+    places = declared(SourceRequest)["data_dir"], *(declared(MakeOptions)[name] for name in ("parser", "parses"))
+    every = [*(one for kind in kinds for one in declared(kind).values() if one.option), *places]
+    named = {str(one.option).removeprefix("--"): one for one in every}
+    return CommandOptions(command, named, reserved, argument, check)
+
+
+_NUMBERS = [one for one in declared(FinetuneSettings).values() if one.kind is not bool]  # one, or one for each task
+PRETRAIN = _options_of(
+    "pretrain",
+    _PRETRAINING,
+    {
+        **_MACHINE,
+        "out": "leave it out: a run is in OUT/runs",
+        "data": "leave it out: encoded data is in OUT/data",
+        "factor": "leave it out",
+        "resume": "leave it out",
+        "data-only": "give --data-only to derivlang study",
+        "data-as-is": "give --data-as-is to derivlang study",
+    },
+    "-o",
+    _check_pretraining,
+)
+EVALUATE = _options_of(
+    "evaluate",
+    (EvaluateNames, EvaluateOptions, FinetuneSettings),
+    {**_MACHINE, **dict.fromkeys(("init", "t", "source", "out"), "leave it out: a study evaluates its own runs")},
+    "RUN",
+    _check_evaluation,
+)
