@@ -75,8 +75,8 @@ class Run(InFolder):
 
 @takes(*_TRAINING, SourceRequest)
 def pretrain(
-    source: PathLike,
-    spec: str,
+    source: PathLike | None,
+    spec: str | None,
     out: PathLike,
     *,
     resume: bool = True,
@@ -87,8 +87,9 @@ def pretrain(
 ) -> Run:
     """Pre-train a model on a source and its derived language, as `derivlang pretrain` does.
 
-    out: the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of
-    the same settings. parser, parses: as of `make`. Raise DerivlangError as the command.
+    source, spec: may be None for an objective that reads nothing but sentence pairs, with the argument `pairs`. out:
+    the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of the
+    same settings. parser, parses: as of `make`. Raise DerivlangError as the command.
     """
     from derivlang.core.extras import require_torch
 
@@ -101,16 +102,17 @@ def pretrain(
 
     every = [one for kind in _TRAINING for one in declared(kind).values()]
     values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
-    settings, model_config, log_settings = settings_of(str(source), values)
+    settings, model_config, log_settings = settings_of(None if source is None else str(source), values)
     parsed = Path(parses) if parses is not None else None
     where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
     duration = Duration(values["steps"], **given(Duration, options))
     check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
     warn_of_unused(values, settings, duration, read_objective(settings.objective), warn)
+    request = None if source is None else request_of(source, options)
     with ProgressBar() as bar:
         log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
         run(
-            RunPlan(settings, model_config, request_of(source, options), where, duration),
+            RunPlan(settings, model_config, request, where, duration),
             resume=resume and not force,
             force=force,
             callbacks=Callbacks(log=log),
