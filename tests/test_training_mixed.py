@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,11 @@ def test_steps_are_steps() -> None:
 def test_a_budget_that_no_number_of_steps_meets_is_refused() -> None:
     with pytest.raises(UsageError, match=r"1 step of mlm: .* no number of steps is within 5%"):
         steps_within("tokens", 1, loader("xlm:pairs=0.5"), material())
+
+
+def test_a_budget_without_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="without a source there is no text of which mlm could read as much"):
+        steps_within("tokens", 100, loader("tlm"), replace(material(), encoded={}))
 
 
 def test_the_log_follows_the_budget() -> None:

@@ -29,9 +29,12 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 
 @click.command("pretrain", cls=HeadedCommand, usual=_USUAL, no_args_is_help=True, context_settings=_HELP)
 @click.option(
-    "--source", required=True, metavar="SOURCE", shell_complete=completes("source"), help="Name or path of the source."
+    "--source",
+    metavar="SOURCE",
+    shell_complete=completes("source"),
+    help="Name or path of the source. An objective that reads --pairs alone needs none.",
 )
-@spec_option("Transforms of the derived language, e.g. trans,inv.", required=True)
+@spec_option("Transforms of the derived language, e.g. trans,inv, if there is a source.")
 @settings_options(TrainingSettings, only=_CHOICES)
 @click.option("-o", "--out", type=OUT_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
 @under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_DATA)), settings_options(Duration))
@@ -43,11 +46,14 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 @click.option("--resume", is_flag=True, help="Continue from the last checkpoint.  [default without -o]")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:
+def command(source: str | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Pre-train a model on SOURCE and its derived language.
 
     The derived text is not written to disk. Without -o the run is written to a folder in the current folder, named
     after the source, the transforms and the objective, and the same command continues an interrupted run.
+
+    An objective that reads nothing but sentence pairs (dict-tlm, ppa, tlm, weam) takes those of --pairs without a
+    source and a derived language. They may be of any two languages, with the tokenizer of a checkpoint.
 
     \b
     derivlang pretrain --source wikitext2 --t trans,inv --objective align-mlm --data-dir DIR -o run
@@ -57,7 +63,7 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
         _pretrain(source, out, as_json, options)
 
 
-def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
     from derivlang.core.errors import UsageError
     from derivlang.core.extras import require_torch
 
@@ -86,19 +92,21 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     if out is None:
         spec = str(Pipeline.parse(settings.spec))
         changed = changed_options("objective", "precision", "compile")
-        out = default_folder(source, spec, changed, last=str(objective))
+        out = default_folder(source or str(options["pairs"]), spec, changed, last=str(objective))
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = not options["force"]
     before = run_folder.read(out) if options["resume"] and (out / RUN).exists() else None
+    request = None if source is None else request_of(source, options)
     where = RunPaths(out, parser=options["parser"], parses=options["parses"], **given(RunPaths, options))
     duration = Duration(options["steps"], **given(Duration, options))
-    plan = RunPlan(settings, model_config, request_of(source, options), where, duration)
+    plan = RunPlan(settings, model_config, request, where, duration)
     check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
     if is_main():
         warn_of_unused(options, settings, duration, objective, warn)
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
             found = prepare(plan, Callbacks(warn)).data
+        assert found is not None
         subwords, rows = found.n_subwords, found.n_instances(SOURCE)
         if as_json:
             echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))

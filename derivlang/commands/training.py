@@ -96,8 +96,8 @@ class Run(InFolder):
 
 @takes(*_TRAINING, SourceRequest)
 def pretrain(
-    source: PathLike,
-    spec: str,
+    source: PathLike | None,
+    spec: str | None,
     out: PathLike,
     *,
     resume: bool = True,
@@ -109,9 +109,10 @@ def pretrain(
 ) -> Run:
     """Pre-train a model on a source and its derived language, as `derivlang pretrain` does.
 
-    out: the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of
-    the same settings. data_only: prepare the data, and stop. parser, parses: as of `make`. Raise DerivlangError as
-    the command.
+    source, spec: may be None for an objective that reads nothing but sentence pairs, with the argument `pairs`. out:
+    the folder of the run. resume: whether a run that is there goes on, or is kept if it is finished; it must be of the
+    same settings. data_only: prepare the data, and stop. parser, parses: as of `make`. Raise DerivlangError as the
+    command.
     """
     from derivlang.core.extras import require_torch
 
@@ -123,14 +124,15 @@ def pretrain(
     from derivlang.training.run import pretrain as run
 
     values = with_defaults(_TRAINING, options | {"spec": spec})
-    settings, model_config, log_settings = settings_of(str(source), values)
+    settings, model_config, log_settings = settings_of(None if source is None else str(source), values)
     parsed = Path(parses) if parses is not None else None
     where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
     duration = Duration(values["steps"], **given(Duration, options))
     check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
     objective = read_objective(settings.objective)
     warn_of_unused({**values, "data_only": data_only}, settings, duration, objective, warn)
-    plan = RunPlan(settings, model_config, request_of(source, options), where, duration)
+    request = None if source is None else request_of(source, options)
+    plan = RunPlan(settings, model_config, request, where, duration)
     with ProgressBar() as bar:
         if data_only:
             prepare(plan, Callbacks())

@@ -75,6 +75,13 @@ class Sources:
     def heldout(self) -> Heldout:
         """Return the held-out text of the run's source, with a warning if the model hardly knows it."""
         trained, options, languages = self.trained, self.options, self.trained.languages
+        if not trained.facts["source"]:
+            raise UsageError(
+                f"{trained.folder} was trained on sentence pairs alone, so there is no held-out text",
+                where="--measure",
+                fix="give --measure none, and tasks with --task",
+                id="no-text",
+            )
         request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
         corpus = find(request)
         split = corpus.heldout

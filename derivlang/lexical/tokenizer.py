@@ -30,7 +30,7 @@ from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
 from derivlang.store.artifact import Kind, check_hashes
 from derivlang.store.manifest import LEXICON
-from derivlang.store.record import record_text
+from derivlang.store.record import check_types, record_text
 from derivlang.transforms.scripts import load_script, script_names
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
         recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
         check_intact(recipe, ["files"])  # recipes of earlier versions have neither
+        check_types(recipe, {}, {"files": dict})
         if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
             raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
         if recipe["kind"] not in ("source", "twin") or not isinstance(recipe["fingerprint"], str):

@@ -36,6 +36,13 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: Material)
     if budget == "steps":
         return steps
     settings, stream = material.settings, Packed()
+    if settings.seq_len not in material.encoded:
+        raise UsageError(
+            "without a source there is no text of which mlm could read as much",
+            where="--budget",
+            fix="leave it out, or give --source and --t",
+            id="unused-option",
+        )
     rows = OpenStream(stream, stream.open(material), settings.batch_size, 0)
     objective = Clm() if loader.objective.causal else Mlm()
     wanted, each = (_per_step(budget, one) for one in (replace(loader, streams=(rows,), objective=objective), loader))

@@ -25,14 +25,16 @@ from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.objectives.xlm_align import XlmAlign
+from derivlang.training.pairs_alone import SPEC, check_text
 from derivlang.training.processes import use_threads
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings
 
 
-def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig, LogSettings]:
+def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig, LogSettings]:
     """The settings, the model's description and the log settings, of options by name; None: not asked for.
 
-    Set the number of torch threads as well. Raise UsageError for wrong values.
+    source: None if it is not given, as the option `spec` may be: an objective may read the pairs of a file alone. Set
+    the number of torch threads as well. Raise UsageError for wrong values.
     """
     asked, machine = given(TrainingSettings, options), Machine(**given(Machine, options))
     asked.pop("precision", None)  # that of `Machine`, which may be auto
@@ -47,6 +49,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
         described["steps"] = 1  # they follow from the data
     use_threads(machine.threads, model_config.width)
     objective = read_objective(asked["objective"])
+    check_text(objective, options, source=source is not None, spec=options["spec"] is not None)
     precision = machine.precision
     if precision == "auto":
         precision = "bf16" if has_bf16() else "fp32"
@@ -61,7 +64,8 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
         "objective": str(objective),
         "precision": precision,
     }
-    settings = TrainingSettings(source=source, spec=str(Pipeline.parse(options["spec"])), **found)
+    spec = SPEC if options["spec"] is None else options["spec"]
+    settings = TrainingSettings(source=source or "", spec=str(Pipeline.parse(spec)), **found)
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )

@@ -127,7 +127,7 @@ class RunInputs:
         wanted = {
             **record_of(self.resolved),
             "init": self.init and self.init.facts["run"],
-            "data": self.prepared.data.fingerprint,
+            "data": self.prepared.fingerprint,
             "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
             "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
             "fingerprint": self.fingerprint,
@@ -153,7 +153,11 @@ class RunInputs:
         return {"step": step, "tokens": subwords, "seconds": seconds, "doses": doses}
 
     def record(
-        self, parameters: int, request: SourceRequest, before: Mapping[str, Any] | None, factors: tuple[str, ...]
+        self,
+        parameters: int,
+        request: SourceRequest | None,
+        before: Mapping[str, Any] | None,
+        factors: tuple[str, ...],
     ) -> dict[str, Any]:
         """Return the content of run.json at the beginning.
 
@@ -188,13 +192,13 @@ class RunInputs:
             "dictionary": self._dictionary() if self.has_dictionary else None,
             "alignment_dictionary": None if self.has_dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
-            "data": prepared.data.fingerprint,
+            "data": prepared.fingerprint,
             "fingerprint": self.fingerprint,
             "pipeline": pipeline_of(prepared.languages),
             "heldout_files": heldout,
             "settings": {name: value for name, value in record_of(self.resolved).items() if name not in unread},
             "unread": unread,
-            "reading": reading_of(request),
+            "reading": None if request is None else reading_of(request),
             "streams": {
                 one.stream.name: {
                     "rows_per_step": one.size if isinstance(one.size, int) else round(float(one.size), 4),

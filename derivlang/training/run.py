@@ -33,6 +33,7 @@ from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
+from derivlang.training.pairs_alone import prepare_pairs
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, as_begun
@@ -45,12 +46,13 @@ class RunPlan:
     """What is to be trained, on what, and where.
 
     settings: with the objective and the spec in their usual spelling; model_config: of the model that they name. Both
-    as `options.settings_of` gives them. rules: of the objective, None for those of today.
+    as `options.settings_of` gives them. request: None for an objective that reads the pairs of a file alone. rules: of
+    the objective, None for those of today.
     """
 
     settings: TrainingSettings
     model_config: ModelConfig
-    request: SourceRequest
+    request: SourceRequest | None
     paths: RunPaths
     duration: Duration = Duration()
     rules: int | None = None
@@ -183,6 +185,8 @@ def prepare(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None =
     """
     settings, objective = plan.settings, plan.objective
     paths = with_tokenizer(plan.paths, settings, before)
+    if plan.request is None:
+        return prepare_pairs(settings, paths, callbacks.warn)
     check_languages(settings, paths.tokenizer, objective)
     lengths = objective.row_lengths(settings)
     return prepare_data(settings, plan.request, paths, callbacks.warn, callbacks.say, lengths=lengths)
@@ -230,7 +234,7 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
     elif inputs.init is not None:
         lm = inputs.init.model(settings, model_config, prepared.languages, longest)
     else:
-        size, marks = prepared.languages.size, prepared.data.marks
+        size, marks = prepared.languages.size, prepared.languages.marks
         ids, seed = settings.language_ids, settings.seed
         lm = build_model(model_config, size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
     freeze(lm, settings.freeze)

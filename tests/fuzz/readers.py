@@ -518,6 +518,8 @@ def _tokenizer(which: str, name: str) -> Callable[[Path, bytes], str | None]:
 
         shutil.copytree(tokenizer_folder(), folder / "t")
         (folder / "t" / which / name).write_bytes(data)
+        if name == "derivlang-tokenizer.json":
+            seal(folder / "t" / which / name)
         (Twin if which == "twin" else Tokenizer).load(folder / "t" / which)
         return None
 

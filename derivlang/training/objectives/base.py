@@ -113,6 +113,14 @@ class Objective(Parameterised):
         streams, needs = ([part.reads(files) for part in parts] for parts in (self.streams(), self.needs()))
         return found.union(*streams, *needs)
 
+    def reads_text(self, files: Collection[str] = ()) -> bool:
+        """Return whether it needs a source and its derived language, for a stream or for a need. files: as of `reads`.
+
+        An objective whose streams all read pairs needs none if these are given as a file.
+        """
+        of_streams = any(stream.reads_text(files) for stream in self.streams())
+        return of_streams or any(need.reads_text(files) for need in self.needs())
+
     def row_lengths(self, settings: TrainingSettings) -> set[int]:
         """Return the row lengths for which the streams read the encoded corpus."""
         return set().union(*(stream.piece_lengths(settings) for stream in self.streams()))

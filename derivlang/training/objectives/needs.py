@@ -40,6 +40,10 @@ class Need(ABC):
         """
         return CHOSEN
 
+    def reads_text(self, files: Collection[str]) -> bool:
+        """Return whether its value is made of the corpus: it is, unless a need says otherwise. files: as of `reads`."""
+        return True
+
     @abstractmethod
     def prepare(self, prepared: Prepared) -> Any:
         """Return its value, made from the run's inputs. Raise DerivlangError if it is missing."""
@@ -52,6 +56,9 @@ class DictionaryNeed(Need):
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return set() if "dictionary" in files else {"coverage", "dictionary_by", "dictionary_seed"}
+
+    def reads_text(self, files: Collection[str]) -> bool:
+        return "dictionary" not in files
 
     def prepare(self, prepared: Prepared) -> Any:
         if not prepared.languages.has_twin:
@@ -103,6 +110,9 @@ class LanguageIdsNeed(Need):
     def reads(self, files: Collection[str]) -> Set[str]:
         return set()
 
+    def reads_text(self, files: Collection[str]) -> bool:
+        return False
+
     def check(self, settings: TrainingSettings) -> None:
         if not settings.language_ids:
             raise UsageError(
@@ -130,6 +140,9 @@ class LinksNeed(Need):
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return set()  # its stream reads those of the pairs
+
+    def reads_text(self, files: Collection[str]) -> bool:
+        return False
 
     def check(self, settings: TrainingSettings) -> None:
         if self.kind not in (GOLD, *ALIGNERS) and not Path(self.kind).is_file():

@@ -83,6 +83,10 @@ class Stream(ABC):
         """
         return CHOSEN
 
+    def reads_text(self, files: Collection[str]) -> bool:
+        """Return whether its rows are of the corpus: they are, unless a stream says otherwise. files: as of `reads`."""
+        return True
+
     def length(self, settings: TrainingSettings) -> int:
         """Return the number of sub-words in a row."""
         return settings.seq_len

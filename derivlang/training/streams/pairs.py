@@ -44,6 +44,9 @@ class SentencePairs(Stream):
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"pair_length"} if "pairs" in files else {"pair_length", "parallel", "dictionary_seed"}
 
+    def reads_text(self, files: Collection[str]) -> bool:
+        return "pairs" not in files
+
     def length(self, settings: TrainingSettings) -> int:
         return settings.pair_length
 

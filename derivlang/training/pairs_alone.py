@@ -1,0 +1,80 @@
+"""Runs on sentence pairs of a file alone, without a source and its derived language.
+
+    derivlang pretrain --objective tlm --pairs en-fr.parquet --init hub:FacebookAI/xlm-roberta-base -o run
+
+Whether an objective needs a source follows from what its streams and needs declare (`reads_text`). The pairs may be of
+any two languages, so their tokenizer is that of a checkpoint, and the pipeline is `identity` unless one is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from derivlang.core.errors import UsageError
+from derivlang.core.settings import declared
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
+from derivlang.training.dictionary import WordDictionary
+from derivlang.training.languages import TOKENIZER, TextLanguages, is_foreign
+from derivlang.training.objectives.base import Objective
+from derivlang.training.prepare import Prepared
+from derivlang.training.settings import RunPaths, TrainingSettings
+
+SPEC = "identity"
+_FILES = ("dictionary", "pairs")
+
+
+def check_text(objective: Objective, options: Mapping[str, Any], *, source: bool, spec: bool) -> None:
+    """Raise UsageError if a source or transforms are missing that the objective needs, or if options have no source.
+
+    options: of `pretrain`. source, spec: whether they are given.
+    """
+    if source and spec:
+        return
+    if objective.reads_text({name for name in _FILES if options.get(name) is not None}):
+        alone = "" if objective.reads_text(_FILES) else ", or sentence pairs with --pairs"
+        raise UsageError(
+            f"is missing: {objective.name} reads the text of a source and of its derived language",
+            where="--t" if source else "--source",
+            fix=f"give --source and --t{alone}",
+            id="missing-option",
+        )
+    for one in declared(SourceRequest).values() if not source else ():
+        if one.option and options.get(one.key) not in (None, (), one.default):
+            raise UsageError("has no effect without --source", where=one.option, fix="leave it out", id="unused-option")
+    if not source and options.get("data_only"):
+        raise UsageError("there is no text to encode without --source", where="--data-only", id="unused-option")
+
+
+def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[str], None]) -> Prepared:
+    """Return the inputs of a run without a source. Raise UsageError if tokenizer or transforms need one."""
+    pipeline = Pipeline.parse(settings.spec)
+    if paths.tokenizer is None or not is_foreign(paths.tokenizer):
+        raise UsageError(
+            "without a source, the pairs need the tokenizer of a checkpoint",
+            where="--tokenizer",
+            fix="give --init or --tokenizer of a checkpoint, or --source and --t",
+            id="tokenizer",
+        )
+    if pipeline.needs_counts():
+        raise UsageError(
+            f"{pipeline} keeps words that are chosen from a source",
+            where="--t",
+            fix="give --source, or leave --t out",
+            id="missing-option",
+        )
+    folder = paths.data or paths.run / "data"
+    own, found = folder / TOKENIZER, ForeignTokenizer.load(paths.tokenizer)
+    found.copy(own)
+    dictionary = paths.dictionary
+    return Prepared(
+        folder=folder,
+        languages=TextLanguages(pipeline, found, pipeline.fit()),
+        files={TOKENIZER: own},
+        data=None,
+        pairs=None if dictionary is None else WordDictionary.read(dictionary, warn),
+        encoded={},
+        given="" if dictionary is None else dictionary.name,
+    )
