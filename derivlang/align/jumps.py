@@ -1,4 +1,4 @@
-"""Jumps of an HMM aligner: from the source word of one target word to that of the next.
+"""Jumps of an HMM aligner: from the source word of one target word to the source word of the next.
 
     from the source word i'  to i      weight  c(i - i') + [i = I - 1] last(i')
                              to the end        end(i')
@@ -64,7 +64,7 @@ def place_bins(lengths: Int64, n: int) -> Int64:
 
 N_JUMPS = 2 * int(_widening(np.array([1 << 20]), _EXACT)[0]) + 2
 N_PLACES = _PLACES * _PLACES
-LAST, END = N_JUMPS, N_JUMPS + N_PLACES  # offsets of their weights in `next`, after those of jumps
+LAST, END = N_JUMPS, N_JUMPS + N_PLACES  # offsets of their weights in `next`, after the weights of jumps
 N_NEXT = N_JUMPS + 2 * N_PLACES
 
 

@@ -118,7 +118,10 @@ def iterate(
     settings: AlignerSettings,
     directions: tuple[Direction, Direction] | None = None,
 ) -> Iterator[State]:
-    """Yield the state after each iteration. directions: initial models, trained in place; None: those of `start`."""
+    """Yield the state after each iteration.
+
+    directions: initial models, trained in place; None: as `start` makes them.
+    """
     directions = directions or start(table, bitext, settings)
     links: list[Beliefs] = []
     for number, stage in enumerate(settings.stages):

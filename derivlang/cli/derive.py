@@ -49,8 +49,9 @@ def command(
 ) -> None:
     """Derive TEXT, or each line of standard input if TEXT is -, as `make` derives a .txt file.
 
-    A line in gives a line out: the derived words, joined by one space. Lines are written as soon as they are read, so
-    the command can stand in a pipe. A terminal shows control characters as escapes; a pipe or a file gets them.
+    Each input line gives one output line: the derived words, joined by one space. Lines are written as soon as they are
+    read, so the command can stand in a pipe. A terminal shows control characters as escapes; a pipe or a file gets
+    them.
 
     \b
     derivlang derive --t inv - < corpus.txt

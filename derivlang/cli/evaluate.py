@@ -66,7 +66,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @settings_options(FinetuneSettings, only=("frozen",))
 @click.option("--measure", "measures", default=",".join(EvaluateOptions().measures), show_default=True,
               shell_complete=completes("measures"),
-              help="Measures, of those that `derivlang ls` lists; none for tasks alone.")  # fmt: skip
+              help="Measures, as `derivlang ls` lists them; none to evaluate only tasks.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("pairs", "sentences", "heldout_length"))
 @data_dir_option
 @parser_options
@@ -130,7 +130,10 @@ def command(
 
 
 def options_from(context: click.Context, warn: Callable[[str], None] = lambda message: None) -> EvaluateOptions:
-    """Return what the options of a command line ask for. Raise UsageError for values that are none or do not fit."""
+    """Return what the options of a command line ask for.
+
+    Raise UsageError for invalid values and values that do not fit together.
+    """
     typed = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     return asked_for(context.params, typed, warn)
 

@@ -30,7 +30,7 @@ _OPTIONS = (
     click.option("--parses", type=FOLDER, help="Folder that keeps parses.  [default: OUT/parses]"),
     option("--workers", type=COUNT, excludes="--array, --data-only",
            help="Number of cells to run in parallel.  [default: the study's]"),
-    click.option("--threads", type=COUNT, help="Number of CPU threads a cell.  [default: the study's]"),
+    click.option("--threads", type=COUNT, help="Number of CPU threads per cell.  [default: the study's]"),
     click.option("--steps", type=COUNT, help="Number of steps of each run, for a trial.  [default: the study's]"),
     click.option("--cells", help="Cells to run without a report, e.g. trans-inv.mlm.1,trans.*.  [default: all]"),
     click.option("--grids", "--as-published", help="Named grids of the study to run in addition, e.g. untied,packing."),
@@ -41,7 +41,7 @@ _OPTIONS = (
            help="Print the steps with sizes, estimated time and disk; run nothing."),
     option("--array", is_flag=True, excludes="--dry-run, --data-only",
            help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
-    option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words a second.  "
+    option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words per second.  "
            "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )  # fmt: skip
@@ -216,7 +216,7 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, report: bool, a
     each = sum(one.seconds for one in costs.values()) / len(costs)
     echo(
         f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, "
-        f"{each / 60:,.1f} a cell, at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
+        f"{each / 60:,.1f} per cell, at {rate:,.0f} sub-words per second ({how}); about {disk} of disk"
     )
     if any(one.positions is None for one in costs.values()):
         echo("cells with --epochs are counted without their training, whose length follows from the data")
@@ -225,7 +225,7 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, report: bool, a
 
 
 def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:
-    """Return the training speed in sub-words a second, and its origin: asked, assumed or measured.
+    """Return the training speed in sub-words per second, and its origin: asked, assumed or measured.
 
     Wide models are not measured on a CPU, where a step takes minutes.
     """

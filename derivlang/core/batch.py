@@ -121,7 +121,7 @@ def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = No
 def join_sentences(batch: Batch, group: Int64) -> Batch:
     """Return the batch without sentence ends inside groups, and without words of groups in tails.
 
-    For sentences that were found before the groups were known: those of a derived set.
+    For sentences that were found before the groups were known, as in a derived set.
 
     a b . c | d .   with the group [b . c]: sentences [0, 3, 4, 6] become [0, 4, 6], and the tails [1, 0, 1] become
     [0, 1]. A sentence keeps the part of its tail that is after its last grouped word.

@@ -36,7 +36,7 @@ def from_table(
 ) -> tuple[Batch, Batch, Order]:
     """Return (source, derived, order) of R output rows.
 
-    If no word was deleted and the lexicon has an inverse, the source words are computed from the derived words alone.
+    If no word was deleted and the lexicon has an inverse, the source words are computed from only the derived words.
     Otherwise, or with stored_source, they are those of the column `source`. Raise LayerError if the columns do not fit
     together, or if the source can neither be computed nor read.
     """
@@ -49,7 +49,7 @@ def from_table(
         found = [columns[side.column(part)] for side in sides]
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
-    # Another program may have written them as other numbers: 1.0 is a word's number, NaN is none.
+    # Another program may have written them as other numbers: 1.0 is a word's number, NaN means no word.
     order_lists, stored = (stack(part).cast(pa.list_(pa.int32())) for part in ("order", "sentences"))
     if sides[0].column("tokens") in columns:
         tokens = stack("tokens")
@@ -178,7 +178,7 @@ def _is_unchanged(order: Order, lexicon: Lexicon) -> bool:
 
 
 def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: dict[str, Layer]) -> dict[str, Layer]:
-    """Return the source's layers: those of `back`, with `source_<label>` in the rows where it is not null.
+    """Return the source's layers: the layers of `back`, with `source_<label>` in the rows where it is not null.
 
     source_ner_tags [null, [1, 2]] and, in back, ner_tags [[0], [1, 1]]   ->   ner_tags [[0], [1, 2]]
     """
@@ -199,7 +199,7 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
 
 
 def _coalesce(first: pa.Array, second: pa.Array) -> pa.Array:
-    """Return the rows of the first column, and those of the second where the first is null."""
+    """Return the rows of the first column; where they are null, the rows of the second."""
     if first.null_count == 0:
         return first
     if first.null_count == len(first):

@@ -77,7 +77,7 @@ def scan(
         words  " Go ! ) " Now .      tails  ! ) " and .      sentences [0, 5, 7], tails [3, 1]
 
     Step by step: only the marks are looked at (`at` [0, 2, 3, 4, 6]); the second quote closes, so it and `! ) .` are
-    kept; [2, 3, 4] are adjacent and begin with an end mark, so their tail is [2, 5), and that of [6] is [6, 7).
+    kept; [2, 3, 4] are adjacent and begin with an end mark, so their tail is [2, 5), and the tail of [6] is [6, 7).
     """
     n = len(words)
     if rule == "unit":

@@ -125,7 +125,7 @@ def _sentence_column(batch: Batch, order: Order) -> pa.Array:
     first = np.minimum(batch.units[:-1], max(len(batch.tails) - 1, 0))
     tail = batch.tails[first] if len(batch.tails) else np.zeros(len(counts), np.int32)
     usual = (counts == 0) | ((counts == 1) & (tail == 1))
-    if order.n_deleted:  # the order alone does not tell how many words a unit had
+    if order.n_deleted:  # the order does not record how many words a unit had
         usual &= ~_lost_words(batch, order)
     keep = np.repeat(~usual, counts)
     both = np.stack([lengths_of(batch.sentences), batch.tails], axis=1)[keep].astype(np.int32)

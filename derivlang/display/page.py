@@ -48,7 +48,7 @@ _KINDS = {
 
 
 def page(rows: Sequence[LinkedLines], title: str, told: str = "") -> str:
-    """Return a whole page. told: a sentence below the title. Raise UsageError without jinja2."""
+    """Return a whole page. told: a sentence to show below the title. Raise UsageError without jinja2."""
     return _template("page.html").render(title=title, told=told, body=fragment(rows), fonts=FONTS).lstrip()
 
 

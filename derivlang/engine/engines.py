@@ -112,7 +112,7 @@ def _begin_worker(counts: Any) -> None:
 
 
 def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
-    """Raise what `choose` raises; warn if the workers are those of a cluster."""
+    """Raise what `choose` raises; warn if the workers belong to a cluster."""
     choose(engine, workers)
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
         raise UsageError(

@@ -43,11 +43,11 @@ def asked_for(
     """Return the options of an evaluation, and warn of those that have no effect.
 
     values: `tasks`, `regimes` and `measures` as texts with commas, the settings of fine-tuning as Numbers (`frozen` as
-    a bool), and those of EvaluateOptions, by name. given: the names of those that the user gave. Raise UsageError for
-    values that are none or do not fit.
+    a bool), and the fields of EvaluateOptions, by name. given: the names that the user gave. Raise UsageError for
+    invalid values and values that do not fit together.
     """
     (asked, also), measured = tasks_and_measures(values["tasks"]), _listed(values["measures"], "--measure")
-    if also:  # --task links,retrieval measures these alone
+    if also:  # --task links,retrieval measures only these
         measured = (*also, *(measured if "measures" in given else ()))
     numbers: dict[str, Numbers] = {
         name: values[name] for name in declared(FinetuneSettings) if name != "frozen" and values[name]

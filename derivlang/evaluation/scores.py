@@ -153,7 +153,7 @@ def read_part(path: Path) -> tuple[dict[str, Any], pa.Table]:
         table = table.replace_schema_metadata(None)
         check_counts(table)
         if not table.schema.equals(SCHEMA):
-            raise ValueError("its columns are not those of a table of scores")
+            raise ValueError("its columns are not the columns of a table of scores")
         if facts.get(HASH) != hash_of({**facts, "scores": _digest(table)}):
             raise ValueError("a value was changed after it was written")
         for formula in set(table["formula"].to_pylist()) - {""}:

@@ -74,7 +74,7 @@ class Sets:
         mixed: bool = False,
         predictions: bool = False,
     ) -> Sets:
-        """Read the three splits of a task's sources: one, or that of train and dev and that of test.
+        """Read the three splits of a task's sources: one source, or one for train and dev and another for test.
 
         mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions: whether to keep the words
         of test.

@@ -54,7 +54,7 @@ _LARGEST = 1e15  # of a value
 
 
 def frame_of(rows: pa.Table, attributes: Mapping[str, Any]) -> DataFrame:
-    """Return the table of rows whose columns are those of OF_RUN, of `scores.SCHEMA`, factors and settings."""
+    """Return the table of rows with the columns of OF_RUN, of `scores.SCHEMA`, of factors and of settings."""
     import pandas as pd
 
     frame = rows.to_pandas().astype({"layer": "Int64", "ft_seed": "Int64"})
@@ -88,7 +88,7 @@ def write_scores(frame: DataFrame, path: Path) -> None:
 
 
 def read_scores(path: Path) -> DataFrame:
-    """Return the table in a Parquet file, which may be somebody else's. Raise StoreError if it is none."""
+    """Return the table in a Parquet file, which may be somebody else's. Raise StoreError if it is not such a table."""
     fix = "make it again: derivlang report"
     with parse_errors(str(path), "table of scores", error=StoreError, id="scores", fix=fix):
         table = pq.read_table(path)

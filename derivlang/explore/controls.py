@@ -47,7 +47,7 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
             sliding = low is not None and high is not None and high - low <= _SLIDER
             shown = "slider" if sliding and kind == "int" else {"int": "whole", "float": "number"}[kind]
         if name == "unit" and "token" in choices:
-            continue  # sub-words occur in encoded batches alone, never in a text
+            continue  # sub-words occur only in encoded batches, never in a text
         if files or shown != "text":
             out.append(Control(name, shown, parameter["default"], parameter["help"], choices, low, high))
     return out

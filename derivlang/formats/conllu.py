@@ -56,7 +56,7 @@ TEXT = re.compile(r"#\s*text\s*=")
 def read(
     path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, entities: bool = False
 ) -> Iterator[Rows]:
-    """Yield one row a sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
+    """Yield one row per sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
 
     Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos, feats,
     deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>. With `entities` there is also

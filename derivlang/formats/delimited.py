@@ -36,7 +36,7 @@ def read(
     encoding: str = "utf-8",
     limit: int | None = None,
 ) -> Iterator[Rows]:
-    """Yield one row a line, all values strings; a document is a row.
+    """Yield one row per line, all values strings; a document is a row.
 
     columns: names of the columns, for a file without header row. header: whether the first line is a header; `columns`
     then replace its names. None: it is a header that keeps its names if it holds two of `KNOWN_NAMES` (one, in a file

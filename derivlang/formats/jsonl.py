@@ -27,7 +27,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """Yield one row a line, without blank lines; the columns are the keys of the first row. A document is a row.
+    """Yield one row per line, without blank lines; the columns are the keys of the first row. A document is a row.
 
     limit: greatest number of rows.
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a

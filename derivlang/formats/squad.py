@@ -71,8 +71,8 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write SQuAD JSON, an article at a time.
 
-    Consecutive rows of the same title are an article, those of the same context (and of the same `document`, if there
-    is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
+    Consecutive rows with the same title are an article, rows with the same context (and of the same `document`, if
+    there is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
     """
     rows = (row for table in tables for row in table.to_pylist())
     separator, version = "", "1.1"

@@ -1,9 +1,9 @@
-"""Encode every word type once; the ids of a corpus are then gathered from those of its types.
+"""Encode every word type once; the ids of a corpus are then gathered from the ids of its types.
 
     types   lower -> 17 4      SubwordEncoder.batch:   lower the lower   ->   ids 17 4 9 17 4, offsets 0 2 3 5
 
-The ids equal those of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in text,
-so text is split into the same words. A word of only white space has no sub-words.
+The ids equal the result of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in
+text, so text is split into the same words. A word of only white space has no sub-words.
 """
 
 from __future__ import annotations

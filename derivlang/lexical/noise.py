@@ -45,7 +45,7 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
     """
     m = portion(share, len(words))
     own: dict[str, set[str]] = {}
-    rank = []  # the number of each pair among those of its word
+    rank = []  # the number of each pair among the pairs of its word
     for word, translation in zip(words, translations, strict=True):
         rank.append(len(own.setdefault(word, set())))
         own[word].add(translation)

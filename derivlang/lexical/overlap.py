@@ -52,7 +52,7 @@ def under_lexicon(encoded: Encoded, counts: Int64, kept: Bool, tokenizer: Tokeni
     """Return the shared types and tokens if the words of `kept`, bool[T], are the same in both languages.
 
     encoded, counts [T]: of the source's word types. Types are entries in use; an entry is shared if a kept word
-    contains it. Tokens are running sub-words; shared are those of kept words in the derived text, and in
+    contains it. Tokens are running sub-words; shared are those in kept words of the derived text, and in
     `source_tokens_percent` all occurrences of shared entries in the source text.
     """
     all_counts = _plain(subword_counts(encoded, counts, tokenizer.size), tokenizer)

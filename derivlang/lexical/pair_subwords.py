@@ -4,7 +4,7 @@
 
 A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
 k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary or noise exchanged words, or the
-second tokenizer is no twin) every sub-word of a word is linked to every sub-word of the other.
+second tokenizer is not a twin) every sub-word of a word is linked to every sub-word of the other.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     S pairs of a split  ->  the first floor(pS/100 + 1/2) by one keyed ranking, ties by position  ->  in source order
 
 Rates are nested for one seed. A pair is drawn by its source words, not by its position. The set is read by row groups,
-once for the keys and once for writing (with noise three more times). Memory holds some bytes a pair, and the derived
+once for the keys and once for writing (with noise three more times). Memory holds some bytes per pair, and the derived
 sides that pair noise exchanges. Methods, section 3.
 """
 
@@ -145,7 +145,7 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
 
 
 def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tuple[int, list[int]]]:
-    """Return (bool[U]: units that repeat those of the previous row and document; last row, for the next group)."""
+    """Return (bool[U]: units that repeat the units of the previous row and document; last row, for the next group)."""
     keys = source.unit_keys[source.records]
     same = np.zeros(keys.shape, bool)
     same[1:] = (keys[1:] == keys[:-1]) & (source.documents[1:] == source.documents[:-1])[:, None]

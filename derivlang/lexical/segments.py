@@ -114,7 +114,7 @@ def links_of(order: Order, found: Segments) -> GoldLinks:
 
 
 def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
-    """Return the sentences with those of inserted words filled in.
+    """Return the sentences with the sentences of inserted words filled in.
 
     sentence: int64[M], -1 at inserted words. An inserted word belongs to the sentence of the word before it in its
     unit, else of the word after it; in a unit of inserted words only it stays -1.

@@ -119,10 +119,11 @@ def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
 
 
 def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: pa.Array) -> Order:
-    """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then those of unit=token.
+    """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then the orders of
+    unit=token.
 
-    batch: split into sentences. Keys are those of the sentences' words, so equal sentences are permuted alike. Raise
-    UsageError if a word order follows a sub-word order, as it would have no words to order.
+    batch: split into sentences. Keys are computed from the sentences' words, so equal sentences are permuted alike.
+    Raise UsageError if a word order follows a sub-word order, as it would have no words to order.
     """
     units = [is_token(t) for t in pipeline.transforms if t.has_order]
     if units != sorted(units):

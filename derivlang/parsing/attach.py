@@ -13,7 +13,7 @@ from derivlang.parsing.base import UPOS, Parser
 
 
 def with_parses(batch: Batch, parser: Parser) -> Batch:
-    """Return the batch with layers `upos` and `head`. A batch with trees is left alone; tags of its own are kept."""
+    """Return the batch with layers `upos` and `head`. A batch with trees stays as it is; tags of its own are kept."""
     if "head" in batch.layers:
         return batch
     found = parser.parse(batch.words, batch.types, batch.sentences)

@@ -1,7 +1,7 @@
 """The best tree for given arc scores: the best head of each word if that is a tree, else a maximum spanning tree.
 
 Chu and Liu (1965), Edmonds (1967): each word takes its best head. If that leaves a cycle, the cycle becomes one node,
-and the score of an arc into it is reduced by that of the arc of the cycle that it replaces. If the best
+and the score of an arc into it is reduced by the score of the cycle's arc that it replaces. If the best
 tree has several roots, the best tree with one root has one of them as its root (Gabow and Tarjan 1984; Zmigrod, Vieira
 and Cotterell 2020, "Please Mind the Root"), so each is tried. Scores are whole numbers, so that sums are exact; ties go
 to the first head.

@@ -36,7 +36,7 @@ class NetworkScores:
     tags: float32[N, 17], by row. arcs: float32[B, L, 1 + L], the score of each head of each word. Head 0 is the root,
     head h is word h - 1. A word as its own head, and heads past the end of the sentence, score -inf. dep, head:
     float32[N, K], what `labels` needs of each word as a dependent and as a head. All numbers except tags are whole. The
-    arrays are those of the network's backend.
+    arrays belong to the network's backend.
     """
 
     tags: Array

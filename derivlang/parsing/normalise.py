@@ -41,7 +41,7 @@ class NormalisedWords:
     """The M words that the parser reads, and their relation to the N words of the reader.
 
     words: int32[M], codes into types (list of strings). sentences: int64[S + 1]. kind: int8[N], WORD, PIECE or MARK for
-    each of the reader's words; the parser reads those of the kind WORD, in order.
+    each of the reader's words; the parser reads those whose kind is WORD, in order.
 
         reader    =    4    @,@   386   people   =
         kind      MARK WORD PIECE PIECE WORD     MARK
@@ -132,7 +132,7 @@ def _numbers(
     """Change `4 @,@ 386` to `4,386` and two pieces, if there are digits on both sides.
 
     For `a 4 @,@ 386 @.@ 5`: the marks are at 2 and 4, so the pieces are 2, 3, 4, 5. `start` has for each word the last
-    word that is no piece, 0 1 1 1 1 1; so word 1 becomes the joined form `4,386.5`.
+    word that is not a piece, 0 1 1 1 1 1; so word 1 becomes the joined form `4,386.5`.
     """
     points = [number[mark] for mark in ("@,@", "@.@") if mark in number]
     if not points:
@@ -160,7 +160,7 @@ def _numbers(
 
 
 def restore(normal: NormalisedWords, parses: Parses, sentences: Int64) -> Parses:
-    """Return parses of the reader's words from those of the parser's words; sentences: int64[S + 1] of the reader's.
+    """Return parses of the reader's words from parses of the parser's words; sentences: int64[S + 1] of the reader's.
 
     A piece depends on the word that it continues (`X`, `goeswith`), a mark on the root (`PUNCT`, `punct`).
     """

@@ -4,7 +4,7 @@
     light    f = clip(z / 6 + 1/2, 0, 1)   g = clip(z, -1, 1)                   h' = h + f (g - h)
 
 The light cell is the LSTM with one gate of van der Westhuizen and Lasenby (2018), "The unreasonable effectiveness of
-the forget gate", with straight lines for curves: a clip costs a tenth of a table look-up. A model's matrices tell which
+the forget gate", with straight lines for curves: a clip costs a tenth of a table look-up. A model's matrices show which
 cells it has: four rows for each unit, or two.
 """
 

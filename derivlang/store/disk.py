@@ -182,7 +182,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                         lock.unlink()
             file.seek(0)
             found = file.read()
-        if found and found == last:  # the text of the first read may be that of a dead process
+        if found and found == last:  # the text of the first read may come from a dead process
             met(found)
         last = found
         time.sleep(_PAUSE)

@@ -70,7 +70,7 @@ def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
     """Write a split in another format.
 
     Return {"out", "rows", "spaces"}, and of tsv and csv "formulas". spaces: the number of words with a space. formulas:
-    the number of cells that a spreadsheet would run; a warning tells of them unless they are escaped.
+    the number of cells that a spreadsheet would run; a warning gives it unless they are escaped.
     """
     derived = Derived(folder)
     split = derived.choose_split(request.split)
@@ -125,7 +125,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
     if not format.binary and not derived.is_utf8:
-        warn(f"the file is written in UTF-8; that of the source is in {derived.manifest['encoding']}")
+        warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")
     with held_file(out, f"undo of {folder}", name), writing(out) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
@@ -146,7 +146,7 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
 
 
 def _format_of(derived: Derived, out: Path) -> FileFormat:
-    """Return the format that `undo` writes: that of the source, or JSON lines if it has no files or no writer.
+    """Return the format that `undo` writes: the source's format, or JSON lines if it has no files or no writer.
 
     Parquet files and sets of the hub become Parquet if the file is called so, else JSON lines.
     """
@@ -298,11 +298,12 @@ def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator
 
 def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     tables = (labelled(g.source if request.source else g.derived, schema) for g in groups)
-    # Not every source has paragraphs as its documents: those of the hub have rows.
+    # Not every source has paragraphs as its documents: sources of the hub have rows.
     squad.write((table.drop_columns(["document"]) for table in tables), out)
 
 
-# Each writes a file, and returns the number of its cells that a spreadsheet would run; None: none opens the format.
+# Each writes a file, and returns the number of its cells that a spreadsheet would run; None: no spreadsheet opens the
+# format.
 _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO], int | None]] = {
     "text": _text,
     "jsonl": _jsonl,

@@ -119,7 +119,7 @@ class Derived:
         return path
 
     def has_fingerprint(self) -> bool:
-        """Return whether the manifest's fingerprint is that of its spec and lexicon.
+        """Return whether the manifest's fingerprint matches its spec and lexicon.
 
         It is computed in the format that the manifest names; a manifest that names none has the first. ValueError if
         this version does not know the format.
@@ -198,7 +198,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.exists():
         unfinished = (folder / ".derivlang").exists()
         raise StoreError(
-            "this set is not finished" if unfinished else "this is no derived set: it has no derivlang.json",
+            "this set is not finished" if unfinished else "this is not a derived set: it has no derivlang.json",
             where=str(folder),
             fix="run the same `make` command again: it goes on from where it stopped"
             if unfinished
@@ -225,7 +225,7 @@ def _check(manifest: dict[str, Any]) -> None:
         for number, shard in enumerate(entry["shards"]):
             check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
             if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].encode()) > _LONGEST:
-                raise ValueError(f"{shard['file']!r} is no file of data/")
+                raise ValueError(f"{shard['file']!r} is not a file of data/")
     try:
         codecs.lookup(manifest["encoding"])
     except LookupError:

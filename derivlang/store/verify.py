@@ -61,7 +61,7 @@ def verify(folder: Path) -> dict[str, Any]:
     try:
         if not derived.has_fingerprint():
             file = derived.manifest["lexicon"] or NAME
-            problems.append(_problem(file, "the fingerprint is not that of the spec and the lexicon"))
+            problems.append(_problem(file, "the fingerprint does not match the spec and the lexicon"))
     except ValueError as error:
         problems.append(_problem(NAME, f"the fingerprint cannot be checked: {error}; use a newer derivlang"))
     splits: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
     kept = derived.pipeline.files_to_keep()
     own = {NAME, CARD, "data", *([LEXICON] if derived.manifest["lexicon"] else []), *([SPEC_FILES] if kept else [])}
     problems = [
-        _problem(path.name, "is no file of the set")
+        _problem(path.name, "is not a file of the set")
         for path in sorted(folder.iterdir())
         if path.name not in own | _OF_THE_HUB and path.name[0] != "."
     ]
@@ -99,7 +99,7 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
         if name in own and (folder / name).is_dir():
             inside = (f"{name}/{path.name}" for path in sorted((folder / name).iterdir()) if path.name[0] != ".")
             problems += [
-                _problem(file, "is no file of the set: the manifest does not list it")
+                _problem(file, "is not a file of the set: the manifest does not list it")
                 for file in inside
                 if file not in known
             ]
@@ -160,10 +160,10 @@ class _SourceText:
             return None
         if self._size != self._ends[-1]:
             # A file of only white space has no rows, so its bytes are missing here. Which of several files that
-            # is cannot be told, so the length of several files proves nothing.
+            # is cannot be known, so the length of several files proves nothing.
             return "the text undone is longer or shorter than the source" if len(self._ends) == 1 else None
         if [found.hexdigest() for found in self._found] != self._hashes:
-            return "the text undone is not that of the source: its hash differs"
+            return "the text undone is not the source's text: its hash differs"
         return None
 
 
@@ -248,7 +248,7 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
     several = derived.schema.running or any(field.kind == "answers" for field in derived.schema.fields)
     if (back := np.flatnonzero(steps < (0 if several else 1))).size:
         row = int(back[0])
-        what = "a document's rows come before those of an earlier one: rows were exchanged"
+        what = "a document's rows come before the rows of an earlier one: rows were exchanged"
         return {"file": file, "row": first_row + row, "column": "document", "what": what}
     seen.documents += int((steps != 0).sum())
     seen.last_document = int(documents[-1])
@@ -280,7 +280,7 @@ def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, li
         rows = np.flatnonzero(differs(ours, theirs))
         if rows.size:
             wrong[name] = int(rows[0])
-    if not order.n_deleted and derived.lexicon.injective:  # the derived words alone must give the source
+    if not order.n_deleted and derived.lexicon.injective:  # the derived words must suffice to find the source
         rows = np.flatnonzero(_not_undone(derived, source, image, order))
         if rows.size:
             wrong.setdefault("tokens", int(rows[0]))
@@ -357,7 +357,7 @@ def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
 
 
 def _undone_key(derived: Derived, row: pa.Table) -> int | None:
-    """Return the key of the source that follows from the derived words alone, or None if they do not determine it."""
+    """Return the key of the source that follows from only the derived words, or None if they do not determine it."""
     try:
         source, _, _ = from_table(row, derived.schema, derived.lexicon)
     except (LayerError, ValueError, IndexError):

@@ -4,7 +4,7 @@
 
 *Pins* stay in place: the tail of a tree (its final marks) and marks at its beginning. Other marks go with their phrase
 (`marks.py`); no tree begins with a mark unless it did before. Every word gets a position, whatever its tree looks like.
-A tree without crossing arcs (those of such marks aside) has none afterwards (`crossing.py`).
+A tree without crossing arcs (arcs of such marks aside) has none afterwards (`crossing.py`).
 
     word        0 He   1 came   2 ,   3 said   4 Ann   5 Lee   6 .      parent 1 3 1 -1 3 4 3, one bond: Ann Lee
     groups      0      1        2     3        4       -       5        group offsets 0 1 2 3 4 6 7
@@ -55,7 +55,7 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
         again.append(first + trees)
         counts["trees-not-projective"] += crossing
     block = replace(block, bonds=block.bonds | more)
-    # Few trees: they are arranged again, with more care, those of all stretches together.
+    # Few trees: they are arranged again, with more care, the trees of all stretches together.
     mended, its_words = block.take(np.concatenate(again))
     for part, _, words in mended.stretches(WORDS_AT_ONCE):
         found, kept = _with_care(part, choose, rules)

@@ -51,7 +51,7 @@ class Listing:
 
 
 def list_families(forest: Forest) -> Listing:
-    """Return all families, their members in surface order: first those of the roots, then from the roots down.
+    """Return all families, their members in surface order: first the families of the roots, then from the roots down.
 
     The nodes by level are the children of one family after the other. Each head is inserted before its first child on
     its right, so a node's entry is its place plus the number of heads before it:
@@ -121,7 +121,8 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
 
         lengths of entries   3 | 1 2 | 1 1        slept | slept itself, cat | the, cat itself
         starts               0 | 3 4 | 6 7        the sum of the lengths before; `begins` of the families 0, 3, 6
-        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to that of the child
+        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to the start of the
+        child
         start                slept 0, cat 0 + 1, the 0 + 1 + 0      the sum of the steps on the path from the root
         own                  slept 0 + 3 - 3, cat 1 + 7 - 6, the 1
     """

@@ -46,7 +46,7 @@ class Marks:
         return np.bincount(self.node[self.side == side], minlength=n).astype(np.int64)
 
     def ranks(self, n: int) -> Int64:
-        """Return int64[K]: the rank of each mark among those of its node and side, in surface order."""
+        """Return int64[K]: the rank of each mark among the marks of its node and side, in surface order."""
         key = self.side.astype(np.int64) * n + self.node
         several = np.flatnonzero((np.bincount(key) > 1)[key])
         by = several[np.argsort(key[several], kind="stable")]  # `at` ascends
@@ -60,7 +60,7 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
 
     kind: int8[n]. mark: bool[n], the nodes that count. Brackets nest; straight quotes open and close in turn.
 
-        ( ( ) ) )    depth after each mark 1 2 1 0 -1; level, that of the pair, 1 2 2 1 0: partners 3 2 1 0 and -1
+        ( ( ) ) )    depth after each mark 1 2 1 0 -1; level of the pair 1 2 2 1 0: partners 3 2 1 0 and -1
     """
     partner = np.full(len(kind), -1)
     found = np.flatnonzero(mark & (kind >= QUOTE))

@@ -240,7 +240,7 @@ def private_share(apply: Callable[[pa.Array], pa.Array], types: pa.Array, counts
 def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Reference:
     """Return the reference with its kept types.
 
-    Types are ranked in groups: a type alone, or a type with its image, led by the first of the two. A pair that no
+    Types are ranked in groups: a single type, or a type with its image, led by the first of the two. A pair that no
     longer fits at the cut is skipped, and single types fill the room that is left:
 
         room for 3 types, ranked groups (a A) (b B) c   ->   a A c are kept

@@ -153,7 +153,7 @@ class Answers(Layer):
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
-        """Set `inside` under `atomic`: the groups of the batch if they are settled, else those of the answers.
+        """Set `inside` under `atomic`: the groups of the batch if they are settled, else the groups of the answers.
 
         Overlapping answers become one group, and so do those to several questions of a context.
         """

@@ -1,4 +1,4 @@
-"""Spans: entities, which move as spans. Their tags are IOB2; those of a source may be of another scheme.
+"""Spans: entities, which move as spans. Their tags are IOB2; a source may use another scheme.
 
 An entity whose words are still adjacent in the derived order stays one entity, whatever the order of its words. If they
 are separated, `split` makes each maximal run an entity and `drop` removes the entity; `atomic` prevents this, as the
@@ -104,7 +104,7 @@ class Spans(Layer):
         """Return the entities of one tag a word.
 
         tags: int32[N], codes into `given`, by default the classes. batch_units: int64[U + 1], word offsets; an entity
-        ends with its unit. scheme: that of the tags. where: returns the place of a word, for errors. Raises LayerError
+        ends with its unit. scheme: the tag scheme. where: returns the place of a word, for errors. Raises LayerError
         for a tag with an unknown prefix, and for one that the scheme would not write for the entities that were read.
         With `repair` the second is counted in `counts`: the entities are those that were read, none is lost.
 

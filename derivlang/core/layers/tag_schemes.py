@@ -156,7 +156,10 @@ class SchemeSearch:
         return list(self._numbers)
 
     def add(self, lists: pa.Array) -> None:
-        """Look at the tags of some sentences, a list array [S]. What is no tag is an error later, with its row."""
+        """Look at the tags of some sentences, a list array [S].
+
+        A value that is not a tag is an error later, with its row.
+        """
         flat = lists.flatten()
         codes = self._codes(flat)
         _, prefixes, kinds = parse_tags(self.names)

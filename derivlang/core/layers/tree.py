@@ -59,7 +59,7 @@ class Nodes:
     ) -> Nodes:
         """Return the nodes of a column NODES[U].
 
-        mark: "-" in the ids of multiword tokens, "." in those of empty nodes. where: returns the place of a unit.
+        mark: "-" in the ids of multiword tokens, "." in the ids of empty nodes. where: returns the place of a unit.
         Raises LayerError node-id for a null, for an id that does not fit its unit, and for DEPS out of range.
         """
         unit: list[int] = []
@@ -76,7 +76,7 @@ class Nodes:
                 begin, end = (int(found[1]), int(found[3])) if found and found[2] == mark else (-1, -1)
                 if not (1 <= begin <= end <= n_words if mark == "-" else 0 <= begin <= n_words):
                     what = "range" if mark == "-" else "empty node"
-                    raise LayerError(f"{node['id']!r} is no {what} of {n_words} words", where=where(u), id="node-id")
+                    raise LayerError(f"{node['id']!r} is not a {what} of {n_words} words", where=where(u), id="node-id")
                 if first_stray([node["deps"]], [n_words]) is not None:
                     raise _stray(node["deps"], n_words, where(u))
                 unit.append(u)

@@ -97,7 +97,7 @@ class MeasureSets:
         return self._bits[model]
 
     def states(self, model: Encoder) -> ParallelStates:
-        """Return the states of `pairs`, by layer, each sentence encoded alone."""
+        """Return the states of `pairs`, by layer, each sentence encoded by itself."""
         if model not in self._states:
             self._states[model] = ParallelStates.of(model, self.pairs, self.words)
         return self._states[model]

@@ -38,7 +38,7 @@ def _latex(one: Table, part: pd.DataFrame, title: str, name: str) -> str:
         index=False, escape=False, caption=f"{_text(title)}. {_text(one.note)}", label=f"tab:{name}",
         column_format="l" * part.index.nlevels + "r" * part.shape[1], position="ht",
     )  # fmt: skip
-    # \width is that of the table itself
+    # \width is the width of the table itself
     fits = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{\\begin{tabular}"
     text = text.replace(r"\begin{tabular}", fits).replace(r"\end{tabular}", r"\end{tabular}}")
     end = r"\end{table}"

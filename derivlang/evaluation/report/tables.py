@@ -143,7 +143,7 @@ def contrast_table(section: Section, found: pd.DataFrame, task: str, metric: str
 
 
 def layer_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table | None:
-    """Return the table of a score by layer, or None of one that has none."""
+    """Return the table of a score by layer, or None if the score has no layers."""
     some = of_score(found, task, metric, MEAN, layers=True)
     if some["layer"].nunique() < 2:
         return None
