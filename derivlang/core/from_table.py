@@ -37,7 +37,7 @@ def from_table(
     """Return (source, derived, order) of R output rows.
 
     If no word was deleted and the lexicon has an inverse, the source words are computed from only the derived words.
-    Otherwise, or with stored_source, they are those of the column `source`. Raise LayerError if the columns do not fit
+    Otherwise, or with stored_source, they come from the column `source`. Raise LayerError if the columns do not fit
     together, or if the source can neither be computed nor read.
     """
     table = table.combine_chunks()

@@ -87,7 +87,7 @@ class Order:
         return out
 
     def invert(self, sentences: Int64, tails: Int32) -> Order:
-        """Return the inverse order. sentences, tails: those of the source. Raise LayerError if a word was deleted.
+        """Return the inverse order. sentences, tails: the source's. Raise LayerError if a word was deleted.
 
         The derived words are the source of the inverse: index [2, 0, 1]  ->  [1, 2, 0]. An inserted word is deleted by
         the inverse: index [1, -1, 0]  ->  [2, 0].
@@ -99,7 +99,7 @@ class Order:
     def invert_padded(self, sentences: Int64, tails: Int32, units: Int64, derived_units: Int64) -> Order:
         """Return the inverse order with an empty inserted word at the position of each deleted word.
 
-        sentences, tails: those of the source. units, derived_units: int64[U + 1], word offsets of the source's and of
+        sentences, tails: the source's. units, derived_units: int64[U + 1], word offsets of the source's and of
         the derived units. An empty word marks the first derived word of its unit.
 
         index [2, 0] of three words: word 1 was deleted   ->   index [1, -1, 0]
@@ -141,7 +141,7 @@ class Order:
         from_self = kept[new]
         own = which[after.index[new[from_self]]]
         table = [_strings(self.inserted), _strings(after.inserted)]
-        # Both lists of insertions in one table: self's are entries 0 …, those of `after` follow.
+        # Both lists of insertions in one table: self's are entries 0 …, then come the entries of `after`.
         pick = np.empty(len(new), np.int64)
         pick[from_self] = own
         pick[~from_self] = len(table[0]) + np.arange(int((~from_self).sum()))

@@ -88,7 +88,7 @@ class ProgressBar:
 
 @contextmanager
 def ticking(bar: Any) -> Iterator[None]:
-    """Draw a bar of tqdm again twice a second: tqdm draws only when progress is reported to it."""
+    """Draw a bar of tqdm again every half second: tqdm draws only when progress is reported to it."""
     ended = threading.Event()
 
     def tick() -> None:

@@ -10,7 +10,7 @@ sentences or pairs). It has two sources of error, and the interval adds their va
     V_mean    variance that the choice of units gives to the mean, if these n models are all there are
 
 Let seed i have the value Y_i = μ + S_i + D + I_i, where S_i is the seed's, D what the units do to every seed, and I_i
-what they do to this seed alone. The mean of n seeds has the variance var(S)/n + var(D) + var(I)/n. The seeds' values
+what they do only to this seed. The mean of n seeds has the variance var(S)/n + var(D) + var(I)/n. The seeds' values
 differ by S_i and I_i, so s²/n already estimates var(S)/n + var(I)/n, and only var(D) = V_shared is missing: the mean
 covariance of two different seeds over units (`influence.py`). A negative estimate counts as 0.
 

@@ -229,7 +229,7 @@ def _sentence(gr: Any, *, files: bool) -> None:
         return (gr.skip(), gr.skip(), gr.skip()) if chosen else chosen_anew(chosen)
 
     # `input` is what a person does: with `change`, a typed spec would come back from the steps that it sets. The button
-    # that clears all steps is only a change; no typed spec has none.
+    # that clears all steps is only a change; every typed spec has a step.
     steps.input(chosen_anew, [steps], [values, typed, spec], show_progress="hidden")
     steps.change(cleared, [steps], [values, typed, spec], show_progress="hidden")
     spec.input(

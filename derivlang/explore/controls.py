@@ -1,7 +1,7 @@
 """What the page offers for a transform: a control for each declared parameter, and the spec of the values.
 
 No library of widgets is used here: `Control` says what to show, and `app.py` shows it. A plug-in's parameters appear
-like those of the package, because both are read from `param`.
+like the package's own, because both are read from `param`.
 """
 
 from __future__ import annotations

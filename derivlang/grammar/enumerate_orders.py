@@ -81,7 +81,7 @@ def draw(scores: Float, families: Int64, u: Float) -> tuple[Int64, Float, Float]
 def indicators(n: int) -> Float:
     """Return float64[P, n!]: 1 where an order adds a number of `flat` to its score. Read-only.
 
-    The orders are those of `all_orders`; the last member is the head. For n = 2, one dependent and the head, there are
+    The orders come from `all_orders`; the last member is the head. For n = 2, one dependent and the head, there are
     no pairs of dependents, and the columns are [dependent, head] and [head, dependent]:
 
         before [1, 0]  after [0, 1]  first [1, 0]  last [0, 1]  to_head [1, 0]  from_head [0, 1]  bare [0, 1], [1, 0]

@@ -37,7 +37,7 @@ from derivlang.grammar.weights import Float
 # How the values of chains are joined: sums of products; log of the sum of exponentials; maxima of sums of log scores.
 Kind = Literal["sums", "logs", "best"]
 _JOIN: dict[str, np.ufunc] = {"logs": np.logaddexp, "best": np.maximum}
-# 7 ms and 12 MB a family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
+# 7 ms and 12 MB per family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
 MOST_DEPENDENTS = 14
 TINY = {np.float32: 1e-25, np.float64: 1e-150}  # smaller sums need a type with more range, or logarithms
 BY_LAYER = 10  # fewest dependents for which matrix products are faster
@@ -74,7 +74,7 @@ class Chains:
 
 
 def chunk_size(d: int) -> int:
-    """Return how many families to compute at once: the largest table has 2^d · (d + 1) · 2 numbers a family."""
+    """Return how many families to compute at once: the largest table has 2^d · (d + 1) · 2 numbers per family."""
     return max(1, _CHUNK // ((1 << d) * (d + 1) * 2))
 
 

@@ -167,7 +167,7 @@ class Problem:
         return out
 
     def _factor(self, kind: str, number: int, *, of_plain: bool = False) -> float:
-        """Return the factor of a kind in a view. of_plain: of a fine view, that of the view without subtypes.
+        """Return the factor of a kind in a view. of_plain: for a fine view, the factor of the view without subtypes.
 
         Demonstratives have that one: `det:dem` is of a universal feature and common, while a subtype may be rare.
         """

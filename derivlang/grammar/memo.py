@@ -8,7 +8,7 @@ it changes no result. Labels are compared, not only their hash. When it is full 
     next of interval 0   ->  interval 2  [.55, .80)  order B        order B
 
 Without intervals, `make --t syn:fr` from the 2 M parsed words of WikiText-2 takes 1.07 times the CPU (1.06 to 1.24, 3
-runs), the draws alone 1.10 times (1.09 to 1.27): `python benchmarks/run.py grammar_draws`.
+runs), the draws by themselves 1.10 times (1.09 to 1.27): `python benchmarks/run.py grammar_draws`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Memo:
         return found
 
     def same(self, found: Int32, numbers: Int32, offsets: Int64, lengths: Int64) -> Bool:
-        """Return bool[F]: whether the labels are those of the family found. numbers: int32[M].
+        """Return bool[F]: whether the labels match the family found. numbers: int32[M].
 
         Two families [7 8] [5 6 9] at offsets [0, 2, 5], found with labels from start 10 and 4: shift [10, 2], so the
         kept labels are gathered at [10 11] [4 5 6].

@@ -107,7 +107,7 @@ def _strides(pattern: _Pattern) -> Int64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """The N multisets of a pattern by size, so that those of one size stand side by side.
+    """The N multisets of a pattern by size, so that multisets of one size stand side by side.
 
     (2, 1): numbers 0 none, 1 x, 2 xx, 3 y, 4 xy, 5 xxy  ->  order [0, 1, 3, 2, 4, 5], sizes [1, 3, 5, 6]
 

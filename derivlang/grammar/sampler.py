@@ -47,7 +47,7 @@ class _OneSize:
         """Return (first int64[D], index int64[K], number of collisions): families with the same labels once.
 
         first: a family of each kind; index: the kind of each family. The last kinds are collisions, families whose hash
-        is that of other labels; they must not be kept by their hash. Hashes [a, b, a] -> [0, 1], [0, 1, 0], 0.
+        belongs to other labels; they must not be kept by their hash. Hashes [a, b, a] -> [0, 1], [0, 1, 0], 0.
         """
         _, first, index = np.unique(self.hashes, return_index=True, return_inverse=True)
         other = np.flatnonzero((self.labels[:, first[index]] != self.labels).any(axis=0))

@@ -227,7 +227,7 @@ def _governors(head: Int32, move: Move) -> Int64:
     """Return int64[N]: the governor of each source word, counted in the batch, -1 for a root.
 
     If a governor was deleted, its own governor takes its place, and so on up to a word that was kept, or to the root.
-    Raises LayerError if there is none because the deleted words form a cycle.
+    Raises LayerError if no head is left because the deleted words form a cycle.
     """
     start = move.source.unit_words[:-1][move.source_unit_of]
     up = np.where(head > 0, start + head - 1, -1)
