@@ -116,6 +116,7 @@ class JumpCounts:
         """
         n = len(jumps)
         departures = departures.astype(np.float64)
+        # possible[i', i]: departures from i' in the sentences that have a word i.
         possible = departures.T @ mask(lengths, n).astype(np.float64)
         places = place_bins(lengths, n)
         for bins, counts, chances in (
@@ -151,6 +152,7 @@ def _fit(counts: Floats, chances: Floats, old: Floats, prior: float) -> Floats:
         return old
     scale = counts.sum() / chances.sum()  # the weight of every bin if all were equal
     weights = np.full(len(counts), scale)
+    # The prior adds counts and chances in the ratio of equal weights, so that it draws a weight towards `scale`.
     weights[seen] = (counts[seen] + prior) / (chances[seen] + prior / scale)
     floor = 1e-6 * scale  # unseen jumps stay possible
     return np.asarray(np.maximum(weights, floor) / scale)

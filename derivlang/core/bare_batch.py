@@ -96,6 +96,7 @@ class BareBatch:
         """uint64[R]: a record's key: its unit's key, or the keys of its units mixed in order."""
         keys = self.unit_keys[self.records[:, 0]]
         for side in range(1, len(self.sides)):
+            # mix first: a plain sum would be the same for (premise, hypothesis) and (hypothesis, premise).
             keys = mix(keys) + self.unit_keys[self.records[:, side]]
         return keys
 
@@ -132,6 +133,7 @@ class BareBatch:
             before = np.ones(self.n_words, np.int64)
             before[first[full]] = 0
         starts = np.cumsum(lengths + before) - lengths
+        # zero[u]: what the running sum has reached where the text of unit u begins.
         zero = np.zeros(len(first), np.int64)
         zero[full] = starts[first[full]] - before[first[full]]
         return np.asarray(starts - zero[owners(self.unit_words)])

@@ -122,6 +122,8 @@ def _sentence_column(batch: Batch, order: Order) -> pa.Array:
     a b . | c d !?   two sentences of a unit   ->   [3, 1, 3, 1]          a b .   one sentence   ->   []
     """
     counts = lengths_of(batch.units)
+    # Empty units at the end have an offset behind the last sentence; their count is 0, so the tail that they read is
+    # not used.
     first = np.minimum(batch.units[:-1], max(len(batch.tails) - 1, 0))
     tail = batch.tails[first] if len(batch.tails) else np.zeros(len(counts), np.int32)
     usual = (counts == 0) | ((counts == 1) & (tail == 1))

@@ -62,6 +62,7 @@ class Memo:
         found = self._slots.take(at)
         if self._n_families == 0:
             return found
+        # mode="clip": found = -1 (a free slot) reads family 0, and `found >= 0` drops it.
         wrong = self._hash.take(found, mode="clip") != hashes
         wrong &= found >= 0
         todo = np.flatnonzero(wrong)
@@ -154,6 +155,7 @@ class Memo:
         self._row[begin:end] = -1
         self._n_labels += n * width
         self._n_families = end
+        # At most a third of the slots are taken, so that searches stay short.
         if 3 * end > len(self._slots):
             self._slots = np.full(1 << (4 * end).bit_length(), -1, np.int32)
             self._place(np.arange(end, dtype=np.int32))
@@ -180,6 +182,7 @@ class Memo:
         last = self._last[family]
         fresh = last < 0
         self._first[family[fresh]] = numbers[fresh]
+        # No family occurs twice in a call (`add` takes one interval of each), so this writes each link once.
         self._next[last[~fresh]] = numbers[~fresh]
         self._last[family] = numbers
         self._length[family] += 1

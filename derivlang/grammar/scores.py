@@ -102,6 +102,7 @@ class Scores:
         rows = found[index + (index >= head_places), np.arange(b)]
         c, base = self._widths[classes], self._begins[classes]
         left, right, across, following = self._flat
+        # Cell [a, b] of a class is base + a · c + b in the flat tables; c is the number of columns.
         below = base + rows * c
         pairs = below[:, None] + rows
         to_head, from_head = below + head, base + head * c + rows
@@ -113,6 +114,7 @@ class Scores:
             left.take(to_head),
             left.take(from_head),
             following.take(base + rows),  # BOS has row 0
+            # EOS has row 1.
             following.take(below + 1),
             following.take(to_head),
             following.take(from_head),
@@ -208,6 +210,8 @@ class Scores:
         self._places[at, numbers] = np.arange(begin, len(labels))
         if len(labels) > self._widths[at]:
             self._widen(at, max(len(labels) + 32, int(self._widths[at]) * 3 // 2))
+        # A table of old (o) and new (n) labels: the first call fills the rows n × (o and n), the second the cells o ×
+        # n.
         self._fill(at, slice(begin, len(labels)), slice(0, len(labels)))
         self._fill(at, slice(0, begin), slice(begin, len(labels)))
 
@@ -235,6 +239,7 @@ class Scores:
                 four = found[[_BFR, _AFT, _BTW, _BI]]
                 four[:3] += found[_PRE]
                 four *= component.share * self._scale
+                # A view of the flat tables: adding in place changes them.
                 tables += four
 
 

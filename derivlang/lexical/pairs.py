@@ -135,6 +135,8 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
         source = loaded.source
         found = segments(source, loaded.derived, loaded.order)
         # Units are stored by side: the first side of all rows, then the second.
+        # Two rows of two sides: records [[0, 2], [1, 3]]. Read row by row the units are 0 2 1 3, so rank is [0, 2, 1,
+        # 3].
         rank = np.empty(len(source.units) - 1, np.int64)
         rank[source.records.ravel()] = np.arange(source.records.size)
         if not derived.schema.running and source.n_records:
@@ -149,6 +151,7 @@ def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tu
     keys = source.unit_keys[source.records]
     same = np.zeros(keys.shape, bool)
     same[1:] = (keys[1:] == keys[:-1]) & (source.documents[1:] == source.documents[:-1])[:, None]
+    # The first row of a group is compared with the last row of the group before.
     if last is not None and last[0] == source.documents[0]:
         same[0] = keys[0] == np.array(last[1], np.uint64)
     out = np.zeros(len(source.units) - 1, bool)

@@ -77,6 +77,7 @@ def normalise(words: Int32, types: pa.Array, sentences: Int64, language: str = "
     codes: Int32 = inverse.reshape(-1).astype(np.int32)
     number = {word: i for i, word in enumerate(raw)}
     kind = np.zeros(len(words), np.int8)
+    # One more than words: first[i + 1] may be asked of the last word, too, after which a sentence ends.
     first = np.zeros(len(words) + 1, bool)
     first[sentences[:-1]] = True
     first[-1] = True
@@ -121,6 +122,7 @@ def _contractions(
     forms.append("n't")
     for form in ("'t", "’t"):
         second = np.flatnonzero((codes == number.get(form, -1)) & ~first[:-1])
+        # `~first` above: the word before is in the same sentence.
         second = second[stem[codes[second - 1]] >= 0]
         out[second] = nt
         out[second - 1] = stem[codes[second - 1]]
@@ -187,6 +189,7 @@ def _restored_heads(normal: NormalisedWords, head: Int32, sentences: Int64) -> I
     start = normal.sentences[:-1][row[word]]
     up = np.empty(len(normal.kind), np.int64)  # position of each word's head in the batch, -1 = root
     up[word] = np.where(head > 0, word[np.where(head > 0, start + head - 1, 0)], -1)
+    # before[i]: the last WORD at or before i, which a PIECE continues.
     before = np.maximum.accumulate(np.where(normal.kind == WORD, np.arange(len(normal.kind)), 0))
     pieces = normal.kind == PIECE
     up[pieces] = before[pieces]

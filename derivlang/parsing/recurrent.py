@@ -61,6 +61,8 @@ class Lstm:
         tanh_of_gates, tanh_of_cell = backend.tanh_table(n, 4 * hidden), backend.tanh_table(n, hidden)
         steps = range(len(packed.active))
         for t in reversed(steps) if back else steps:
+            # The longest sentences come first, so those with a word t are the first a. Beyond a, states stay as they
+            # are: of sentences that have ended, or, backwards, zero until they begin.
             a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
             p, g, c, u = product[:a], gates[:a], cell[:a], inner[:a]
             state.product(last[:a], p)

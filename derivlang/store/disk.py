@@ -161,6 +161,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
         with disk(where):
             try:
                 made += _make(lock.parent)
+                # "a+" does not empty the file: the text of the process that holds the lock must stay readable.
                 file = lock.open("a+", encoding="utf-8", errors="replace", newline="\n")
             except FileNotFoundError:
                 missing += 1
@@ -169,6 +170,8 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                 time.sleep(_PAUSE)
                 continue
         with file:
+            # The process that held the lock before may have removed the file after we opened it. A lock on a removed
+            # file excludes nobody, so the new file at this place is tried instead.
             if _flock(file) and _is_at(file, lock):
                 try:
                     with disk(where):
@@ -179,6 +182,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                     return
                 finally:
                     with suppress(OSError):
+                        # Removed while it is still locked: later it might be the lock of another process.
                         lock.unlink()
             file.seek(0)
             found = file.read()

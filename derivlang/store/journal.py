@@ -161,7 +161,10 @@ class Journal:
                 (self.stage / SPEC_FILES / name).write_bytes(content)
             remove_files(self.folder, (*_FILES, "data/*.parquet", f"{SPEC_FILES}/*"), record=NAME)
             for folder in ("data", *([SPEC_FILES] if self.kept else [])):
+                # The older set is gone now. Until the manifest is there the folder counts as unfinished, so that a run
+                # that is killed between these lines is continued.
                 (self.stage / folder).replace(self.folder / folder)
+            # False sorts before True: the manifest is last.
             for name in sorted(files, key=lambda name: name == NAME):
                 (self.stage / name).replace(self.folder / name)
             shutil.rmtree(self.stage)
@@ -184,6 +187,8 @@ class Journal:
         if not folder.is_dir():
             raise StoreError("this is a file, not a folder", where=str(folder), id="output")
         entries = _entries(folder)
+        # Anything that derivlang would not have written here may be a user's file: the run stops before it writes or
+        # removes.
         alien = [e.name for e in entries if not self._ours(e)]
         if (folder / "data").is_dir():
             listed = self._listed()
@@ -234,6 +239,8 @@ class Journal:
         if plan == self.plan:
             self.done = done
             return
+        # Nothing is lost by removing a stage without a finished shard, so only finished shards of another plan are
+        # protected.
         if plan is not None and done and not force:
             raise self._other(asked, "begun, but not finished: ")
         with disk(self.stage):
@@ -297,6 +304,7 @@ def _line(name: str, entry: dict[str, Any]) -> dict[str, Any]:
 def _same(folder: Path, shard: dict[str, Any]) -> bool:
     """Return whether the shard is there with the bytes that were recorded."""
     path = folder / shard["file"]
+    # The size first: it is known without reading the file.
     return bool(path.is_file() and path.stat().st_size == shard["bytes"] and file_hash(path) == shard["sha256"])
 
 

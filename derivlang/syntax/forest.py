@@ -178,6 +178,8 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     base = np.repeat(units[:-1], lengths_of(units))
     parent = base + head - 1
     parent[head <= 0] = -1
+    # An arc from sentence 0 to sentence 2 adds 1 at 1 and takes 1 at 3: the sums 0 1 1 0 join sentences 1 and 2 to the
+    # ones before them. `low` and `high` are the sentences of both ends.
     crossed = np.zeros(len(sentences), np.int64)  # number of arcs over the begin of each sentence, as differences
     sentence = owners(sentences)
     child = np.flatnonzero(parent >= 0)

@@ -158,16 +158,20 @@ class Tree(Layer):
         heads = _governors(self.head, move)
         index = move.order.index
         kept = index >= 0
+        # Index -1 would read the last word, so an inserted word reads word 0 here and gets its governor below.
         governor = heads[np.where(kept, index, 0)]
         if move.order.n_inserted:
             marks = move.order.marks
             assert marks is not None
+            # An inserted word depends on the word that it marks, or on that word's governor if the word was deleted.
             governor[~kept] = np.where(move.positions[marks] >= 0, marks, heads[marks])
         unit = move.derived_unit_of
+        # np.where computes both branches: for roots positions[-1] is read, too, and dropped.
         head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, 0)
         head = _one_root(head.astype(np.int32), move, unit)
         deprel = self.deprel.realign(move)
         if move.order.n_deleted:
+            # Only words that were not roots before: the relation of a source's root is left as it is.
             became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
             deprel = _root_relations(deprel, became)
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
@@ -254,6 +258,8 @@ def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
     first = np.ones(len(roots), bool)
     first[1:] = unit[roots[1:]] != unit[roots[:-1]]
     other = roots[~first]
+    # Roots of units [0, 0, 1, 1]: first [T, F, T, F], its sum [1, 1, 2, 2]. So the others, roots 1 and 3, get the first
+    # roots of their units, roots 0 and 2.
     keeper = roots[first][np.cumsum(first)[~first] - 1]
     head[other] = keeper - move.derived_units[unit[other]] + 1
     return head
@@ -273,6 +279,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     places = move.positions
     first, last = places[nodes.first], places[nodes.last]
     length = nodes.last - nodes.first
+    # Every step must be +1: this also fails where a word in the middle was deleted, as its position is -1.
     stays = np.array(
         [
             first[i] >= 0 and bool((np.diff(places[a : b + 1]) == 1).all())
@@ -283,6 +290,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     if not stays.all():
         move.counts["mwt-dissolved"] += int((~stays).sum())
     which = np.flatnonzero(stays)
+    # CoNLL-U lists multiword tokens in the order of their first words.
     which = which[np.argsort(first[which], kind="stable")]
     base = move.derived_units[nodes.unit]
     fields = tuple(
@@ -297,6 +305,8 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
     3.1 of a word that moves to position 5 of its unit  ->  5.1; 0.1 stays first
     """
     places = move.positions
+    # `first` is -1 for a node before the first word (0.1). The -1 that is appended can then be read in a batch without
+    # words.
     at = np.where(nodes.first >= 0, np.append(places, -1)[nodes.first], -1)
     gone = (nodes.first >= 0) & (at < 0)
     if gone.any():
@@ -344,6 +354,7 @@ def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], s
         if not found:
             out.append(((0, 0), part))
             continue
+        # The match ends with the colon, which stays: `4:nsubj` -> `:nsubj`.
         rest = part[found.end() - 1 :]
         if found[2]:
             new = numbers.get((unit, f"{found[1]}.{found[2]}"))
