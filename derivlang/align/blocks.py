@@ -6,7 +6,7 @@ the block: its small table stays in the cache, a table of all pairs of the corpu
 read, 5 against 10 to add to).
 
     a / un, the cat / le chat       source [[a, -], [the, cat]], target [[un, -], [le, chat]]: J = S = I = 2
-    cells[0] (un; le)   = [[a-un, -], [the-le, cat-le]]           one row a pair, one column a source word
+    cells[0] (un; le)   = [[a-un, -], [the-le, cat-le]]           one row per pair, one column per source word
     cells[1] (-; chat)  = [[-, -], [the-chat, cat-chat]]          `-` is padding
     entries = the-le, the-chat, cat-le, cat-chat, a-un, padding;  cells[0] holds the numbers [[4, 5], [0, 2]]
 """

@@ -45,7 +45,9 @@ _BY_SUFFIX = {
 @click.option(
     "--source", is_flag=True, help="Write the source side instead, row for row; of a run, take the source's tokenizer."
 )
-@click.option("--documents", is_flag=True, help="Write one document a line (of running text, a paragraph); text only.")
+@click.option(
+    "--documents", is_flag=True, help="Write one document per line (of running text, a paragraph); text only."
+)
 @click.option(
     "--escape-formulas",
     is_flag=True,

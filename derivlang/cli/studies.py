@@ -40,7 +40,7 @@ _OPTIONS = (
     option("--dry-run", is_flag=True, excludes="--array, --data-only",
            help="Print the steps with sizes, estimated time and disk; run nothing."),
     option("--array", is_flag=True, excludes="--dry-run, --data-only",
-           help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
+           help="Print one command per cell, write OUT/array.sh for Slurm; run nothing."),
     option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words per second.  "
            "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),

@@ -110,8 +110,8 @@ class Order:
         if not len(gone):
             return self.invert(sentences, tails)
         unit = np.searchsorted(units, gone, "right") - 1
-        # A unit may have lost all its words. Its first position is then that of the next unit, or past the end of the
-        # batch.
+        # A unit may have lost all its words. Its first position then belongs to the next unit, or is past the end of
+        # the batch.
         marks = np.minimum(derived_units[unit], self.n_derived - 1).astype(np.int32)
         return Order(places, sentences, tails, self.n_derived, string_array([""] * len(gone)), marks)
 

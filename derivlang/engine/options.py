@@ -25,7 +25,7 @@ class MakeOptions:
     shard_tokens: int = setting(
         20_000_000, "Approximate number of words per shard; for a parse at most 500000.", minimum=1
     )
-    limit: int | None = setting(None, "Maximum number of rows a split; of running text, paragraphs.", minimum=1)
+    limit: int | None = setting(None, "Maximum number of rows per split; of running text, paragraphs.", minimum=1)
     lexicon: Path | None = setting(None, "Saved lexicon.tsv to use instead of fitting one.", file=True)
     sentences: Rule = setting("marks", "Rule for the ends of sentences.")
     policies: Policies = Policies()

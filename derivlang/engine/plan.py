@@ -32,7 +32,7 @@ def make_plan(
     """Return the tasks of each split. DataError for a named split that the source lacks.
 
     splits: those that the source has, if empty or None. shard_tokens: approximate number of words per task; None for
-    one task a file, as with a limit. limit: documents of a split at most.
+    one task per file, as with a limit. limit: documents of a split at most.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:

@@ -46,7 +46,7 @@ class Instances:
         return lengths_of(self.offsets)
 
     def by_row(self, labels: list[Any]) -> list[list[Any]]:
-        """Return one list a row of a list of G labels."""
+        """Return one list per row of a list of G labels."""
         offsets = self.label_offsets
         return [labels[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
 

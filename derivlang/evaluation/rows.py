@@ -28,7 +28,7 @@ from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentRows:
-    """The slots of R rows with K sides, one segment a side.
+    """The slots of R rows with K sides, one segment per side.
 
     units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first slots in the row.
     unit_offsets: int64[U + 1], slot offsets.
@@ -156,7 +156,7 @@ class LanguageRows:
     def word_labels(self, gold: Int64, words: Int32 | None = None) -> Instances:
         """Return the rows with a label per word.
 
-        gold: int64[W] or [W, k], the label of each; a negative one is no label.
+        gold: int64[W] or [W, k], the label of each; a negative one means no label.
         """
         some = np.flatnonzero((_columns(gold) >= 0).all(axis=1))
         return self.instances(self.segments[some] // self.n_sides, self.at[some], gold[some], words)
@@ -225,7 +225,7 @@ class RowWords:
         return np.asarray(found - self.offsets[owners(self.offsets)[found]], np.int64)
 
     def labelled(self, instances: Instances, labels: Sequence[Any]) -> list[list[Any]]:
-        """Return one list a row: the label of each of its words, None for a word without one. labels: [G]."""
+        """Return one list per row: the label of each of its words, None for a word without one. labels: [G]."""
         out: list[Any] = [None] * len(self.at)
         for word, label in zip(self.find(instances, instances.at).tolist(), labels, strict=True):
             out[word] = label

@@ -107,7 +107,7 @@ def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence
         raise DataError(
             f"the line has {found}, expected {expected}",
             where=f"{path}:{numbers[fields]}",
-            fix="write one row a line with single tabs between columns, or name the columns that the file has",
+            fix="write one row per line with single tabs between columns, or name the columns that the file has",
             id="tsv-columns",
         )
     if quoting:

@@ -42,7 +42,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """Yield one row a question: id, title, context, question, answers; lines are 0. A document is a paragraph.
+    """Yield one row per question: id, title, context, question, answers; lines are 0. A document is a paragraph.
 
     limit: greatest number of paragraphs.
     Raises DataError: json, json-key (a key twice in one object), json-surrogate, squad-form (a key or a value is

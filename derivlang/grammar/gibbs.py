@@ -56,7 +56,7 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
 
 
 def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, int]:
-    """Return (the dependents in their new order, the number left of the head). u: one draw a step."""
+    """Return (the dependents in their new order, the number left of the head). u: one draw per step."""
     d = len(labels)
     line = np.zeros(0, np.int64)
     n_left = 0

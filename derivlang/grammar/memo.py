@@ -131,7 +131,7 @@ class Memo:
         new = np.flatnonzero(known < 0)
         known[new] = self._new_families(unique[new], labels[first[new]])
         family = known[inverse]
-        # one interval a family in each round, so that chains grow by one link: families [4, 4, 6] -> [4, 6], then [4]
+        # one interval per family in each round, so that chains grow by one link: families [4, 4, 6] -> [4, 6], then [4]
         rank = _rank(family)
         for turn in range(int(rank.max(initial=-1)) + 1):
             at = np.flatnonzero((rank == turn) & (self._length[family] < LONGEST_CHAIN))

@@ -189,7 +189,7 @@ class Sampler:
         local = self._local(families, which)
         if self._best:
             return inverse.draw(exact.chains(local, "best"), rows, u)
-        labels = families.labels[:, which].T  # one family a row, without its head
+        labels = families.labels[:, which].T  # one family per row, without its head
         is_head = np.arange(labels.shape[1]) == families.heads[which, None]
         dependents = labels[~is_head].reshape(len(which), -1).T
         return inverse.draw_orders(local, dependents, rows, u)

@@ -167,7 +167,7 @@ def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
         here = np.isin(numbers, wanted)
         if here.any():
             batch = group.loaded.derived
-            names = batch.types.to_pylist()  # one string a type, however often it occurs
+            names = batch.types.to_pylist()  # one string per type, however often it occurs
             some = group.found.take(here)
             for line, begin, end in zip(numbers[here].tolist(), some.begin, some.end, strict=True):
                 out[line] = [names[code] for code in batch.words[begin:end]]

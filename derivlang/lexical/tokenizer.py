@@ -165,7 +165,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Raise StoreError if the tokenizer of a folder is not the one of its recipe."""
+    """Raise StoreError if the tokenizer of a folder does not match its recipe."""
     Tokenizer.load(folder)
 
 

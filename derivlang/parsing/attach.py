@@ -1,4 +1,4 @@
-"""A parser's tags and trees as layers of a batch, one tree a sentence, on all sides of its records."""
+"""A parser's tags and trees as layers of a batch, one tree per sentence, on all sides of its records."""
 
 from __future__ import annotations
 

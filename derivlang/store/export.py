@@ -287,7 +287,7 @@ def _csv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: 
 
 
 def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator[pa.Table], list[str]]:
-    """Return the tables and their columns with one value a row: texts, then labels; lists and structs are left out."""
+    """Return the tables and their columns with one value per row: texts, then labels, but no lists and structs."""
     values = [field.column for field in schema.fields if field.kind == "value"]
     first = next(tables, None)
     if first is not None:

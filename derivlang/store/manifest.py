@@ -133,7 +133,7 @@ class Derived:
             same = self.has_fingerprint()
         if not same:
             raise StoreError(
-                f"a grammar or another file that {self.pipeline} reads, or the lexicon, is not the one of this set",
+                f"a grammar or another file that {self.pipeline} reads, or the lexicon, is not this set's",
                 where=str(self.folder),
                 fix=_FIX,
                 id="other-transforms",

@@ -121,7 +121,7 @@ def _check_run(record: dict[str, Any]) -> None:
 
 
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
-    """Yield what differs. Of fingerprints, only those of one form are compared."""
+    """Yield what differs. Fingerprints are compared only if they have the same form."""
     found = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
     if found or (one.recorded, one.format) == (other.recorded, other.format):
         yield from found

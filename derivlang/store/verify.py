@@ -53,7 +53,7 @@ def verify(folder: Path) -> dict[str, Any]:
     """Verify a set.
 
     Returns {"ok", "out", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}],
-    "notes": [{"file", "what"}]}. `problems` has at most one entry a file, its first problem. `notes` lists unusual
+    "notes": [{"file", "what"}]}. `problems` has at most one entry per file, its first problem. `notes` lists unusual
     things that do not affect the data, such as an edited card. Raises StoreError if there is no readable manifest.
     """
     derived = Derived(folder, changed=True)
@@ -75,7 +75,7 @@ def verify(folder: Path) -> dict[str, Any]:
         splits[split] = {"rows": seen.rows, "tokens": seen.tokens}
         problems += found
     if not is_intact(derived.manifest) and all(problem["file"] != NAME for problem in problems):
-        problems.append(_problem(NAME, "its hash is not the one of its content: a value was changed"))
+        problems.append(_problem(NAME, "its hash does not match its content: a value was changed"))
     elif HASH not in derived.manifest:
         notes.append({"file": NAME, "what": "has no hash of itself: an earlier version made this set"})
     return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems, "notes": notes}

@@ -173,7 +173,7 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     """Return the trees of some words. head: int32[N], 1-based in the unit, 0 = root. units, sentences: word offsets.
 
     A tree is a sentence, or several sentences of a unit that arcs join: a gold tree spans its unit, parsed text has one
-    tree a sentence.
+    tree per sentence.
     """
     base = np.repeat(units[:-1], lengths_of(units))
     parent = base + head - 1

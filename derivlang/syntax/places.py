@@ -74,7 +74,7 @@ def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
     is_mark, opens = np.zeros((2, len(forest) + 1), bool)
     is_mark[nodes.groups[np.flatnonzero(nodes.gone)]] = True
     opens[nodes.groups[marks.at[marks.paired & (marks.side == BEFORE)]]] = True
-    # index[p]: the word at position p. Behind the last position there is a word number that is no mark and opens
+    # index[p]: the word at position p. Behind the last position there is a word number that is not a mark and opens
     # nothing, so that `behind` needs no bounds.
     index = np.full(len(forest) + 1, len(forest))
     index[place] = np.arange(len(forest))

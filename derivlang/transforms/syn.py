@@ -56,7 +56,7 @@ class Syn(Transform):
 
     grammar: str = param(
         "fr",
-        "shipped grammar (fr, ja, …), file, or one grammar a class: fr@N~hi@V",
+        "shipped grammar (fr, ja, …), file, or one grammar per class: fr@N~hi@V",
         positional=True,
         draws=False,
         file=GRAMMARS,

@@ -101,7 +101,7 @@ class Spans(Layer):
         repair: bool = False,
         counts: dict[str, int] | None = None,
     ) -> Self:
-        """Return the entities of one tag a word.
+        """Return the entities of one tag per word.
 
         tags: int32[N], codes into `given`, by default the classes. batch_units: int64[U + 1], word offsets; an entity
         ends with its unit. scheme: the tag scheme. where: returns the place of a word, for errors. Raises LayerError

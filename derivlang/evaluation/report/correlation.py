@@ -73,7 +73,7 @@ def _places(groups: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, found.values()))
 
 
-@lru_cache(maxsize=4)  # a report asks for the same permutations once a panel
+@lru_cache(maxsize=4)  # a report asks for the same permutations once per panel
 def _all_orders(n: int, places: tuple[tuple[int, ...], ...]) -> Int64:
     """Return int64[P, n]: all permutations within groups. Groups (0, 2) and (1,): 0 1 2 and 2 1 0."""
     flat = np.concatenate([np.array(group, np.int64) for group in places])

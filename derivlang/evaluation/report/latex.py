@@ -1,7 +1,7 @@
 r"""Tables as LaTeX, for `\usepackage{booktabs,graphicx}`.
 
-There is one file a score and regime, since wide tables do not fit a page. A table that is still wider than the text is
-made smaller, to its width.
+There is one file per score and regime, since wide tables do not fit a page. A table that is still wider than the text
+is made smaller, to its width.
 What is smaller in a cell stands in \footnotesize behind its value; the signature stands below the table.
 """
 

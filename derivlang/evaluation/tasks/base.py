@@ -112,11 +112,11 @@ class Task(NamedTask):
         return found
 
     def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
-        """Return int64[G, k] as the metrics take labels: one list a row, of names by default."""
+        """Return int64[G, k] as the metrics take labels: one list per row, of names by default."""
         return instances.by_row([classes[i] for i in values[:, 0].tolist()])
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
-        """Return int64[G, k] as files of predictions have labels: one value a row, of one Arrow type for all.
+        """Return int64[G, k] as files of predictions have labels: one value per row, of one Arrow type for all.
 
         words: of the rows. By default what `labels` returns.
         """

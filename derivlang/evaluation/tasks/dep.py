@@ -116,7 +116,7 @@ class Dependencies(Task):
         return instances.by_row([(head, classes[relation]) for head, relation in values.tolist()])
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
-        """Return one list a row: head (the number of a word of the row, from 1; 0: the root) and deprel of each word,
+        """Return one list per row: head (the number of a word of the row, from 1; 0: the root) and deprel of each word,
         None for a word whose head was cut off."""
         number = np.where(values[:, 0] > 0, words.numbers(instances, values[:, 0]) + 1, 0)
         both = zip(number.tolist(), values[:, 1].tolist(), strict=True)

@@ -93,7 +93,7 @@ class WordLabelling(Labelling):
         return rows.examples(instances, classes, labelled)
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
-        """Return one list a row: the label of each word, None for a word without one."""
+        """Return one list per row: the label of each word, None for a word without one."""
         return words.labelled(instances, [classes[i] for i in values[:, 0].tolist()])
 
 

@@ -114,7 +114,7 @@ class LinksNeed(Need):
         self.kind, self.parameter = kind, parameter
 
     def reads(self, files: Collection[str]) -> Set[str]:
-        return set()  # its stream reads those of the pairs
+        return set()  # its stream reads the links of the pairs
 
     def check(self, settings: TrainingSettings) -> None:
         if self.kind not in (GOLD, *ALIGNERS) and not Path(self.kind).is_file():
