@@ -59,6 +59,7 @@ def from_table(
     if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(order_lists))), units):
         raise LayerError("the columns tokens and order differ in length", id="row-lengths")
     words, types = _encoded(tokens)
+    # Units are stacked by side: two rows of two sides have the records [[0, 2], [1, 3]].
     records = np.arange(n * len(sides), dtype=np.int32).reshape(len(sides), n).T.copy()
     documents = to_numpy(columns["document"]) if "document" in columns else np.zeros(n, np.int64)
     derived = build(

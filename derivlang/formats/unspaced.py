@@ -116,6 +116,7 @@ class Undivided:
         lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
         sizes = cuts[lines + 1] - cuts[lines]
         figures = self._figures[:, codes[expand_ranges(cuts[lines], sizes)]]
+        # Running sums of the three figures at the ends of the lines; their differences are the sums of each line.
         sums = np.stack([offsets_of(column) for column in figures])[:, offsets_of(sizes)]
         letters, total, least = sums[:, 1:] - sums[:, :-1]
         undivided = lines[(2 * letters > total) & (letters >= least)]

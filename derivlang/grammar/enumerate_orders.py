@@ -51,12 +51,15 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
     following[:d, :d], following[:d, d], following[d, :d] = local.next, local.to_head, local.from_head
     first = np.concatenate([local.first, local.bare[:1]])
     last = np.concatenate([local.last, local.bare[1:]])
+    # The place of n - 1, the head.
     head = orders.argmax(axis=1)
     places = orders.T.astype(np.int64)
     out = first[places[0], rows] + last[places[-1], rows]
     for q in range(1, n):
         out += following[places[q - 1], places[q], rows]
         for p in range(q):
+            # p < q. Head behind q: both stand left of it; before p: both right; else it is between them, or one of the
+            # two.
             side = np.where(head > q, 0, np.where(head < p, 1, 2))
             out += tables[side, places[p], places[q], rows]
     return np.asarray(out)

@@ -79,6 +79,7 @@ class Sequences:
                     table[family[hit], place[hit]] = weights[at]
                     for ending in _endings(n, length):
                         out += table[:, ending]
+            # Only what begins some longer sequence goes on, so that few of the size^length combinations are ever made.
             _, more = _lookup(self._prefixes[length], key)
             key, place, family = key[more], place[more], family[more]
         return out

@@ -97,6 +97,7 @@ class SubwordEncoder:
             self._clear()
         data, offsets = string_buffers(types)
         known = len(self._types)
+        # The vocabulary reads eight bytes at a time, so the last word needs spare bytes behind it.
         codes = self._types.encode(np.append(data, np.zeros(8, np.uint8)), offsets[:-1], lengths_of(offsets))
         if len(self._types) > known:
             new = np.arange(known, len(self._types))
@@ -110,6 +111,7 @@ class SubwordEncoder:
         odd = to_numpy(pc.match_substring_regex(types, f"^$|[{WHITE_SPACE}]"))
         words, alone = np.flatnonzero(~odd), np.flatnonzero(odd)
         found = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
+        # place[t]: where type t is in `found`, in which types without white space come first.
         place = np.empty(len(types), np.int64)
         place[words], place[alone] = np.arange(len(words)), len(words) + np.arange(len(alone))
         return found.take(place)
