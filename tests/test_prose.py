@@ -55,7 +55,8 @@ RETIRED_NAMES = {
 # A noun of measure, then "a Y" for "per Y": "lines a second". One word after "one" counts as such a noun, too.
 MEASURE = (
     r"(?:words|sub-words|tokens|lines|rows|bits|bytes|seconds|ms|ns|nanoseconds|microseconds|MB|GB|MiB|kB|places"
-    r"|positions|letters|operations|characters|numbers|threads|once|twice"
+    r"|positions|letters|operations|characters|numbers|counts|threads|once|twice"
+    r"|(?:an?|several)\s+(?:object|pair|word|label|paragraph|sentence|state|tag|root|number|tree|line)"
     r"|one\s+(?:sentence\s+pair|head\s+class|JSON\s+object"
     r"|(?!(?:in|of|on|for|that|with|without|to|from|by|at|as|or|and|under|was)\b)[\w-]+))"
 )

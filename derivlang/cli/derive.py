@@ -36,7 +36,7 @@ _BLOCK = 1 << 16  # bytes read at once, if so many are there: their lines are de
     "--lang", default="en", show_default=True, help="Language of the text, for spaCy's tokenizer and the parser."
 )
 @settings_options(MakeOptions, only=("lexicon", "sentences", "parser"))
-@click.option("--json", "as_json", is_flag=True, help="Print an object a line: text, words, source words and links.")
+@click.option("--json", "as_json", is_flag=True, help="Print an object per line: text, words, source words and links.")
 def command(
     text: str,
     spec: str,

@@ -1,6 +1,6 @@
 """Word links of two texts by the states of an encoder: a run's, or a checkpoint's that was trained elsewhere.
 
-    words ─▶ sub-words ─▶ encoder ─▶ states of one layer ─mean─▶ a state a word ─cosine─▶ [I, J] ─METHODS─▶ links
+    words ─▶ sub-words ─▶ encoder ─▶ states of one layer ─mean─▶ a state per word ─cosine─▶ [I, J] ─METHODS─▶ links
 
 A run reads the source in its source language and the target in its derived language; the tokenizer of a checkpoint
 reads both. The sentences of a pair are encoded apart, as in Jalili Sabet et al. (2020) and Chi et al. (2021, §3.2).

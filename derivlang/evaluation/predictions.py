@@ -7,7 +7,7 @@
     on             the language of the words: derived, or, for ZS, also source
     row            number in the test split, from 0; pairs without a label, which are not scored, are left out
     id             as in the set (the columns `id`, `idx` or `pairID`); null if it has none
-    words          of the row, in the order of the language; of a pair a column for each side, named as in the set
+    words          of the row, in the order of the language; for pairs a column for each side, named as in the set
     source_words   the source's word of each, so that derived words can be read; likewise of each side
     gold, predicted    as the task writes labels (`Task.told`)
 

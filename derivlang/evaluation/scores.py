@@ -120,7 +120,7 @@ def _check(task: str, score: Score, known: Mapping[str, Column]) -> None:
     if not formula and known[score.metric].over != "points":
         raise wrong(f"{score.metric} has counts, but no formula")
     if formula and width != formula_of(formula)[1]:
-        raise wrong(f"{score.metric} has {width} counts a unit, which {formula} does not take")
+        raise wrong(f"{score.metric} has {width} counts per unit, which {formula} does not take")
     if n and np.abs(score.counts).max() > LARGEST_COUNT:
         raise wrong(f"a count of {score.metric} is larger than {LARGEST_COUNT:,}")
 

@@ -1,4 +1,4 @@
-"""CoNLL-U: a word a line in ten columns, a tree a sentence (universaldependencies.org/format).
+"""CoNLL-U: a word per line in ten columns, a tree per sentence (universaldependencies.org/format).
 
 Reading keeps everything in a well-formed file, and writing restores it byte for byte, except tags of entities in MISC:
 `NER=O` is not written, and other tags of `NER=` stand where the alphabet puts them among the keys. Syntactic words

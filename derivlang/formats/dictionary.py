@@ -1,7 +1,7 @@
 r"""Bilingual dictionaries as files: MUSE text, TSV and JSON, read and written.
 
-    muse    the le            a pair a line, with a space or a tab between (a tab allows spaces in words); any suffix
-    tsv     source  derived  count      a header, then a pair a line; `\t`, `\n`, `\r`, `\\` as in lexicon.tsv
+    muse    the le            a pair per line, with a space or a tab between (a tab allows spaces in words); any suffix
+    tsv     source  derived  count      a header, then a pair per line; `\t`, `\n`, `\r`, `\\` as in lexicon.tsv
     json    {"the": ["le", "la"]}       or a list of pairs
 
 A word may have several translations, each on a line of its own, and they keep their order. A line that is not a pair is

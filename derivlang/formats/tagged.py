@@ -1,4 +1,4 @@
-"""Tagged sentences, a word a line: `token<TAB>tag`, an empty line between sentences.
+"""Tagged sentences, a word per line: `token<TAB>tag`, an empty line between sentences.
 
 WikiAnn (PAN-X) and CoNLL 2003 have this form. Of more than two columns, the first is the token and the last its tag.
 Tabs or single spaces separate them.

@@ -248,7 +248,7 @@ def _governors(head: Int32, move: Move) -> Int64:
 
 
 def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
-    """Return heads with one root a unit: if a deleted root left several, the others depend on the first.
+    """Return heads with one root per unit: if a deleted root left several, the others depend on the first.
 
     head: int32[M], changed in place. [0, 1, 0] in one unit  ->  [0, 1, 1]
     """

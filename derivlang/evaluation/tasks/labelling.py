@@ -65,7 +65,7 @@ class Labelling(Task):
 
 
 class WordLabelling(Labelling):
-    """A task with a label a word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
+    """A task with a label per word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
 
     needs: ClassVar[str] = "a label for each word"
     word = "first"
@@ -98,7 +98,7 @@ class WordLabelling(Labelling):
 
 
 class PairLabelling(PairTask, Labelling):
-    """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out.
+    """A task with a label per pair of sentences, at `<s>`. A pair without a label is left out.
 
     names: the labels of a set that does not list its labels, such as a TSV file.
     """

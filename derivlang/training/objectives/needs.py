@@ -121,7 +121,7 @@ class LinksNeed(Need):
             raise UsageError(
                 f"{self.parameter}={self.kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
                 where="--objective",
-                fix="give a file of Pharaoh links, a line a pair, e.g. of derivlang align train",
+                fix="give a file of Pharaoh links, a line per pair, e.g. of derivlang align train",
                 id="missing-file",
             )
 

@@ -2,7 +2,7 @@
 
     gold             of the order, between sub-words; of pairs of a file, those that belong to it
     hmm, eflomal     found by an aligner (align/) in all pairs of the run, between words
-    FILE             Pharaoh links of the pairs of --pairs, a line a pair, between words
+    FILE             Pharaoh links of the pairs of --pairs, a line per pair, between words
 
     DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line a pair; the digits depend on the pairs
     DATA/links-hmm-….pharaoh.recipe.json           with the hash of the links
