@@ -124,8 +124,8 @@ class Pipeline:
     def files_to_keep(self) -> dict[str, bytes]:
         """Return the content of the files that are needed to derive again, by name: grammars, for example.
 
-        A set or a run keeps copies of them (`formats/spec_paths.py`), except of what a transform saves in lexicon.tsv.
-        Raises UsageError for two files of one name.
+        A set or a run keeps copies of them (`formats/spec_paths.py`), except of those that a transform saves in
+        lexicon.tsv. Raises UsageError for two files of one name.
         """
         found: dict[str, tuple[Path, bytes]] = {}
         for transform in self.transforms:

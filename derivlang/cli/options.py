@@ -217,7 +217,7 @@ class Bar(ProgressBar):
 
     @contextmanager
     def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
-        """Say `begins`, and show a bar that moves by what the block does."""
+        """Say `begins`, and show a bar that follows the work of the block."""
         self._close()
         if what != LOOKING:
             self.begin()

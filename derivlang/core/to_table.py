@@ -92,7 +92,7 @@ def _kept_labels(
 
 
 def _lost_words(source: Batch, order: Order) -> Bool:
-    """Return bool[U]: units of which a word was deleted."""
+    """Return bool[U]: units that lost a word."""
     return segment_any(order.positions() < 0, source.unit_words)
 
 

@@ -36,7 +36,7 @@ class ProgressBar:
 
     @contextmanager
     def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
-        """Show a bar that moves by what the block does; unit None: the name and the elapsed time.
+        """Show a bar that follows the work of the block; unit None: the name and the elapsed time.
 
         total: None if unknown. A stage within another one takes its place.
         """

@@ -51,7 +51,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """A box with what is known of a pair, shown when the pair has the pointer or the focus."""
+    """A box with the facts about a pair, shown when the pair has the pointer or the focus."""
 
     x: float
     y: float

@@ -174,7 +174,7 @@ def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, A
 
 
 def _command(path: Path, found: Mapping[str, Any]) -> str:
-    """Return the command that measures again what a record of an earlier version has."""
+    """Return the command that makes the results of a record of an earlier version again."""
     run, step = path.parent, ""
     if path.name != EVALUATION:  # RUN/evaluation/step-00000100.json
         run, step = path.parent.parent, f"@{int(path.stem.rpartition('-')[2] or 0)}"

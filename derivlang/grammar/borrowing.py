@@ -27,7 +27,8 @@ SHARE = 0.1
 
 
 def with_borrowed(own: Families, counts: Float, families: Families, name: str) -> tuple[Families, Float]:
-    """Return (families, counts float64[F]) of a head class, with families of two members for what it has hardly seen.
+    """Return (families, counts float64[F]) of a head class, with families of two members for relations that it has
+    hardly seen.
 
     own: the families of class `name`, each label sequence once. families: of all classes.
     """

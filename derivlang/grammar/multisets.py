@@ -1,4 +1,4 @@
-"""Chains of families with many dependents, of which some have equal labels.
+"""Chains of families with many dependents, some of them with equal labels.
 
 Dependents with one label are interchangeable, so the value of a set of dependents (`exact`) depends on its labels only.
 There are fewer multisets of labels than sets of dependents: with ten dependents and eight labels, two of which occur

@@ -74,7 +74,7 @@ FEWEST = 20  # dependents of a kind, for a share
 
 @dataclass(frozen=True, eq=False)
 class OrderSample:
-    """The families of some trees, and which members are of which feature: bool[M] for each of `FEATURES`."""
+    """The families of some trees, and the members of each feature: bool[M] for each of `FEATURES`."""
 
     families: Families
     flags: tuple[Bool, ...]

@@ -90,7 +90,7 @@ class ForeignTokenizer:
 
     @property
     def unknown(self) -> int | None:
-        """The id of what the tokenizer cannot represent."""
+        """The id of text that the tokenizer cannot represent."""
         found: int | None = self.whole.unk_token_id
         return found
 

@@ -65,7 +65,7 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
     if not kept.all():
         sentence = _with_inserted(sentence, kept, unit)
     highest = np.maximum.accumulate(sentence)
-    # -1 (a unit of only inserted words) must not be the lowest of what comes before it.
+    # -1 (a unit of only inserted words) must not count as the lowest for the words before it.
     lowest = np.minimum.accumulate(np.where(sentence < 0, np.iinfo(np.int32).max, sentence)[::-1])[::-1]
     first = np.ones(n, bool)
     first[1:] = (highest[:-1] < lowest[1:]) | (unit[1:] != unit[:-1])

@@ -146,7 +146,7 @@ class Artifact:
         record. kept: called with the folder if the artifact is there already. lock: holds the folder for one process;
         the usual one waits for any other. Raise StoreError as `found`; nothing is changed then.
         """
-        # Another process may be at work in the folder: what it leaves is looked at once it has ended.
+        # Another process may be at work in the folder: its result is looked at once it has ended.
         record = None if is_begun(self.path) else self.found(warn=lambda message: None)
         if record is not None:
             kept(self.path)

@@ -123,7 +123,10 @@ def lock_of(path: Path) -> Path:
 
 
 def stage_lock_of(path: Path) -> Path:
-    """Return the place of the lock of `stage_of`, which is another one: whoever holds a file also writes it."""
+    """Return the place of the lock of `stage_of`.
+
+    It is a lock of its own, since a process holds a file while it writes it.
+    """
     return path.with_name(f".{path.name}.derivlang.lock")
 
 
@@ -171,7 +174,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                 continue
         with file:
             # The process that held the lock before may have removed the file after we opened it. A lock on a removed
-            # file excludes nobody, so the new file at this place is tried instead.
+            # file excludes no process, so the new file at this place is tried instead.
             if _flock(file) and _is_at(file, lock):
                 try:
                     with disk(where):

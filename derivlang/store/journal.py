@@ -64,7 +64,7 @@ class Journal:
         try:
             self._refuse_others()
         except StoreError:
-            # If another run is at work, it may have changed the folder in between: `open` looks at what it leaves.
+            # If another run is at work, it may have changed the folder in between: `open` looks at its result.
             if not self.is_begun():
                 self._refuse_others()  # or it has just ended
         with held(self.folder, self.plan, spec, warn, what="a set in this folder", lock=self.folder / LOCK):
@@ -119,7 +119,7 @@ class Journal:
                 shutil.rmtree(self.stage)
 
     def _begin(self) -> None:
-        """Make the staging folder, and write a journal of what is finished."""
+        """Make the staging folder, and write a journal of the finished shards."""
         with disk(self.folder):
             (self.stage / "data").mkdir(parents=True, exist_ok=True)
             for leftover in (self.stage / "data").glob(".*.tmp"):

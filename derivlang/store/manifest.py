@@ -236,7 +236,7 @@ def _check(manifest: dict[str, Any]) -> None:
 
 @contextmanager
 def _usable(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a manifest into a StoreError."""
+    """Turn any error in a manifest into a StoreError."""
     with parse_errors(str(path), "manifest", error=StoreError, id="manifest", fix=_FIX):
         try:
             yield

@@ -147,7 +147,7 @@ def _of_specs(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
 
 
 def _of_files(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
-    """Yield the transforms of equal specs that read other files, of which sets and runs keep copies."""
+    """Yield the transforms of equal specs that read other files. Sets and runs keep copies of these files."""
     for left, right in zip(one.pipeline.transforms, other.pipeline.transforms, strict=True):
         if not left.saves and left.resources != right.resources:
             yield f"the grammar or another file of {left} in {one.name} is not the one in {other.name}"

@@ -210,7 +210,10 @@ def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
 
 
 def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Check a row group, and add its rows to what was seen if they are right. Returns the first problem, or None."""
+    """Check a row group, and add its rows to the state of the check if they are right.
+
+    Returns the first problem, or None.
+    """
     if not table.num_rows:
         return None
     found = _try_rows(derived, file, first_row, table)
@@ -261,7 +264,7 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
 
 
 def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, list[str], str, Batch]:
-    """Compare rows with what their stored source gives. Returns (row, columns, what, source).
+    """Compare rows with the rows that their stored source gives. Returns (row, columns, what, source).
 
     row: the first row that differs, None if all are right. columns: those that differ in this row. what: the problem,
     if a whole column is wrong (its name or its type), else "". source: the source batch.

@@ -38,7 +38,7 @@ def open_yields(forest: Forest, part: Ints) -> Int64:
     child = np.flatnonzero(inside[parent])
     child = child[part[child] != part[parent[child]]]
     busy[parent[child]] = True
-    # Parts of which several words depend on words outside.
+    # Parts with several words that depend on words outside.
     several = np.bincount(part[words[out]], minlength=n_parts) > 1
     # A dependent outside is allowed only at the one highest word of its part. Every other busy word brings its yield
     # in.

@@ -162,7 +162,7 @@ class Forest:
 def group_of(groups: Int64) -> Int64:
     """Return int64[n]: the group of each node. groups: int64[G + 1], node offsets, none empty: [0, 2, 3] -> [0, 0, 1].
 
-    As `owners`, but for groups of which most have one node.
+    As `owners`, but fast if most groups have one node.
     """
     begins = np.zeros(int(groups[-1]), bool)
     begins[groups[1:-1]] = True

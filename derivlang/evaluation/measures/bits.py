@@ -104,5 +104,5 @@ def averaged(metric: str, regime: str, sums: Floats, numbers: Any, of: ScoredSet
 
 
 def tokens_for(model: Encoder, share: float = 1.0) -> int:
-    """Return the number of padded sub-words in a batch of which a share is predicted."""
+    """Return the number of padded sub-words in a batch, if a share of them is predicted."""
     return max(1, min(tokens_on(model.device), int(_LOGITS / share) // int(model.module.config.vocab_size)))

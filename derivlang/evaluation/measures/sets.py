@@ -41,7 +41,7 @@ class MeasureSets:
 
     @cached_property
     def text(self) -> Heldout:
-        """The held-out text, of which `pairs` and `sentences` are."""
+        """The held-out text that `pairs` and `sentences` come from."""
         return self.read()
 
     @cached_property

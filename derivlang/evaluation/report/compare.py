@@ -274,7 +274,7 @@ def is_whole(found: pd.DataFrame, layer: int | None = None) -> pd.Series[bool]:
 
 
 def last_layer(found: pd.DataFrame, task: str, metric: str) -> int | None:
-    """Return the last layer of which there is a metric, None of one that is not by layer."""
+    """Return the last layer that a metric has, None if the metric is not by layer."""
     layers = found.loc[(found["task"] == task) & (found["metric"] == metric), "layer"].dropna()
     return None if layers.empty else int(layers.max())
 
