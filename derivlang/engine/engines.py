@@ -56,6 +56,7 @@ def pool(workers: int) -> Engine:
                 waiting = {executor.submit(run_task, job, task) for task in tasks}
             try:
                 while waiting:
+                    # The timeout lets the progress bar move while no task ends.
                     done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
                     report()
                     yield from (future.result() for future in done)

@@ -133,6 +133,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
             )
             writer.write({name: column for name, column in columns.items() if name not in dropped})
             numbers = derived.source.documents
+            # A document that goes on in the next batch counts once, where its number comes first.
             documents += int((np.diff(numbers, prepend=last) != 0).sum()) if len(numbers) else 0
             last = int(numbers[-1]) if len(numbers) else last
             articles.add(derived.source)

@@ -58,6 +58,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         found = True
         rows += paragraph_rows
         documents += [document] * len(paragraph_rows)
+        # Only between paragraphs, so that the questions of one context are in one table.
         if len(rows) >= ROWS_PER_TABLE:
             yield _rows(path, rows, documents, first)
             first += len(rows)

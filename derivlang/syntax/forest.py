@@ -98,6 +98,7 @@ class Forest:
     def has_gap(self) -> Bool:
         """bool[n]: whether the yield of a node contains a node of another subtree (it is not projective)."""
         first, last = self.edges
+        # A yield without a gap has as many nodes as its range is long.
         return np.asarray(last - first + 1 != self.below(np.ones(len(self), np.int64)))
 
     @cached_property

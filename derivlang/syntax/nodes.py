@@ -122,6 +122,7 @@ def with_whole_pairs(bonds: Bool, nodes: LayoutNodes) -> Bool:
     left, right = nodes.groups[opener], nodes.groups[nodes.partner[opener]]
     bonds = np.append(bonds, False)
     while True:
+        # A pair that becomes bound may bind a mark of another pair, hence the loop.
         bound = bonds[left] | bonds[left + 1] | bonds[right] | bonds[right + 1]
         words = inside(left[bound], right[bound] + 1)
         if bonds[words].all():
