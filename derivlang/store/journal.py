@@ -247,7 +247,7 @@ class Journal:
             shutil.rmtree(self.stage)
 
     def _damaged(self, manifest: dict[str, Any]) -> str | None:
-        """Return the first file of the set that is missing or not the one of its manifest, None if it is whole."""
+        """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
         damaged = [shard["file"] for shard in shards if not _same(self.folder, shard)]
         damaged += [f"{SPEC_FILES}/{name}" for name, content in self.kept.items() if not self._has_copy(name, content)]

@@ -4,7 +4,7 @@
     hmm, eflomal     found by an aligner (align/) in all pairs of the run, between words
     FILE             Pharaoh links of the pairs of --pairs, a line per pair, between words
 
-    DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line a pair; the digits depend on the pairs
+    DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line per pair; the digits depend on the pairs
     DATA/links-hmm-….pharaoh.recipe.json           with the hash of the links
 
 An aligner sees the words of both sides of the rows and nothing of the pipeline. A link between words becomes links
