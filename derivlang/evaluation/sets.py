@@ -149,7 +149,7 @@ def _taken(every: Examples, n: int | None, task: str, name: str, place: tuple[st
         others = len(every.source.gold) and len(every.derived.gold)
         raise DataError(
             f"{place[0]} has no labelled example in {place[1]}"
-            + (f" among those of --{name}-examples {n:,}" if others else ""),
+            + (f" among the {n:,} of --{name}-examples" if others else ""),
             fix=f"give a larger --{name}-examples" if others else None,
             id="no-examples",
         )
