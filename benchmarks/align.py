@@ -1,8 +1,8 @@
-"""Claims: the own aligner's error rate is at most that of the HMM of an earlier trial on each gold set, at most
+"""Claims: the own aligner's error rate is at most the rate of the HMM of an earlier trial on each gold set, at most
 eflomal's + 3 points (where eflomal is installed: in the same run, on the same lines), and it trains at 200,000 words a
 CPU second and iteration or more. On derived pairs of 50,000 WikiText-2 sentences it is within a point of eflomal.
 
-The gold sets are lower-cased and trained on their own sentences alone, then (en-fr, de-en) with bitext added. No gold
+The gold sets are lower-cased and trained only on their own sentences, then (en-fr, de-en) with bitext added. No gold
 link is used in training. eflomal draws at random: its figures vary by some tenths of a point.
 """
 

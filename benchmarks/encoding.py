@@ -1,8 +1,8 @@
 """Claim: encoding a corpus by its types costs at least 10 x less CPU than `encode_batch` on its text, for the same ids.
 
 Both read the file, on one thread, and end with the ids in numpy. `encode_batch` gets a thousand lines at once, with the
-same tokenizer, and again with one whose special tokens are found by the library alone (no rule for whole words: the
-same ids on this text; claimed of the larger text alone). Two texts: WikiText-2's train split as it is, and one that
+same tokenizer, and again with one whose special tokens are found only by the library (no rule for whole words: the
+same ids on this text; claimed only of the larger text). Two texts: WikiText-2's train split as it is, and one that
 grows from it in types as a real one does; the tokenizer of each has 40,000 entries of its own words. Not the command
 line but Python functions are timed, in a process each. Loading the tokenizer is the same work in both; the ratio is
 given without and with it.

@@ -3,7 +3,7 @@
 Claims: a head costs at most 3 CPU microseconds the first time, and 0.4 if it was drawn before. Without the intervals
 that `grammar/memo.py` keeps, `make --t syn:fr` costs at least 5 % more.
 
-The heads are those of UD English-EWT and English-GUM (gold trees, punctuation left out), repeated with other keys: so
+The heads come from UD English-EWT and English-GUM (gold trees, punctuation left out), repeated with other keys: so
 the share of heads that is new falls as it does in a corpus. Not the command line but the Python class is timed, in a
 process of its own (`_measure` below), on one thread.
 

@@ -1,4 +1,4 @@
-"""No claim: `make --t trans,inv` against the loops of `make_loops`, tuned: what depends on a word alone is kept in a
+"""No claim: `make --t trans,inv` against the loops of `make_loops`, tuned: what depends only on a word is kept in a
 dict, and `datasets` gets Arrow tables.
 """
 

@@ -2,7 +2,7 @@
 
 CPU is user + system time of a child process and of everything that it started, start-up included. Workers that
 outlive their parent (a fork server does) are adopted and counted too: the benchmark makes itself the "subreaper"
-of its children, which Linux alone offers. Peak memory is the most that a process ever held resident
+of its children, which only Linux offers. Peak memory is the most that a process ever held resident
 (`ru_maxrss`; of workers `VmHWM`, polled every 5 ms), memory that it shares with others included.
 
 The benchmarks themselves import neither numpy nor pyarrow: on Linux `ru_maxrss` of a child begins at the size of

@@ -1,7 +1,7 @@
 """Claims: the bundled parser reads at least 20,000 words a CPU second on one thread, peaks below 200 MB, and loads
 within 1 s of CPU.
 
-Words are those of WikiText-2's train text, read and split into sentences as `make` does, `--size` MB at most (10.8 MB
+Words come from WikiText-2's train text, read and split into sentences as `make` does, `--size` MB at most (10.8 MB
 are the whole text, 2.05 M words). The process is a fresh one; its CPU time holds everything: Python's start, reading,
 sentences, the model, the parse. BLAS is held to one thread. Where ONNX Runtime is installed, the same is measured with
 its products of 8-bit integers, and where torch is, with torch on the CPU, in turns; the trees are compared.

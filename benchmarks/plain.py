@@ -2,13 +2,13 @@
 
     python plain.py map FILE OUT         batched `datasets.map`, lists in and out
     python plain.py loop FILE OUT        a loop over lines, Parquet through pyarrow in batches
-    python plain.py tuned-map FILE OUT   the same with what depends on a word alone kept in dicts, Arrow tables out
+    python plain.py tuned-map FILE OUT   the same with what depends only on a word kept in dicts, Arrow tables out
     python plain.py tuned-loop FILE OUT
     python plain.py compare FOLDER FILE  are `source`, `tokens`, `order` and `document` of shards and a file equal
 
-The sentence rule is that of `derivlang` in plain Python (docs: a sentence ends after a maximal run of end marks and
+The sentence rule is `derivlang`'s in plain Python (docs: a sentence ends after a maximal run of end marks and
 closers that begins with an end mark, and at the end of its line). The plain ones look at every word where it stands;
-the tuned ones are as quick as this way goes: what depends on a word alone is kept in a dict, `datasets` gets Arrow
+the tuned ones are as quick as this way goes: what depends only on a word is kept in a dict, `datasets` gets Arrow
 tables, and a sentence costs a few list operations.
 
 Both write the columns document, key, source, tokens and order. `key` is a 64-bit hash of the sentence too, but not

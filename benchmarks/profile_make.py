@@ -1,7 +1,7 @@
 """No claim: where the CPU time of `make --t trans,inv` goes, by stage.
 
 `make` runs in one process through its Python function; the package's own functions are wrapped, and the CPU time
-of each is its own, without that of wrapped functions which it calls. What no wrapper sees is "the rest".
+of each is its own, without the time of wrapped functions which it calls. What no wrapper sees is "the rest".
 
     python profile_make.py DATA OUT     one run, JSON
 """

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 
 def lines(file: Path) -> Iterator[list[str]]:
-    """The words of each line that has any; white space is no word."""
+    """The words of each line that has any; white space is not a word."""
     import spacy
 
     tokenizer = spacy.blank("en").tokenizer

@@ -6,7 +6,7 @@ identity    modules that compare a record with what is wanted themselves, by `re
 by hash     modules that compare a hash or a fingerprint with == or !=: of content that may be damaged, or of identity
 by hand     checks of options that depend on others, outside their declaration (`core/dependencies.py`)
 rate        modules that name the learning rate of `pretrain`
-functions   commands that make or measure something, and those of them that have a Python function
+functions   commands that make or measure something, and the ones among them that have a Python function
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def compares_hashes(tree: ast.Module) -> Iterator[bool]:
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield every command with its name, `grammar fit`, those of groups one by one."""
+    """Yield every command with its name, `grammar fit`, commands of groups one by one."""
     from derivlang.cli.main import main
 
     def inside(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

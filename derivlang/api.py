@@ -114,10 +114,10 @@ def derive_lines(
     lexicon: Path | str | None = None,
     parser: str | None = None,
 ) -> Iterator[list[DerivedText]]:
-    """Yield each chunk of lines derived, a text a line. The arguments are those of `derive`, which gives the same.
+    """Yield each chunk of lines derived, one text per line. Arguments and results are as in `derive`.
 
-    The lines of a chunk are derived together, so large chunks cost less a line. Raises as `derive` does, but names the
-    options of the command line, which reads its lines here.
+    The lines of a chunk are derived together, so large chunks cost less per line. Raises as `derive` does, but names
+    the options of the command line, which reads its lines here.
 
     >>> [[text.text for text in chunk] for chunk in derive_lines([["Go !", "Who ? Me !"]], "inv")]
     [['Go !', 'Who ? Me !']]

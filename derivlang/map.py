@@ -44,7 +44,7 @@ _SAMPLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the names of columns do not tell.
+    """What the names of columns do not say.
 
     words: columns of lists of words. texts: columns of raw text. tags: the tag names (`B-PER` …) of entity columns that
     hold strings; needed for a stream, where they cannot be collected first.

@@ -85,7 +85,7 @@ class Pipeline:
     ) -> Pipeline:
         """Return the pipeline of a stored spec (`stored`), written by this version or an older one.
 
-        files: which files the spec may name: those of the folder that stores it, unless this process wrote it. where:
+        files: which files the spec may name: files in the folder that stores it, unless this process wrote it. where:
         the file that holds the spec. plug_ins: the packages that this file names. StoreError for the transform of a
         plug-in that is not installed.
         """
@@ -124,8 +124,8 @@ class Pipeline:
     def files_to_keep(self) -> dict[str, bytes]:
         """Return the content of the files that are needed to derive again, by name: grammars, for example.
 
-        A set or a run keeps copies of them (`formats/spec_paths.py`), except of what a transform saves in lexicon.tsv.
-        Raises UsageError for two files of one name.
+        A set or a run keeps copies of them (`formats/spec_paths.py`), except of those that a transform saves in
+        lexicon.tsv. Raises UsageError for two files of one name.
         """
         found: dict[str, tuple[Path, bytes]] = {}
         for transform in self.transforms:
@@ -217,7 +217,7 @@ class Pipeline:
         """Derive a batch.
 
         split: whether to split its sentences first; False if they are known, as in derived output. counts: where to
-        count what was changed or dropped, by reason. parser: finds the trees of a batch that has none.
+        count what was changed or dropped, by reason. parser: finds the trees of a batch without trees.
         """
         policies = policies or Policies()
         batch = settle_groups(batch, policies)

@@ -48,7 +48,7 @@ COMMAND = re.compile(r"^ *(\$ |(derivlang|python|pip|torchrun|sbatch|lm_eval) )"
 class Block:
     """A fenced block. file: where its text belongs, if its page says so.
 
-    notes: the beginnings of its notes, and the comments below it that are no notes.
+    notes: the beginnings of its notes, and the comments below it that are not notes.
     """
 
     page: str
@@ -98,7 +98,7 @@ def faults(block: Block) -> Iterator[str]:
     elif block.kind not in RUN and block.file is None and COMMAND.search(block.text):
         yield "commands in a block that is not run: its kind should be sh or console"
     for comment in sorted(block.notes.difference(NOTES)):
-        yield f"{comment} is no note; write <!-- {NOTES[0]}: why. -->, or begin it with {' or '.join(NOTES[1:])}"
+        yield f"{comment} is not a note; write <!-- {NOTES[0]}: why. -->, or begin it with {' or '.join(NOTES[1:])}"
 
 
 def run_page(page: Path) -> tuple[Counter[str], list[str]]:
@@ -198,7 +198,7 @@ def _transcript(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _pattern(lines: list[str]) -> re.Pattern[str]:
-    """Lines of output as a pattern: `…` is anything in a line, and any lines where it stands alone."""
+    """Lines of output as a pattern: `…` is anything in a line, and any lines where it stands by itself."""
     parts = [r"(?:.*\n)*" if line.strip() == "…" else re.escape(line).replace("…", ".*") + r"\n" for line in lines]
     return re.compile("".join(parts))
 

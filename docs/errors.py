@@ -32,7 +32,7 @@ fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
   correct the tree, or leave out the sentence
 ```
 
-The ids are stable, so that scripts can tell errors apart. `UsageError` ends a command with exit code 2, every
+The ids are stable, so that scripts can distinguish errors. `UsageError` ends a command with exit code 2, every
 other error with 1. In Python all of them are subclasses of `derivlang.DerivlangError`, with the fields `what`,
 `where`, `fix` and `id`; `system` stands for an `OSError` that reaches the command line.
 

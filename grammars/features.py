@@ -1,4 +1,4 @@
-"""The word-order features of the shipped grammars: the language's own shares, and those of English under the grammar.
+"""The word-order features of the shipped grammars: the language's own shares, and the shares of English under the grammar.
 
 `build.py` measures them and writes them to docs/reference/word-order.md. English is UD English-GUM (test), from which nothing is
 learnt. The language's own trees are its PUD treebank, else the test split that the grammar has not learnt from.

@@ -40,7 +40,7 @@ KINDS = {
     ("cy", "demonstrative"): Kind(
         "beside another determiner",
         "A Welsh demonstrative stands with the article (*y llyfr hwn*, the book this), so the model of Welsh learns its"
-        " order beside one; English demonstratives stand alone, and so do the articles that precede.",
+        " order beside one; English demonstratives stand without one, and so do the articles that precede.",
         lambda form, relation, feats, beside: "det" in beside,
     ),
     ("de", "numeral"): Kind(
@@ -50,7 +50,7 @@ KINDS = {
     ),
     ("zh", "adposition"): Kind(
         "a localiser, `case:loc`",
-        "Localisers follow their noun, prepositions precede. English has prepositions alone.",
+        "Localisers follow their noun, prepositions precede. English has only prepositions.",
         lambda form, relation, feats, beside: relation == "case:loc",
     ),
     ("zh", "auxiliary"): Kind(

@@ -567,7 +567,7 @@ def test_undo_tells_that_it_writes_utf8(tmp_path: Path) -> None:
     run("make", tmp_path / "a.txt", "-t", "inv", "-o", tmp_path / "out", "--encoding", "latin-1")
     told = run("undo", tmp_path / "out", "-o", tmp_path / "undone").err
     assert (tmp_path / "undone").read_text("utf-8") == "Ça va .\n"
-    assert "written in UTF-8; that of the source is in latin-1" in told
+    assert "written in UTF-8; the source is in latin-1" in told
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Every transform keeps the laws that it declares: a new one is held to them by being registered.
 
-Batches have tags and trees, one tree a sentence or one a unit, so that a transform that needs them finds them. The
+Batches have tags and trees, one tree per sentence or one per unit, so that a transform that needs them finds them. The
 sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones. `tests/transforms.py`
 has the settings and the batches: `every` runs a test for each transform with each of its settings, `of_text` for those
 that plain text suffices for, and `by_case` for each of some odd texts.

@@ -389,7 +389,7 @@ def test_show_rows_of_running_text(tmp_path: Path, rows: tuple[int, int]) -> Non
 
 
 def test_own_columns_with_the_names_of_facts(tmp_path: Path) -> None:
-    """An own column `row` or `work_order` is a value of the row, a word such as B-52 is no tag."""
+    """An own column `row` or `work_order` is a value of the row, a word such as B-52 is not a tag."""
     commands.written(tmp_path / "a.jsonl", '{"tokens": ["B-52"], "row": 7, "side": "q", "work_order": 3}\n')
     told = run("show", "-t", "inv", tmp_path / "a.jsonl").out.splitlines()[0]
     assert told.startswith("row 0  split train")

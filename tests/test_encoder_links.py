@@ -123,7 +123,7 @@ def test_the_command(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--model", "ot"), "name the encoder with --encoder"),
-        (("--encoder", "CHECKPOINT"), "--encoder: hmm learns from the text alone"),
+        (("--encoder", "CHECKPOINT"), "--encoder: hmm learns only from the text"),
         (("--encoder", "CHECKPOINT", "--model", "itermx"), "did you mean itermax or"),
         (
             ("--encoder", "CHECKPOINT", "--model", "ot", "--symmetrise", "union"),

@@ -429,7 +429,7 @@ def test_pairs_of_a_file_of_a_users_own(run: Path, tmp_path: Path) -> None:
     assert entry["settings"]["test"] == 3  # `-` is no label
     write_pairs(tmp_path / "other", "sentence1\tsentence2\tlabel", ("0", "7"))
     told = cli("evaluate", run, "--task", f"pawsx:{tmp_path}/other", *words, code=1).err
-    assert told == "derivlang: label is '7', which is none of 0, 1 [unknown-label]\n"
+    assert told == "derivlang: label is '7', which is not one of 0, 1 [unknown-label]\n"
     write_pairs(tmp_path / "bare", "One sentence that is far too long to be the name of a column\tb\t0", ("0",))
     told = cli("evaluate", run, "--task", f"pawsx:{tmp_path}/bare", *words, code=1).err
     assert "[no-columns]\n  give the file a header row" in told
@@ -603,5 +603,5 @@ def test_examples_without_a_label(run: Path, tmp_path: Path) -> None:
         words = ("evaluate", run, "--task", f"pos:{folder}", "--train-examples", "1", "--epochs", "1", "--seeds", "1")
         told.append(cli(*words, "--regime", "sup", "--measure", "none", code=None).err)
     (wrong,) = [text for text in told if "no-examples" in text]
-    assert "has no labelled example in train among those of --train-examples 1" in wrong
+    assert "has no labelled example in train among the 1 of --train-examples" in wrong
     assert "give a larger --train-examples" in wrong

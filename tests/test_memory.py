@@ -146,7 +146,7 @@ main()
 @pytest.mark.parametrize(
     ("free", "options", "code", "told"),
     [
-        (70_000_000, [], 0, "rows a step, not the model's 16: more do not fit into memory"),
+        (70_000_000, [], 0, "rows per step, not the model's 16: more do not fit into memory"),
         (
             200_000_000,
             ["--batch-size", "4096"],
@@ -166,5 +166,5 @@ def test_the_command_takes_what_fits_or_refuses_with_the_flag(
     assert "Traceback" not in ran.stderr
     if not code:
         found = json.loads(ran.stdout)
-        assert f"{found['batch_size']} rows a step" in ran.stderr
+        assert f"{found['batch_size']} rows per step" in ran.stderr
         assert found["tokens_per_second"] > 0

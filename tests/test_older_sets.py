@@ -59,12 +59,12 @@ def test_a_new_set_has_the_same_bytes_and_another_fingerprint(older: Path) -> No
     assert manifest(out)["fingerprint_format"] == 2
     assert manifest(out)["plan"] == manifest(older)["plan"] or pa.__version__ != "26.0.1"
     edited(out, fingerprint=manifest(older)["fingerprint"])
-    assert problems(out) == ["the fingerprint is not that of the spec and the lexicon"]
+    assert problems(out) == ["the fingerprint does not match the spec and the lexicon"]
 
 
 def test_each_fingerprint_is_checked_in_its_own_format(older: Path) -> None:
     edited(older, fingerprint="0" * 16)
-    assert problems(older) == ["the fingerprint is not that of the spec and the lexicon"]
+    assert problems(older) == ["the fingerprint does not match the spec and the lexicon"]
     edited(older, fingerprint_format=3)
     (what,) = problems(older)
     assert "3 is not a known format of fingerprints; use a newer derivlang" in what

@@ -367,7 +367,7 @@ def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Pa
         ([derived, "--format", "text", "-o", tmp_path / "folder"], 2, "is a directory"),
         ([derived, "--format", "tmx", "-o", tmp_path / "no" / "p"], 1, "[cannot-write]"),
         ([derived, "--format", "text", "-o", "-"], 2, "[output]"),
-        ([tmp_path / "folder", "--format", "tmx", "-o", out], 1, "this is no derived set"),
+        ([tmp_path / "folder", "--format", "tmx", "-o", out], 1, "this is not a derived set"),
         ([tmp_path / "none", "--format", "tmx", "-o", out], 1, "there is no such folder"),
         ([words, "--format", "pharaoh", "-o", out, "--noise", "50"], 2, "only 0 links are in pairs with another"),
     ]

@@ -100,7 +100,7 @@ def test_parses_of_a_device_that_computes_otherwise_are_kept_apart() -> None:
     assert len(folders) == 2
     first, second = (manifest(folder) for folder in folders)
     assert first["parser"]["fingerprint"] != second["parser"]["fingerprint"]
-    assert ["scores on cpu differ from those of the CPU" in message for message in warned] == [True]
+    assert ["scores on cpu differ from scores on the CPU" in message for message in warned] == [True]
 
 
 @pytest.mark.usefixtures("_inexact")

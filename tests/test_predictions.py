@@ -258,7 +258,7 @@ class Lengths(PartsOfSpeech):
 def test_labels_of_several_types_are_one_message(run: Path, data: Path) -> None:
     right = asked(data, "pos", regimes=("sup",))
     wrong = replace(right, tasks=(Lengths("pos", right.tasks[0].given),))
-    with pytest.raises(DataError, match="does not return one value a row, of one type") as caught:
+    with pytest.raises(DataError, match="does not return one value per row, of one type") as caught:
         evaluate(run, wrong)
     assert caught.value.id == "predictions"
     assert not list(run.glob("evaluation*/*"))

@@ -6,7 +6,9 @@ A phrase is added once the whole package is free of it. Spelling itself is codes
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +52,37 @@ RETIRED_NAMES = {
     "sent": "to_device",
     "spread": "expand_ranges",
 }
+# A noun of measure, then "a Y" for "per Y": "lines a second". One word after "one" counts as such a noun, too.
+MEASURE = (
+    r"(?:words|sub-words|tokens|lines|rows|bits|bytes|seconds|ms|ns|nanoseconds|microseconds|MB|GB|MiB|kB|places"
+    r"|positions|letters|operations|characters|numbers|counts|threads|once|twice"
+    r"|(?:an?|several)\s+(?:object|pair|word|label|paragraph|sentence|state|tag|root|number|tree|line)"
+    r"|one\s+(?:sentence\s+pair|head\s+class|JSON\s+object"
+    r"|(?!(?:in|of|on|for|that|with|without|to|from|by|at|as|or|and|under|was)\b)[\w-]+))"
+)
+UNIT = (
+    r"(?:(?:CPU|sentence|verb|source|training)\s+)?(?:second|word|sub-word|token|line|row|cell|head|step|file|record"
+    r"|split|side|sentence|pair|process|question|type|family|class|position|slot|input|page|panel|score|shard|batch|task"
+    r"|key|column|pass|document|paragraph|label|link|index|parameter|checkpoint|run|seed|language)"
+)
+# Patterns that make a sentence hard to read -> (regular expression, what to write, occurrences that are left). The last
+# number only falls.
+PATTERNS = {
+    "those of": (r"(?<!so )\b(?:those|that|the ones?)\s+of\b", "the noun itself: 'step: of the checkpoint'", 46),
+    "is no X": (
+        r"(?<!here )(?<!here\n)\b(?:is|are|was|were)\s+(?:no\b(?!\s+(?:longer|more|better)\b)|none\s+of\b)",
+        "is not a",
+        17,
+    ),
+    "which is none": (r"\b(?:that|which)\s+(?:is|are)\s+none\b", "invalid, missing, is not a …", 0),
+    "alone": (r"\balone\b", "only; by itself", 6),
+    "tells": (
+        r"(?<![`\"'{(._/=])\b(?:told|tells?|telling)\b(?![`\"'}=:(])",
+        "records, says, shows; distinguishes; gives",
+        14,
+    ),
+    "X a Y": (rf"(?<!\")\b{MEASURE}\s+an?\s+{UNIT}\b(?!\s+(?:has|had|may|can))", "per: 'lines per second'", 11),
+}
 TEXTS = sorted(
     path.relative_to(ROOT)
     for pattern in ("derivlang/**/*.py", "docs/**/*.md", "grammars/*.py", "grammars/*.md", "benchmarks/*.py", "*.md")
@@ -66,6 +99,30 @@ def test_a_retired_phrase_does_not_return(phrase: str) -> None:
         assert found is None, (
             f"{path}:{text.count(chr(10), 0, found.start() if found else 0) + 1}: write {RETIRED[phrase]!r}"
         )
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of the docstrings, comments and strings of a module, or of a whole page."""
+    text = (ROOT / path).read_text("utf-8")
+    if path.suffix != ".py":
+        yield 1, text
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
+            yield token.start[0], token.string
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_that_is_hard_to_read_does_not_return(name: str) -> None:
+    pattern, instead, left = PATTERNS[name]
+    found = [
+        f"{path}:{line + text.count(chr(10), 0, match.start())}: {' '.join(match[0].split())}"
+        for path in TEXTS
+        if path.parts[0] in ("derivlang", "docs", "README.md")
+        for line, text in prose(path)
+        for match in re.finditer(pattern, text)
+    ]
+    assert len(found) <= left, "\n".join([f"{name!r}: write {instead}", *found])
 
 
 def defined() -> Iterator[tuple[str, str]]:

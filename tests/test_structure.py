@@ -307,7 +307,7 @@ def test_values_of_words_move_whatever_their_type(tmp_path: Path, kind: pa.DataT
 @pytest.mark.parametrize("number", [2**32, -1, 18])
 def test_a_number_that_is_no_class_is_refused_also_where_32_bits_would_hold_one(tmp_path: Path, number: int) -> None:
     source = json_lines(tmp_path / "a", [{"tokens": ["a"], "upos": [number]}])
-    with pytest.raises(LayerError, match=f"upos is {number}, which is none of"):
+    with pytest.raises(LayerError, match=f"upos is {number}, which is not one of"):
         read(source)
 
 

@@ -404,7 +404,7 @@ def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:
     told = run("study", written(tmp_path, GRID), *options, "--cells", "perm.0.*").out
     assert "1,024 sub-words  derivlang pretrain --source demo" in told  # 2 steps of 16 rows of 32
     assert "3 cells: about" in told
-    assert "at 1,000 sub-words a second (as asked); about 47 MB of disk" in told
+    assert "at 1,000 sub-words per second (as asked); about 47 MB of disk" in told
     assert not (tmp_path / "out").exists()
     study, place = study_of(tmp_path, GRID), Place(tmp_path)
     demo = shared_cost(study, place)
@@ -1079,7 +1079,7 @@ def test_the_set_of_a_task_is_named_from_the_folder_of_the_study(
 def test_the_speed_of_an_accelerator_is_assumed_where_there_is_none(tmp_path: Path) -> None:
     study = ("study", "align-mlm-small", "-o", tmp_path, "--dry-run", "--cells", "trans.mlm.1", "--data-dir", tmp_path)
     told = run(*study).out
-    assert "at 1,100,000 sub-words a second (assumed: there is no accelerator here)" in told
+    assert "at 1,100,000 sub-words per second (assumed: there is no accelerator here)" in told
     assert "the text is not here" in told
     assert "derivlang report" not in told  # --cells writes none
     assert "derivlang report" in run(*study[:-4], "--data-dir", tmp_path).out

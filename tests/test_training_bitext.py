@@ -122,7 +122,7 @@ def test_short_sides_are_left_out_and_counted(tmp_path: Path) -> None:
     sizes = FilePairs(file, languages, 30).sizes.min(axis=1)
     found = FilePairs(file, languages, 30, shortest=int(sizes[1]))
     assert (found.sizes.min(axis=1).tolist(), found.facts()["short_pairs"]) == ([sizes[1]], 2)
-    with pytest.raises(DerivlangError, match=r"no sentence pair of 29 or more sub-words a side"):
+    with pytest.raises(DerivlangError, match=r"no sentence pair of 29 or more sub-words per side"):
         FilePairs(file, languages, 30, shortest=29)
 
 

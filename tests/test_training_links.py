@@ -324,7 +324,7 @@ def test_pairs_without_links(files: Path, tmp_path: Path) -> None:
     assert (error.value.id, error.value.where) == ("no-links", str(bare))
     trained(tmp_path / "tlm", "tlm", pairs=bare)  # needs none
     links = shutil.copy(files / "pairs.pharaoh", tmp_path / "links.txt")
-    with pytest.raises(UsageError, match="but the pairs are those of the corpus"):
+    with pytest.raises(UsageError, match="but the pairs come from the corpus"):
         trained(tmp_path / "run", f"weam:links={links}")
     assert not (tmp_path / "run").exists()
 

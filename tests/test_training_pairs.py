@@ -222,7 +222,7 @@ def test_short_pairs_are_left_out_and_counted(shortest: int) -> None:
 
 
 def test_no_pair_is_long_enough() -> None:
-    with pytest.raises(DataError, match=r"is a pair of 40 or more sub-words a side at 100 %"):
+    with pytest.raises(DataError, match=r"is a pair of 40 or more sub-words per side at 100 %"):
         opened(SentencePairs(shortest=40), parallel="100")
 
 

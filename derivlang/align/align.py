@@ -1,6 +1,6 @@
 """Word links of two texts, by any of the aligners.
 
-align(["the cat", "a dog"], ["le chat", "un chien"], Options("ibm2"))  ->  Links, one row a line
+align(["the cat", "a dog"], ["le chat", "un chien"], Options("ibm2"))  ->  Links, one row per line
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 A block of S pairs with at most J target and I source words is a box of cells [J, S, I]. Target words are the first
 axis, because they are the time steps of the HMM. Each cell belongs to a pair of types. The pairs are numbered within
-the block: its small table stays in the cache, a table of all pairs of the corpus does not (2.7 against 9 ns a cell to
+the block: its small table stays in the cache, a table of all pairs of the corpus does not (2.7 against 9 ns per cell to
 read, 5 against 10 to add to).
 
     a / un, the cat / le chat       source [[a, -], [the, cat]], target [[un, -], [le, chat]]: J = S = I = 2
-    cells[0] (un; le)   = [[a-un, -], [the-le, cat-le]]           one row a pair, one column a source word
+    cells[0] (un; le)   = [[a-un, -], [the-le, cat-le]]           one row per pair, one column per source word
     cells[1] (-; chat)  = [[-, -], [the-chat, cat-chat]]          `-` is padding
     entries = the-le, the-chat, cat-le, cat-chat, a-un, padding;  cells[0] holds the numbers [[4, 5], [0, 2]]
 """
@@ -63,7 +63,7 @@ class TypePairs:
 
 
 def build(bitext: Bitext, cells: int = CELLS) -> TypePairs:
-    """Return the table of a bitext. Memory: about six bytes a cell.
+    """Return the table of a bitext. Memory: about six bytes per cell.
 
     cells: the largest size of a block; a single larger sentence pair is a block of its own.
 

@@ -67,6 +67,8 @@ class DiagonalCounts:
         prior = model.prior(lengths, ends, links.shape, links.dtype)
         straight = distance(lengths, ends, links.shape, links.dtype, mirrored=model.mirrored)
         mirrored = distance(lengths, ends, links.shape, links.dtype, mirrored=not model.mirrored)
+        # The prior sums to 1 - null over i. Divided by it here, `mean` is the expected distance times the number of
+        # links.
         linked = links.sum(2) / (1 - model.null)
         mean = np.einsum("jsi,jsi->js", prior, straight) * linked
         straight_squared = np.einsum("jsi,jsi,jsi->js", prior, straight, straight) * linked
@@ -78,6 +80,7 @@ class DiagonalCounts:
 
     def fit(self, old: Diagonal) -> Diagonal:
         """Return the model after one Newton step towards the tension that gives the expected distance of the links."""
+        # With tension 0 both diagonals give the same prior, so the nearer one can be taken without loss.
         if old.tension == 0 and self.mirror_near < self.near:
             return replace(old, mirrored=not old.mirrored, tension=1.0)
         if self.variance <= 0:

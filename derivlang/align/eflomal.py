@@ -1,7 +1,7 @@
 """Adapter to eflomal (Östling and Tiedemann 2016).
 
 eflomal is an optional package under GPL-3 that is built from source, so it is imported only when it is used. It gets
-word codes instead of words, so that its tokenisation equals that of the other aligners. It draws its own random seed,
+word codes instead of words, so that it tokenises text as the other aligners do. It draws its own random seed,
 so two runs differ slightly.
 """
 

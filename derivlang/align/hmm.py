@@ -68,6 +68,7 @@ def posterior(
             np.multiply(at, inverse, out=leaving[j - 1])
             np.matmul(leaving[j - 1], matrix, out=ahead)
             ahead[rows, last_word] += np.einsum("si,si->s", leaving[j - 1], last)
+        # n_open == j: once the state "no link so far" has died out, it stays closed.
         if n_open == j and none.max() > _NEVER:
             unset[j] = none
             ahead += starts * none[:, None]
@@ -91,7 +92,10 @@ def posterior(
         if len(over := np.flatnonzero(ends == j + 1)):
             beta[over] = end[over] / total[over, None]
         beta *= scales[j][:, None]
+        # links[j] has not been scaled (only `at` was), so beta takes the scale of step j first: forward · backward =
+        # posterior.
         links[j] *= beta
+        # From here on the emission of step j is needed only together with what follows it.
         arriving[j] *= beta
         if counts is not None and j < n_open:
             firsts += arriving[j] * (unset[j] * within[j])[:, None]
@@ -113,6 +117,8 @@ def posterior(
     if counts is not None:
         if ragged:
             arriving[~within] = 0
+        # [i', i]: the sum over steps and pairs of leaving i' at j - 1 and arriving at i at j, as one product for the
+        # whole block.
         expected = leaving[:-1].reshape(-1, n).T @ arriving[1:].reshape(-1, n)
         lasts = last * np.einsum("jsi,js->si", leaving[:-1], arriving[1:, rows, last_word])
         final /= total[:, None]

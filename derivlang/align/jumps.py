@@ -1,4 +1,4 @@
-"""Jumps of an HMM aligner: from the source word of one target word to that of the next.
+"""Jumps of an HMM aligner: from the source word of one target word to the source word of the next.
 
     from the source word i'  to i      weight  c(i - i') + [i = I - 1] last(i')
                              to the end        end(i')
@@ -64,7 +64,7 @@ def place_bins(lengths: Int64, n: int) -> Int64:
 
 N_JUMPS = 2 * int(_widening(np.array([1 << 20]), _EXACT)[0]) + 2
 N_PLACES = _PLACES * _PLACES
-LAST, END = N_JUMPS, N_JUMPS + N_PLACES  # offsets of their weights in `next`, after those of jumps
+LAST, END = N_JUMPS, N_JUMPS + N_PLACES  # offsets of their weights in `next`, after the weights of jumps
 N_NEXT = N_JUMPS + 2 * N_PLACES
 
 
@@ -116,6 +116,7 @@ class JumpCounts:
         """
         n = len(jumps)
         departures = departures.astype(np.float64)
+        # possible[i', i]: departures from i' in the sentences that have a word i.
         possible = departures.T @ mask(lengths, n).astype(np.float64)
         places = place_bins(lengths, n)
         for bins, counts, chances in (
@@ -151,6 +152,7 @@ def _fit(counts: Floats, chances: Floats, old: Floats, prior: float) -> Floats:
         return old
     scale = counts.sum() / chances.sum()  # the weight of every bin if all were equal
     weights = np.full(len(counts), scale)
+    # The prior adds counts and chances in the ratio of equal weights, so that it draws a weight towards `scale`.
     weights[seen] = (counts[seen] + prior) / (chances[seen] + prior / scale)
     floor = 1e-6 * scale  # unseen jumps stay possible
     return np.asarray(np.maximum(weights, floor) / scale)

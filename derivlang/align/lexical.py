@@ -46,13 +46,13 @@ class Lexical:
 
     @classmethod
     def start(cls, table: TypePairs, prior: Floats, prior_of: Floats, null_prior: float, *, reverse: bool) -> Lexical:
-        """Return the counts before training: the priors alone. reverse: source words are made by target words."""
+        """Return the counts before training: only the priors. reverse: source words are made by target words."""
         n_made = table.n_source if reverse else table.n_target
         null = np.full(n_made + 1, null_prior, prior.dtype)
         return cls(prior, prior_of, null_prior, prior, prior_of, null, float(null[:-1].sum()))
 
     def fit(self, counts: Floats, totals: Floats, null: Floats) -> None:
-        """Take expected counts [E + 1], their sums by given type [T + 1], and those of words without a link [M + 1]."""
+        """Take the counts [E + 1], their sums by given type [T + 1], and counts of words without a link [M + 1]."""
         dtype = self.prior.dtype
         counts[-1] = 0
         totals = totals + self.prior_of

@@ -1,4 +1,4 @@
-"""Word links and the Pharaoh format: one line a sentence pair, one `i-j` a link, source first, zero-based.
+"""Word links and the Pharaoh format: one line per sentence pair, one `i-j` per link, source first, zero-based.
 
 Gold files mark sure links as `i-j` and possible ones as `ipj`; a sure link is also possible.
 
@@ -78,7 +78,7 @@ def parse_lines(lines: Iterable[str], where: str = "links") -> Links:
                 raise DataError(
                     f"the link {word} is to word {max(ours, theirs)}; a sentence has at most {_LAST_WORD + 1:,} words",
                     where=f"{where}:{number}",
-                    fix="check that the file has the links of one sentence pair a line",
+                    fix="check that the file has the links of one sentence pair per line",
                     id="link",
                 )
             source.append(ours)

@@ -1,4 +1,4 @@
-"""What `align train` and `align score` can be told, declared once (core/settings.py). Help pages import this module."""
+"""Settings of `align train` and `align score`, declared once (core/settings.py). Help pages import this module."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def sinkhorn(similarity: Matrix, iterations: int = 2, mu: float = 1.0) -> Matrix
 def transport(
     similarity: Matrix, *, sinkhorn_iterations: int = 2, mu: float = 1.0, iterations: int = 2, alpha: float = 0.9
 ) -> Matrix:
-    """Return bool[..., I, J]: itermax on the transport plan. The defaults are those of XLM-Align."""
+    """Return bool[..., I, J]: itermax on the transport plan. The defaults follow XLM-Align."""
     return itermax(sinkhorn(similarity, sinkhorn_iterations, mu), iterations, alpha)
 
 

@@ -118,7 +118,10 @@ def iterate(
     settings: AlignerSettings,
     directions: tuple[Direction, Direction] | None = None,
 ) -> Iterator[State]:
-    """Yield the state after each iteration. directions: initial models, trained in place; None: those of `start`."""
+    """Yield the state after each iteration.
+
+    directions: initial models, trained in place; None: as `start` makes them.
+    """
     directions = directions or start(table, bitext, settings)
     links: list[Beliefs] = []
     for number, stage in enumerate(settings.stages):
@@ -181,6 +184,7 @@ def _iteration(
         found.append(links)
         likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
         progress.rows_done(len(block.rows))
+    # The totals and the empty word's counts differ in the directions, so `_gather` filled both of these.
     if agree:  # both directions have the same links, so `_gather` filled only the first
         new[1].counts = new[0].counts
     for direction, counts in zip(directions, new, strict=True):
@@ -188,6 +192,7 @@ def _iteration(
         if stage == "hmm":
             direction.jumps = counts.jumps.fit(direction.jumps, settings.jump_prior)
             if settings.null_weight is not None:
+                # As if null_weight more words had been seen, of which the share `null` had no link.
                 unlinked = counts.unlinked + settings.null * settings.null_weight
                 null = min(max(unlinked / (counts.words + settings.null_weight), _LEAST_NULL), _MOST_NULL)
                 direction.jumps = replace(direction.jumps, null=null)
@@ -214,6 +219,7 @@ def _posteriors(
         if reverse:
             lengths, ends, given, made = ends, lengths, made, given
             emission = lexical.emission(counts, given.T[:, :, None], mine)
+            # The other direction runs over source words as its time steps: [J, S, I] -> [I, S, J].
             emission = np.ascontiguousarray(emission.transpose(2, 1, 0))
         else:
             emission = lexical.emission(counts, given, mine)
@@ -258,6 +264,8 @@ def _gather(block: BitextBlock, links: Beliefs, new: tuple[_Counts, _Counts], *,
     for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
         summed = np.bincount(cells, found.ravel(), len(block.entries))
         counts.counts[block.entries] += summed.astype(counts.counts.dtype)
+    # [S, I] and [S, J]: the expected links of each given word. The word that is given is the source in the first
+    # direction.
     sums = links.forward.sum(0), links.backward.sum(2).T
     sides = block.source, block.target
     for number, counts in enumerate(new):

@@ -34,7 +34,7 @@ def command() -> None:
 @click.option("--seconds", type=Number(0.1), default=10.0, show_default=True, help="Number of seconds to measure.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def train(seconds: float, as_json: bool, **options: Any) -> None:
-    """Measure the sub-words a second of MLM pre-training, and compare them with the rate of matrix products.
+    """Measure the sub-words per second of MLM pre-training, and compare them with the rate of matrix products.
 
     \b
     derivlang bench train --model roberta-8
@@ -50,16 +50,16 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
     shrink = options["batch_size"] is None
     found = bench(settings, model_config, Plan(seconds, compile=log_settings.compile, shrink=shrink))
     if found["batch_size"] != settings.batch_size:
-        tell(f"{found['batch_size']} rows a step, not the model's {settings.batch_size}: more do not fit into memory")
+        tell(f"{found['batch_size']} rows per step, not the model's {settings.batch_size}: more do not fit into memory")
     if as_json:
         echo(json.dumps(found))
         return
     echo(
-        f"{found['tokens_per_second']:,} sub-words a second ({found['device']}, {found['precision']}, "
+        f"{found['tokens_per_second']:,} sub-words per second ({found['device']}, {found['precision']}, "
         f"{found['threads']} threads): {100 * found['matrix_rate_fraction']:.1f} % of the matrix rate, "
         f"{found['matrix_tflops']:,} Tflop a second at {found['gflop_per_token']:.4f} Gflop a sub-word"
     )
     echo(
         f"{found['parameters']:,} parameters, {found['peak_memory_mb']:,} MB; "
-        f"the loader makes {found['loader_tokens_per_second']:,} sub-words a second"
+        f"the loader makes {found['loader_tokens_per_second']:,} sub-words per second"
     )

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-# Blue and yellow, which the colour-blind tell apart, before green, magenta and cyan.
+# Blue and yellow, which colour-blind readers can distinguish, before green, magenta and cyan.
 _LABELS = ("blue", "yellow", "magenta", "cyan", "green", "bright_blue", "bright_yellow")
 _STYLES = {
     "soft": {"dim": True},

@@ -36,7 +36,7 @@ _BLOCK = 1 << 16  # bytes read at once, if so many are there: their lines are de
     "--lang", default="en", show_default=True, help="Language of the text, for spaCy's tokenizer and the parser."
 )
 @settings_options(MakeOptions, only=("lexicon", "sentences", "parser"))
-@click.option("--json", "as_json", is_flag=True, help="Print an object a line: text, words, source words and links.")
+@click.option("--json", "as_json", is_flag=True, help="Print an object per line: text, words, source words and links.")
 def command(
     text: str,
     spec: str,
@@ -49,8 +49,9 @@ def command(
 ) -> None:
     """Derive TEXT, or each line of standard input if TEXT is -, as `make` derives a .txt file.
 
-    A line in gives a line out: the derived words, joined by one space. Lines are written as soon as they are read, so
-    the command can stand in a pipe. A terminal shows control characters as escapes; a pipe or a file gets them.
+    Each input line gives one output line: the derived words, joined by one space. Lines are written as soon as they are
+    read, so the command can stand in a pipe. A terminal shows control characters as escapes; a pipe or a file gets
+    them.
 
     \b
     derivlang derive --t inv - < corpus.txt

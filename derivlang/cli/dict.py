@@ -22,7 +22,7 @@ from derivlang.lexical.settings import DictionaryOptions
 
 @click.command("dict", no_args_is_help=True)
 @click.argument("source", required=False, shell_complete=completes("source"))
-@spec_option("Transforms, as for make.  [default: those of a derived set]")
+@spec_option("Transforms, as for make.  [default: the derived set's]")
 @click.option("-o", "--out", type=OUT_FILE,
               help="File to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
 @settings_options(DictionaryOptions, without=("repair_tags", "force"))

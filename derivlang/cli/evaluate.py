@@ -100,7 +100,10 @@ def command(
 
 
 def options_from(context: click.Context, warn: Callable[[str], None] = lambda message: None) -> EvaluateOptions:
-    """Return what the options of a command line ask for. Raise UsageError for values that are none or do not fit."""
+    """Return what the options of a command line ask for.
+
+    Raise UsageError for invalid values and values that do not fit together.
+    """
     typed = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     return asked_for(context.params, typed, warn)
 

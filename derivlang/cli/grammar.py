@@ -89,7 +89,7 @@ def show(grammar: str, count: int, as_json: bool) -> None:
 @settings_options(GrammarScoreOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: Any) -> None:
-    """Score a grammar on CoNLL-U files: bits a head, and its shares of the orders of subject, verb and object.
+    """Score a grammar on CoNLL-U files: bits per head, and its shares of the orders of subject, verb and object.
 
     GRAMMAR is the name of a shipped grammar or a path.
 

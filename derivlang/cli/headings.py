@@ -3,7 +3,7 @@
 @click.command("make", cls=HeadedCommand)
 @under("Run", settings_options(MakeOptions), ...)
 
-With `usual=("source", "out")` in the first line, --help shows these options alone, and --help-all shows all.
+With `usual=("source", "out")` in the first line, --help shows only these options, and --help-all shows all.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def message_options(*, hidden: bool = False) -> list[click.Option]:
         click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, hidden=hidden, callback=_verbose,
                      help="Print each stage with its time."),
         click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, hidden=hidden, callback=_quiet,
-                     help="Print warnings and errors alone, and no progress."),
+                     help="Print only warnings and errors, no progress."),
     ]  # fmt: skip
 
 

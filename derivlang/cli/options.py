@@ -136,7 +136,7 @@ def request_of(source: str, options: dict[str, Any]) -> SourceRequest:
 
 
 def settings_of(out: Path, options: dict[str, Any]) -> MakeOptions:
-    """Return the options of `make` or `parse` from those of the command line."""
+    """Return the options of `make` or `parse` from the command line's."""
     return MakeOptions(out=out, policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
 
 
@@ -188,7 +188,7 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     for name, entry in manifest.get("entities", {}).items():
         entities = "entity was" if entry["entities"] == 1 else "entities were"
         echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")
-    speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second" if timed else ""
+    speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens per second" if timed else ""
     echo(f"{result['out']}{os.sep}{speed}")
 
 
@@ -217,7 +217,7 @@ class Bar(ProgressBar):
 
     @contextmanager
     def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
-        """Say `begins`, and show a bar that moves by what the block does."""
+        """Say `begins`, and show a bar that follows the work of the block."""
         self._close()
         if what != LOOKING:
             self.begin()

@@ -147,4 +147,4 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
     if doses.get("short_pairs"):
         short, pairs = doses["short_pairs"], doses["short_pairs"] + doses["pairs"]
         echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
-    echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
+    echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words per second")

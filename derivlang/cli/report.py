@@ -1,4 +1,4 @@
-"""`derivlang report`: write tables and figures of evaluated runs, by factor for those of a study."""
+"""`derivlang report`: write tables and figures of evaluated runs, by factor for the runs of a study."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from derivlang.core.errors import UsageError
               help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @click.option("--baseline", metavar="FACTOR=LEVEL", multiple=True,
               help="Level that the others of its factor are compared with, such as objective=mlm; may be repeated.  "
-              "[default: that of the study]")  # fmt: skip
+              "[default: the study's]")  # fmt: skip
 @click.option("--primary", metavar="TASK.REGIME",
               help="Main outcome, such as pos.zs: only its differences are corrected for their number and have stars.  "
-              "[default: that of the study]")  # fmt: skip
+              "[default: the study's]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(
     runs: tuple[Path, ...], out: Path | None, baseline: tuple[str, ...], primary: str | None, as_json: bool

@@ -88,7 +88,7 @@ def default_text(one: Declared) -> str:
 
 
 def type_of(one: Declared) -> Any:
-    """Return the click type of a setting; of a tuple, that of each value."""
+    """Return the click type of a setting; for a tuple, the type of each value."""
     if one.choices:
         return click.Choice(one.choices)
     if one.kind is int:

@@ -28,7 +28,7 @@ _closed: list[str] = []
 
 
 def open_closed_streams() -> None:
-    """Open those of the standard streams that are closed, as the null device."""
+    """Open each standard stream that is closed, as the null device."""
     for number, name, flags, mode in _STREAMS:
         try:
             os.fstat(number)

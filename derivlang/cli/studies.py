@@ -120,7 +120,7 @@ def _dry_run(asked: AskedStudy, speed: float | None, *, as_json: bool) -> None:
     each = sum(one.seconds for one in costs.values()) / len(costs)
     echo(
         f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, "
-        f"{each / 60:,.1f} a cell, at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
+        f"{each / 60:,.1f} per cell, at {rate:,.0f} sub-words per second ({how}); about {disk} of disk"
     )
     if any(one.positions is None for one in costs.values()):
         echo("cells with --epochs are counted without their training, whose length follows from the data")
@@ -129,7 +129,7 @@ def _dry_run(asked: AskedStudy, speed: float | None, *, as_json: bool) -> None:
 
 
 def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:
-    """Return the training speed in sub-words a second, and its origin: asked, assumed or measured.
+    """Return the training speed in sub-words per second, and its origin: asked, assumed or measured.
 
     Wide models are not measured on a CPU, where a step takes minutes.
     """

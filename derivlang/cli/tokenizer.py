@@ -65,7 +65,7 @@ def train_(source: str, out: Path | None, as_json: bool, **options: Any) -> None
     words = recipe["words"]
     echo(
         f"{out}: {recipe['vocab_size']:,} entries, {recipe['merges']:,} merges, from {words['tokens']:,} words "
-        f"({words['types']:,} types), {words['subwords'] / words['tokens']:.3f} sub-words a word"
+        f"({words['types']:,} types), {words['subwords'] / words['tokens']:.3f} sub-words per word"
     )
 
 

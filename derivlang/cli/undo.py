@@ -26,8 +26,8 @@ from derivlang.core.messages import counted
 def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
     """Restore the source's words, labels and text, in UTF-8; plain text byte for byte.
 
-    Without -o the source goes to standard output and messages to standard error. With a folder, each split becomes a
-    file of it.
+    Without -o the source goes to standard output and messages to standard error. With a folder, each split becomes
+    a file in it.
 
     \b
     derivlang undo OUT -o FOLDER

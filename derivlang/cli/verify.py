@@ -1,4 +1,4 @@
-"""`derivlang verify`: check a derived set against its source, or the files of what else derivlang has written."""
+"""`derivlang verify`: check a derived set against its source, or the files of a run, a study, a parser or a grammar."""
 
 from __future__ import annotations
 

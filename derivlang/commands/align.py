@@ -114,7 +114,7 @@ def _aligner(
         return lambda bitext: align_bitext(bitext, how), {"symmetrise": how.method}
     if options.aligner in MODELS:
         raise UsageError(
-            f"{options.aligner} learns from the text alone",
+            f"{options.aligner} learns only from the text",
             where="--encoder",
             fix="add --model ot, or leave it out",
             id="usage",

@@ -1,4 +1,4 @@
-"""A grammar file as an artifact: FILE.recipe.json tells how it was made, and so whether it may be kept.
+"""A grammar file as an artifact: FILE.recipe.json records how it was made, and so whether it may be kept.
 
     own.grammar.tsv                  the grammar (grammar/file.py)
     own.grammar.tsv.recipe.json      {"language": "French", "l2": 2.0, "treebanks": [{"name", "sha256"}], "files": {…}}
@@ -54,7 +54,7 @@ def fit_file(
 ) -> dict[str, Any]:
     """Fit a grammar, write it to `out` with its recipe beside it, and return what `fit_grammar` returns.
 
-    Of a stream, which has no room for a recipe and cannot be read again, return {"out"} alone. found: called with the
+    Of a stream, which has no room for a recipe and cannot be read again, return only {"out"}. found: called with the
     file of the same call, which is kept. The file is held meanwhile: another process that fits another one is refused.
     Raise StoreError if another grammar or something else is there, and `options.force` is not set.
     """

@@ -27,7 +27,7 @@ class DerivedSet(InFolder):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What the set says of itself. Raise StoreError if the folder is no derived set."""
+        """What the set says of itself. Raise StoreError if the folder is not a derived set."""
         from derivlang.store.manifest import read_manifest
 
         return read_manifest(self.path)
@@ -42,8 +42,8 @@ class DerivedSet(InFolder):
     def verify(self) -> dict[str, Any]:
         """Derive every row again and compare.
 
-        Return {"ok", "out", "splits", "problems", "notes"}; problems has at most one entry a file. Raise StoreError if
-        the folder is no derived set.
+        Return {"ok", "out", "splits", "problems", "notes"}; problems has at most one entry per file. Raise StoreError
+        if the folder is not a derived set.
         """
         from derivlang.store.verify import verify
 

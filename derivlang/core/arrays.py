@@ -85,7 +85,10 @@ def sorting(values: Ints) -> Int64:
 
 
 def stretches(offsets: Ints, elements: int = 1 << 16) -> list[tuple[int, int]]:
-    """Return ranges of rows with about `elements` elements each, to fit the cache. A longer row stands alone."""
+    """Return ranges of rows with about `elements` elements each, to fit the cache.
+
+    A longer row is a range of its own.
+    """
     ends = np.searchsorted(offsets, np.arange(elements, int(offsets[-1]) + elements, elements), "left")
     last = len(offsets) - 1
     cuts = np.unique(np.concatenate([[0], np.minimum(ends, last), [last]]))

@@ -23,7 +23,7 @@ _MARK = string_array(["="])[0]  # a str would make pyarrow load pandas
 class ArticleCount:
     """The articles of a split, or of a part of it, whose batches are added in turn.
 
-    count: None for rows that are not running text, and for a text whose first paragraph is no title.
+    count: None for rows that are not running text, and for a text whose first paragraph is not a title.
     """
 
     def __init__(self) -> None:

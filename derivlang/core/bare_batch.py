@@ -37,7 +37,7 @@ class BareBatch:
     running: records are the sentences of running text, documents its lines.
     gaps: the source's white space, where it is known.
     grouped: bool[N], words that continue the group of the word before (`answers=atomic`), where groups are settled:
-    the groups of a context are those of the answers to all its questions, which a single row does not know.
+    the groups of a context come from the answers to all its questions, which a single row does not know.
     """
 
     words: Int32
@@ -93,9 +93,10 @@ class BareBatch:
 
     @cached_property
     def record_keys(self) -> UInt64:
-        """uint64[R]: a record's key; that of its unit, or the keys of its units mixed in order."""
+        """uint64[R]: a record's key: its unit's key, or the keys of its units mixed in order."""
         keys = self.unit_keys[self.records[:, 0]]
         for side in range(1, len(self.sides)):
+            # mix first: a plain sum would be the same for (premise, hypothesis) and (hypothesis, premise).
             keys = mix(keys) + self.unit_keys[self.records[:, side]]
         return keys
 
@@ -132,6 +133,7 @@ class BareBatch:
             before = np.ones(self.n_words, np.int64)
             before[first[full]] = 0
         starts = np.cumsum(lengths + before) - lengths
+        # zero[u]: what the running sum has reached where the text of unit u begins.
         zero = np.zeros(len(first), np.int64)
         zero[full] = starts[first[full]] - before[first[full]]
         return np.asarray(starts - zero[owners(self.unit_words)])

@@ -89,6 +89,7 @@ def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = No
     classes: Int8 = type_classes(batch.types, rule)
     grouped = None if group is None else together(group)
     if group is not None:
+        # A line that ends inside a group does not end a sentence.
         lines = np.intersect1d(lines, group)
     parts = []
     for first, last in stretches(scopes):  # each small enough for the cache: twice as fast as all at once
@@ -121,7 +122,7 @@ def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = No
 def join_sentences(batch: Batch, group: Int64) -> Batch:
     """Return the batch without sentence ends inside groups, and without words of groups in tails.
 
-    For sentences that were found before the groups were known: those of a derived set.
+    For sentences that were found before the groups were known, as in a derived set.
 
     a b . c | d .   with the group [b . c]: sentences [0, 3, 4, 6] become [0, 4, 6], and the tails [1, 0, 1] become
     [0, 1]. A sentence keeps the part of its tail that is after its last grouped word.
@@ -130,6 +131,7 @@ def join_sentences(batch: Batch, group: Int64) -> Batch:
     stays = np.isin(batch.sentences, group)
     offsets, tails = batch.sentences[stays], batch.tails[stays[1:]]
     last = np.maximum.accumulate(np.concatenate([[-1], np.where(grouped, np.arange(batch.n_words), -1)]))
+    # last[i]: the last grouped word before word i. After it a sentence has end - 1 - last[end] words.
     tails = np.minimum(tails, offsets[1:] - 1 - last[offsets[1:]]).astype(np.int32)
     return replace(
         batch,
@@ -159,12 +161,15 @@ def realign(
     the lexicon that words in annotations follow. counts: what layers lose is added, by reason.
     """
     image = batch.types if types is None else types
+    # "clip": index -1 reads word 0, which an inserted word replaces below.
     words = (batch.words if words is None else words).take(order.index, mode="clip")
     if order.inserted is not None and len(order.inserted):
         words = words.copy()
         marks = order.inserted.dictionary_encode()
         words[order.index < 0] = len(image) + to_numpy(marks.indices)
         image = pa.concat_arrays([image, marks.dictionary])
+    # Types must differ from each other, but an inserted word may be spelled like a type, and two types may have one
+    # image.
     if (order.n_inserted or not (distinct or types is None)) and pc.count_distinct(image).as_py() < len(image):
         merged = image.dictionary_encode()
         words, image = to_numpy(merged.indices)[words], merged.dictionary

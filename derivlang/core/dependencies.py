@@ -1,4 +1,4 @@
-"""What an option needs of others: declared with the option, checked here alone.
+"""What an option needs of others: declared with the option, checked only here.
 
     setting("links", "Kind of noise.", only_with="--noise")     --noise-kind is refused without --noise
     setting(None, "Tokenizer …", requires="--twin")             --tokenizer is refused without --twin
@@ -22,7 +22,7 @@ from derivlang.core.extras import require
 class OptionNeeds:
     """Names of other options, as typed, with commas: `--noise`, `-o`; of an argument, `SOURCE`.
 
-    only_with: the option has an effect with one of them alone. requires: all of them have to be given, too. excludes:
+    only_with: the option has an effect only with one of them. requires: all of them have to be given, too. excludes:
     none of them may be given. extra: its packages have to be installed.
     """
 

@@ -36,8 +36,8 @@ def from_table(
 ) -> tuple[Batch, Batch, Order]:
     """Return (source, derived, order) of R output rows.
 
-    If no word was deleted and the lexicon has an inverse, the source words are computed from the derived words alone.
-    Otherwise, or with stored_source, they are those of the column `source`. Raise LayerError if the columns do not fit
+    If no word was deleted and the lexicon has an inverse, the source words are computed from only the derived words.
+    Otherwise, or with stored_source, they come from the column `source`. Raise LayerError if the columns do not fit
     together, or if the source can neither be computed nor read.
     """
     table = table.combine_chunks()
@@ -49,7 +49,7 @@ def from_table(
         found = [columns[side.column(part)] for side in sides]
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
-    # Another program may have written them as other numbers: 1.0 is a word's number, NaN is none.
+    # Another program may have written them as other numbers: 1.0 is a word's number, NaN means no word.
     order_lists, stored = (stack(part).cast(pa.list_(pa.int32())) for part in ("order", "sentences"))
     if sides[0].column("tokens") in columns:
         tokens = stack("tokens")
@@ -59,6 +59,7 @@ def from_table(
     if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(order_lists))), units):
         raise LayerError("the columns tokens and order differ in length", id="row-lengths")
     words, types = _encoded(tokens)
+    # Units are stacked by side: two rows of two sides have the records [[0, 2], [1, 3]].
     records = np.arange(n * len(sides), dtype=np.int32).reshape(len(sides), n).T.copy()
     documents = to_numpy(columns["document"]) if "document" in columns else np.zeros(n, np.int64)
     derived = build(
@@ -178,7 +179,7 @@ def _is_unchanged(order: Order, lexicon: Lexicon) -> bool:
 
 
 def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: dict[str, Layer]) -> dict[str, Layer]:
-    """Return the source's layers: those of `back`, with `source_<label>` in the rows where it is not null.
+    """Return the source's layers: the layers of `back`, with `source_<label>` in the rows where it is not null.
 
     source_ner_tags [null, [1, 2]] and, in back, ner_tags [[0], [1, 1]]   ->   ner_tags [[0], [1, 2]]
     """
@@ -199,7 +200,7 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
 
 
 def _coalesce(first: pa.Array, second: pa.Array) -> pa.Array:
-    """Return the rows of the first column, and those of the second where the first is null."""
+    """Return the rows of the first column; where they are null, the rows of the second."""
     if first.null_count == 0:
         return first
     if first.null_count == len(first):

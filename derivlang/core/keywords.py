@@ -6,7 +6,7 @@
     make("a.csv", "inv", "out", workers=2, text_column="review")
         ->  options {"workers": 2, "text_column": ("review",)}
 
-The decorator checks the names, and turns values into those of the command line: a path may be a text, a list of names a
+The decorator checks the names, and turns values into command-line values: a path may be a text, a list of names a
 text with commas. `inspect.signature` and `help` show every argument, so that editors and notebooks complete them.
 """
 
@@ -35,7 +35,7 @@ def keyword_of(one: Declared) -> str:
 def takes(*kinds: type, without: Collection[str] = ()) -> Callable[[Function], Function]:
     """Return a decorator for a function whose `**options` are the settings of these dataclasses.
 
-    The function gets them by `Declared.key`, as a command does. without: fields that are no arguments. Errors name
+    The function gets them by `Declared.key`, as a command does. without: fields that are not arguments. Errors name
     arguments in place of options. The function raises UsageError for an unknown argument.
     """
     every = [one for kind in kinds for one in declared(kind).values() if one.option and one.name not in without]

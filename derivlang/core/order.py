@@ -69,6 +69,7 @@ class Order:
     def check(self) -> Order:
         """Return self. Raise LayerError if a source word occurs twice or is out of range, or if arrays do not fit."""
         kept = self.index[self.index >= 0]
+        # bincount is longer than n_source if an index is too large, so one test finds both faults.
         seen = np.bincount(kept, minlength=self.n_source) if len(kept) else np.zeros(self.n_source, np.int64)
         if len(seen) > self.n_source or (seen > 1).any() or (self.index < -1).any():
             raise LayerError("an order must take each source word at most once", id="order")
@@ -87,7 +88,7 @@ class Order:
         return out
 
     def invert(self, sentences: Int64, tails: Int32) -> Order:
-        """Return the inverse order. sentences, tails: those of the source. Raise LayerError if a word was deleted.
+        """Return the inverse order. sentences, tails: the source's. Raise LayerError if a word was deleted.
 
         The derived words are the source of the inverse: index [2, 0, 1]  ->  [1, 2, 0]. An inserted word is deleted by
         the inverse: index [1, -1, 0]  ->  [2, 0].
@@ -99,7 +100,7 @@ class Order:
     def invert_padded(self, sentences: Int64, tails: Int32, units: Int64, derived_units: Int64) -> Order:
         """Return the inverse order with an empty inserted word at the position of each deleted word.
 
-        sentences, tails: those of the source. units, derived_units: int64[U + 1], word offsets of the source's and of
+        sentences, tails: the source's. units, derived_units: int64[U + 1], word offsets of the source's and of
         the derived units. An empty word marks the first derived word of its unit.
 
         index [2, 0] of three words: word 1 was deleted   ->   index [1, -1, 0]
@@ -109,6 +110,8 @@ class Order:
         if not len(gone):
             return self.invert(sentences, tails)
         unit = np.searchsorted(units, gone, "right") - 1
+        # A unit may have lost all its words. Its first position then belongs to the next unit, or is past the end of
+        # the batch.
         marks = np.minimum(derived_units[unit], self.n_derived - 1).astype(np.int32)
         return Order(places, sentences, tails, self.n_derived, string_array([""] * len(gone)), marks)
 
@@ -139,14 +142,17 @@ class Order:
         which = np.cumsum(self.index < 0) - 1  # number of self's insertion at each of self's positions
         new = np.flatnonzero(index < 0)
         from_self = kept[new]
+        # An insertion of self is found at the position that `after` took it from.
         own = which[after.index[new[from_self]]]
         table = [_strings(self.inserted), _strings(after.inserted)]
-        # Both lists of insertions in one table: self's are entries 0 …, those of `after` follow.
+        # Both lists of insertions in one table: self's are entries 0 …, then come the entries of `after`.
         pick = np.empty(len(new), np.int64)
         pick[from_self] = own
         pick[~from_self] = len(table[0]) + np.arange(int((~from_self).sum()))
         inserted = pa.concat_arrays(table).take(to_arrow(pick))
         after_marks = _marks(after)
+        # Marks of `after` are positions in self's result; self.index turns them into source words, or -1 for inserted
+        # words.
         through = self.index[after_marks] if len(after_marks) else after_marks
         if len(after_marks) and (through < 0).any():  # marks on words that self inserted
             through = np.asarray(np.where(through < 0, _marks(self)[which[after_marks]], through), np.int32)
@@ -165,10 +171,13 @@ class Order:
         kept = self.index >= 0
         take = np.where(kept, self.index, 0)
         counts = np.where(kept, sizes[take], 1)
+        # groups [0, 1, 3], index [1, -1, 0]: counts [2, 1, 1], ranges from [1, 0, 0] -> [1, 2, 0, 0], then [1, 2, -1,
+        # 0].
         index = expand_ranges(np.where(kept, groups[take], 0), counts).astype(np.int32)
         offsets = offsets_of(counts)  # an inserted word took word 0 above; here it becomes -1
         index[offsets[:-1][~kept]] = -1
         derived = offsets[self.sentences]
+        # Tails count words now: a tail of one group of three words becomes 3.
         tails = np.asarray(derived[1:] - offsets[self.sentences[1:] - self.tails], np.int32)
         marks = None if self.marks is None else groups[self.marks].astype(np.int32)
         return Order(index, derived, tails, int(groups[-1]), self.inserted, marks, self.counts)
@@ -210,5 +219,6 @@ def contiguous_runs(order: Order, groups: Ints, members: Ints, places: Int32) ->
     starts = np.flatnonzero(first)
     ends = np.append(starts[1:], len(g)) - 1 if len(g) else starts
     run_group = g[starts]
+    # Deleted words were left out above, so they do not make a gap: a group is whole if it has one run.
     whole: Bool = np.bincount(run_group)[run_group] == 1 if len(g) else np.zeros(0, bool)
     return run_group, at[starts].astype(np.int64), np.asarray(at[ends] + 1, np.int64), whole

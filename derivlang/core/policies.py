@@ -48,7 +48,8 @@ def warn_of_unused(
 ) -> None:
     """Warn of each given option about labels that a set lacks. name: of the set.
 
-    An option without effect is no error here, since a study and a recipe give one set of options to several sources.
+    An option without effect is not an error here, since a study and a recipe give one set of options to several
+    sources.
     """
     kinds = {field.kind for field in schema.fields}
     given = () if policies is None else typed(policies, declared(Policies))

@@ -48,7 +48,7 @@ class Side:
 class Field:
     """A label.
 
-    column: its output column. kind: that of its layer (`layers/registry.py`). classes: the names of a class label.
+    column: its output column. kind: the kind of its layer (`layers/registry.py`). classes: the names of a class label.
     given: its input column, if that has another name. lexical: it contains words (lemmas, forms of multiword tokens),
     which a lexicon maps. scheme, given_classes: of tags of entities whose scheme is not IOB2 (`layers/tag_schemes.py`),
     its name and the tags of the input; `classes` are IOB2.
@@ -139,7 +139,7 @@ class Schema:
 
     @property
     def layer_fields(self) -> tuple[Field, ...]:
-        """The fields, and those of a parser's tags (where the source has none of its own) and trees."""
+        """The fields, and the fields of a parser's tags (where the source has none of its own) and trees."""
         if not self.parsed:
             return self.fields
         tags = () if self.field("upos") else (Field("upos", "parsed-tags"),)

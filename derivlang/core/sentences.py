@@ -77,7 +77,7 @@ def scan(
         words  " Go ! ) " Now .      tails  ! ) " and .      sentences [0, 5, 7], tails [3, 1]
 
     Step by step: only the marks are looked at (`at` [0, 2, 3, 4, 6]); the second quote closes, so it and `! ) .` are
-    kept; [2, 3, 4] are adjacent and begin with an end mark, so their tail is [2, 5), and that of [6] is [6, 7).
+    kept; [2, 3, 4] are adjacent and begin with an end mark, so their tail is [2, 5), and the tail of [6] is [6, 7).
     """
     n = len(words)
     if rule == "unit":
@@ -87,6 +87,7 @@ def scan(
         kind = np.where(together, np.int8(0), kind)
     at = np.flatnonzero(kind != 0)  # flatnonzero is five times as fast on a bool array
     kind = kind[at]
+    # line_end[i]: a line ends before word i. So word w is the last of its line if line_end[w + 1].
     line_end = np.zeros(n + 1, bool)
     line_end[lines[1:]] = True
     last = line_end[at + 1]
@@ -98,6 +99,8 @@ def scan(
             position = at[which]
             scope_start = scopes[np.searchsorted(scopes, position, "right") - 1]
             # Number of quotes of this kind before each one in its scope; an odd number: this one closes.
+            # Quotes at 2, 5 and 9, scopes [0, 8, 12]: the first quotes of their scopes are number 0, 0 and 2, so before
+            # = [0, 1, 0].
             before = np.arange(which.size) - np.searchsorted(position, scope_start)
             closes[which] = (before & 1) == 1
     keep = ends | closes
@@ -107,11 +110,14 @@ def scan(
         whole = line_end[tail_end]
         tail_start, tail_end = tail_start[whole], tail_end[whole]
     # One flag for each offset: 0 inside a sentence, 1 at the end of a line, 2 at the end of a tail.
+    # A view of line_end, which is not read again below, so that no second array of N + 1 flags is needed.
     flags = line_end.view(np.int8)
     flags[tail_end] = 2
+    # An empty first line ends at 0, where no sentence ends.
     flags[0] = 0
     sentence_ends = np.flatnonzero(flags != 0)
     tails = np.zeros(len(sentence_ends), np.int32)
+    # Both sides are in text order: the k-th flag 2 is the end of the k-th tail.
     tails[flags[sentence_ends] == 2] = tail_end - tail_start
     return np.concatenate([np.zeros(1, np.int64), sentence_ends]), tails
 
@@ -129,6 +135,7 @@ def _tails(at: Int64, ends: Bool, last: Bool) -> tuple[Int64, Int64]:
     new = np.ones(len(at), bool)
     new[1:] = (at[1:] != at[:-1] + 1) | last[:-1]
     first = np.flatnonzero(new)
+    # A run without an end mark gets the largest number as its start, so that start < stop is False below.
     start = np.minimum.reduceat(np.where(ends, at, np.iinfo(np.int64).max), first)
     stop = at[np.append(first[1:], len(at)) - 1] + 1
     tailed = start < stop

@@ -40,10 +40,10 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 class Declared:
     """A declared setting.
 
-    name: that of the field. key: the name of its value among the options of a command. kind: its type without `None`.
-    item: the type of each value of a tuple, else `kind`. choices: those of a Literal, else (). option: as typed, or
-    None if the command line has none. also: another spelling of it, or "". needs: what it needs of other options.
-    subject: what it is about, if it has no effect on a run whose objective has none ("masked words"). unset: the text
+    name: the field's name. key: the name of its value among the options of a command. kind: its type without `None`.
+    item: the type of each value of a tuple, else `kind`. choices: the values of a Literal, else (). option: as typed,
+    or None if the command line has none. also: another spelling of it, or "". needs: what it needs of other options.
+    subject: what it is about, if it has no effect on a run whose objective lacks it ("masked words"). unset: the text
     to show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
     description, may give it, too. file: a path names a file, not a folder. either: it names a file or a folder. commas:
     a tuple is typed as one text with commas.

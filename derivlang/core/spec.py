@@ -116,7 +116,7 @@ class Parameterised:
     def bounded(cls, values: list[str], keyed: dict[str, str], files: FilePolicy) -> tuple[list[str], dict[str, str]]:
         """Return the values of a parsed spec with the files that a policy allows (`spec_files.py`).
 
-        Raise UsageError spec-file for any other file, and for text of which nothing declares whether it names one.
+        Raise UsageError spec-file for any other file, and for text if nothing declares whether it names a file.
         """
         hints, fields = cls._types(), dataclasses.fields(cls)
         declared = {field.name: field.metadata.get("file") for field in fields if hints[field.name] is str}

@@ -43,7 +43,7 @@ def _itself(path: str) -> tuple[str, ...]:
 class Named:
     """What a text parameter may name.
 
-    names: the names that are no files. parts: splits a value into (name or path, what follows it in the value), e.g.
+    names: the names that are not files. parts: splits a value into (name or path, what follows it in the value), e.g.
     fr@N~my.tsv@V into (fr, @N~) and (my.tsv, @V). paths: the files that a path stands for, which may be missing.
     """
 
@@ -94,7 +94,7 @@ def bounded(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the values of a parsed spec with the files that a policy allows. Raise UsageError for any other.
 
-    name: that of the transform or objective. declared: the declaration of each text parameter, by name: a `Named`,
+    name: the transform's or objective's name. declared: the declaration of each text parameter, by name: a `Named`,
     False (it never names a file) or None. positional: the parameters that `values` set, in order.
     """
 

@@ -113,7 +113,7 @@ def _struct(column: pa.StructArray, declared: pa.StructType, name: str) -> pa.Ar
 
 
 def _rebuilt(column: pa.Array, values: pa.Array) -> pa.Array:
-    """Return lists of the same lengths as those of a column, nulls included, as list<…>. values: of all of them."""
+    """Return lists as long as a column's lists, nulls included, as list<…>. values: of all of them."""
     lengths = pc.list_value_length(column)
     offsets = offsets_of(to_numpy(pc.if_else(column.is_null(), 0, lengths)))
     lists = list_array(offsets, values)

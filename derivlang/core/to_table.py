@@ -92,7 +92,7 @@ def _kept_labels(
 
 
 def _lost_words(source: Batch, order: Order) -> Bool:
-    """Return bool[U]: units of which a word was deleted."""
+    """Return bool[U]: units that lost a word."""
     return segment_any(order.positions() < 0, source.unit_words)
 
 
@@ -122,10 +122,12 @@ def _sentence_column(batch: Batch, order: Order) -> pa.Array:
     a b . | c d !?   two sentences of a unit   ->   [3, 1, 3, 1]          a b .   one sentence   ->   []
     """
     counts = lengths_of(batch.units)
+    # Empty units at the end have an offset behind the last sentence; their count is 0, so the tail that they read is
+    # not used.
     first = np.minimum(batch.units[:-1], max(len(batch.tails) - 1, 0))
     tail = batch.tails[first] if len(batch.tails) else np.zeros(len(counts), np.int32)
     usual = (counts == 0) | ((counts == 1) & (tail == 1))
-    if order.n_deleted:  # the order alone does not tell how many words a unit had
+    if order.n_deleted:  # the order does not record how many words a unit had
         usual &= ~_lost_words(batch, order)
     keep = np.repeat(~usual, counts)
     both = np.stack([lengths_of(batch.sentences), batch.tails], axis=1)[keep].astype(np.int32)

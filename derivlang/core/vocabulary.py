@@ -8,7 +8,7 @@ word is compared byte by byte with the type that was found, so a hash collision 
     keys  a 0x61, cat 0x746163 (the first byte is the lowest)
 
 Each key has two slots in a hash table. A new key takes its first slot if that is free, else its second, else a place in
-the sorted overflow table. Slots hold codes, and a code's key tells whether the slot was the right one:
+the sorted overflow table. Slots hold codes, and a code's key shows whether the slot was the right one:
 
     key     slots    becomes
     a       5, 2     code 0 in slot 5

@@ -36,7 +36,7 @@ class ProgressBar:
 
     @contextmanager
     def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
-        """Show a bar that moves by what the block does; unit None: the name and the elapsed time.
+        """Show a bar that follows the work of the block; unit None: the name and the elapsed time.
 
         total: None if unknown. A stage within another one takes its place.
         """
@@ -88,7 +88,7 @@ class ProgressBar:
 
 @contextmanager
 def ticking(bar: Any) -> Iterator[None]:
-    """Draw a bar of tqdm again twice a second: tqdm draws only when it is told of progress."""
+    """Draw a bar of tqdm again every half second: tqdm draws only when progress is reported to it."""
     ended = threading.Event()
 
     def tick() -> None:

@@ -40,7 +40,7 @@ def rows_of_dataset(data: Any, row: int = 0) -> list[LinkedLines]:
     missing = [name for name in missing if columns.get(name) is None]
     if missing:
         raise UsageError(
-            f"the row has no column {missing[0]!r}, so it is no complete row of a derived set",
+            f"the row has no column {missing[0]!r}, so it is not a complete row of a derived set",
             fix="make the set without --columns, or use `derivlang show DERIVED --html FILE`",
             id="no-view",
         )
@@ -59,7 +59,7 @@ def _side(columns: Mapping[str, Any], side: str, names: Mapping[str, Sequence[st
             continue
         if not name.startswith(side) or name.startswith("source_"):
             continue
-        if name.removeprefix(side) in ("tokens", "source", "order"):  # a word such as B-52 is no tag
+        if name.removeprefix(side) in ("tokens", "source", "order"):  # a word such as B-52 is not a tag
             continue
         label, named = name.removeprefix(side), _named(values, names.get(name, ()))
         found = columns.get(f"source_{name}")
@@ -113,7 +113,7 @@ def _heads_back(heads: Sequence[int], order: Sequence[int], n_source: int) -> li
 
 
 def _is_bio(values: Sequence[Any]) -> bool:
-    """Return whether values are BIO tags, of which one at least is no O."""
+    """Return whether values are BIO tags, of which at least one is not O."""
     tags = [v for v in values if v not in ("O", "_")]
     return bool(tags) and all(isinstance(v, str) and v[:2] in ("B-", "I-") for v in tags)
 

@@ -1,7 +1,7 @@
 """Drawings of a row: where each word, link, arc and label stands. No markup is made here (`svg.html` does that).
 
 across   the source line above the derived one, trees above and below: for lines that fit the page
-down     a word a row, the source at the left and the derived words at the right, labels below them: for phones and
+down     a word per row, the source at the left and the derived words at the right, labels below them: for phones and
          long lines
 
 Both draw the same pairs: a source word with its derived word, a deleted word, or an inserted one.
@@ -51,7 +51,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """A box with what is known of a pair, shown when the pair has the pointer or the focus."""
+    """A box with the facts about a pair, shown when the pair has the pointer or the focus."""
 
     x: float
     y: float
@@ -262,7 +262,7 @@ def _word(side: _Side, position: int, anchor: str = "middle") -> DrawnText:
 
 
 def down(row: LinkedLines, colours: dict[str, int]) -> Drawing:
-    """Return the drawing with a word a row."""
+    """Return the drawing with a word per row."""
     source, derived = _Side(row.source), _Side(row.derived)
     for side in (source, derived):
         side.small = _small(side.line)

@@ -48,7 +48,7 @@ _KINDS = {
 
 
 def page(rows: Sequence[LinkedLines], title: str, told: str = "") -> str:
-    """Return a whole page. told: a sentence below the title. Raise UsageError without jinja2."""
+    """Return a whole page. told: a sentence to show below the title. Raise UsageError without jinja2."""
     return _template("page.html").render(title=title, told=told, body=fragment(rows), fonts=FONTS).lstrip()
 
 
@@ -117,7 +117,7 @@ def style(buckets: Iterable[int]) -> str:
 
 
 def _drawing_rules() -> str:
-    """Return the rules of what is inside a drawing, with the colours of labels."""
+    """Return the rules for the inside of a drawing, with the colours of labels."""
     return _read("drawing.css") + "".join(
         f".dl svg .c{n} {{ fill: var(--dl-{n}); stroke: var(--dl-{n}); }}\n"
         f".dl svg text.t{n} {{ fill: var(--dl-{n}); }}\n"

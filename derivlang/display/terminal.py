@@ -114,7 +114,7 @@ def _visible_line(line: Line) -> Line:
 
 
 def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
-    """Return the words of a line, those of entities and answers in their colour."""
+    """Return the words of a line, with entities and answers in their colours."""
     words = list(line.words)
     for span in sorted(line.spans, key=lambda span: span.kind):
         for word in range(span.first, span.end):

@@ -33,8 +33,8 @@ class View:
     def save(self, file: Path | str, told: str = "") -> None:
         """Write the rows as a page, or the first row as a picture if the file ends in .svg.
 
-        told: a sentence below the page's title. Raises StoreError if the file cannot be written, UsageError if there is
-        no row.
+        told: a sentence to show below the page's title. Raises StoreError if the file cannot be written, UsageError if
+        there is no row.
         """
         from derivlang.display.page import page, standalone_svg
 

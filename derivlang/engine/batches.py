@@ -57,8 +57,8 @@ class Source:
     ) -> Source:
         """Find a source, and parse it if the pipeline needs trees and it has none.
 
-        splits, limit: what to parse. trees: False for its words alone, which need no parse. The other options are those
-        of `make`. Raises what `make` raises, and UsageError for a derived set: name its source instead.
+        splits, limit: what to parse. trees: False for only its words, which need no parse. The other options and errors
+        are as in `make`. Also raises UsageError for a derived set: name its source instead.
         """
         corpus = find(request)
         if corpus.spec is not None:

@@ -39,7 +39,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
     reference = _reference(job, options)
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
-    # what is read for the lexicon alone
+    # what is read only for the lexicon
     apart = [reference] if reference and (job.reference is not None or reference not in wanted) else []
     if not job.seen:
         sizes = source_size(job, wanted), source_size(job.for_lexicon, apart)
@@ -68,7 +68,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         "options": list(job.options),
         "shard_tokens": options.shard_tokens,
     }
-    del asked["fingerprint"]  # that of a finished set has the fitted lexicon
+    del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
     journal = Journal(options.out, planned, asked, kept)
     if not journal.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = journal.finished(force=options.force)

@@ -101,6 +101,7 @@ def _results(
     """Yield each result as it is done. Scheduler, workers and this process then forget it."""
     from distributed import as_completed
 
+    # pure=False: the scheduler must not answer with the result of an earlier call.
     done = as_completed(client.map(work, tasks, pure=False), loop=client.loop, with_results=True, raise_errors=False)
     seen = time.monotonic()  # when there was a worker last
     looked = seen

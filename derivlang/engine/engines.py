@@ -56,6 +56,7 @@ def pool(workers: int) -> Engine:
                 waiting = {executor.submit(run_task, job, task) for task in tasks}
             try:
                 while waiting:
+                    # The timeout lets the progress bar move while no task ends.
                     done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
                     report()
                     yield from (future.result() for future in done)
@@ -112,7 +113,7 @@ def _begin_worker(counts: Any) -> None:
 
 
 def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
-    """Raise what `choose` raises; warn if the workers are those of a cluster."""
+    """Raise what `choose` raises; warn if the workers belong to a cluster."""
     choose(engine, workers)
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
         raise UsageError(

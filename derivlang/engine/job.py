@@ -37,12 +37,12 @@ _PARSED_WORDS = 1 << 18
 class Job:
     """How to read a source and what to make of it.
 
-    pipeline: the whole one, with that of a derived source. lexicon: the fitted one; empty until it is fitted.
-    lexicon_text: the text of lexicon.tsv; before the fit, that of the saved lexicon to start from. parser: finds the
-    trees, a name that `find_parser` knows. device: where the parser runs, None for the CPU without torch. options:
-    those of the recipe, as words of a command line. reference: the corpus whose first split a lexicon is fitted on, if
-    `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed. seen: the source
-    files as they were planned; other files are not checked.
+    pipeline: the whole one, the pipeline of a derived source included. lexicon: the fitted one; empty until it is
+    fitted. lexicon_text: the text of lexicon.tsv; before the fit, the text of the saved lexicon to start from. parser:
+    finds the trees, a name that `find_parser` knows. device: where the parser runs, None for the CPU without torch.
+    options: the recipe's options, as words of a command line. reference: the corpus whose first split a lexicon is
+    fitted on, if `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed. seen:
+    the source files as they were planned; other files are not checked.
     """
 
     corpus: Corpus
@@ -133,6 +133,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
             )
             writer.write({name: column for name, column in columns.items() if name not in dropped})
             numbers = derived.source.documents
+            # A document that goes on in the next batch counts once, where its number comes first.
             documents += int((np.diff(numbers, prepend=last) != 0).sum()) if len(numbers) else 0
             last = int(numbers[-1]) if len(numbers) else last
             articles.add(derived.source)

@@ -60,7 +60,7 @@ def make(
     if corpus.missing and not options.splits:
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if corpus.unnamed and "train" in (options.splits or ["train"]):
-        events.warn(f"these files belong to train, as their names tell no split: {first_names(corpus.unnamed)}")
+        events.warn(f"these files belong to train, as their names contain no split: {first_names(corpus.unnamed)}")
     reference = None
     if pipeline.needs_trees and not corpus.schema.has_trees:
         parsed_splits = [split_name(split) for split in options.splits] or corpus.splits

@@ -31,7 +31,7 @@ Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
 
 @dataclass(slots=True)
 class Results:
-    """The results of all tasks, those of an earlier run included. entries: the lines of the journal, by task name."""
+    """The results of all tasks, including an earlier run's. entries: the lines of the journal, by task name."""
 
     entries: dict[str, dict[str, Any]]
     vocabulary: TypeCounts

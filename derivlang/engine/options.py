@@ -23,9 +23,9 @@ class MakeOptions:
     workers: int = setting(1, "Number of worker processes.", minimum=1)
     engine: str = setting("local", "Engine: local, or dask:ADDRESS.")
     shard_tokens: int = setting(
-        20_000_000, "Approximate number of words a shard; of a parse at most 500000.", minimum=1
+        20_000_000, "Approximate number of words per shard; for a parse at most 500000.", minimum=1
     )
-    limit: int | None = setting(None, "Maximum number of rows a split; of running text, paragraphs.", minimum=1)
+    limit: int | None = setting(None, "Maximum number of rows per split; of running text, paragraphs.", minimum=1)
     lexicon: Path | None = setting(None, "Saved lexicon.tsv to use instead of fitting one.", file=True)
     sentences: Rule = setting("marks", "Rule for the ends of sentences.")
     policies: Policies = Policies()

@@ -170,7 +170,7 @@ def _check_device(corpus: Corpus, options: MakeOptions, events: Events) -> None:
     parser = find_parser(options.parser, corpus.language, options.device)
     if isinstance(parser, ModelParser) and not parser.is_exact:
         events.warn(
-            f"scores on {parser.device['device']} differ from those of the CPU, so that trees may differ: the parses "
+            f"scores on {parser.device['device']} differ from scores on the CPU, so that trees may differ: the parses "
             "are kept apart, and only the same --device finds them again"
         )
 

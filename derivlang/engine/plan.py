@@ -31,8 +31,8 @@ def make_plan(
 ) -> Plan:
     """Return the tasks of each split. DataError for a named split that the source lacks.
 
-    splits: those that the source has, if empty or None. shard_tokens: approximate number of words a task; None for one
-    task a file, as with a limit. limit: documents of a split at most.
+    splits: those that the source has, if empty or None. shard_tokens: approximate number of words per task; None for
+    one task per file, as with a limit. limit: documents of a split at most.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
@@ -137,7 +137,7 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
 
 
 def as_earlier(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries of files as earlier versions wrote them: those of a set on the hub had no hash."""
+    """Return the entries of files as earlier versions wrote them: without hashes for a set on the hub."""
     return [entry if "bytes" in entry else {k: v for k, v in entry.items() if k != "sha256"} for entry in files]
 
 

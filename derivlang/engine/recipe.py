@@ -3,8 +3,8 @@
     options_of(SourceRequest("a.csv", texts=("review",), header=False), MakeOptions(Path("out"), limit=5))
         ->  ["--text-column=review", "--no-header", "--limit=5"]
 
-The transforms and their seed are in the spec. Folders of this machine are left out: that of the corpora, and those that
-a parser and a saved lexicon lie in. The lexicon lies in the set as well, and is named as there.
+The transforms and their seed are in the spec. Folders of this machine are left out: the folder of the corpora, and
+those that a parser and a saved lexicon lie in. The lexicon lies in the set as well, and is named as there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RULES = ("limit", "sentences", "repair_tags", "parser")  # the other settings s
 def continued(corpus: Corpus, options: MakeOptions) -> MakeOptions:
     """Return the options for a derived set as the source: its sentences stay, and its policies hold for all transforms.
 
-    Raises UsageError for a policy that would undo that of the set, and for another rule of sentences.
+    Raises UsageError for a policy that would undo the set's policy, and for another rule of sentences.
     """
     rule = corpus.options["sentences"]
     if options.sentences not in (rule, declared(MakeOptions)["sentences"].default):
@@ -51,7 +51,7 @@ def continued(corpus: Corpus, options: MakeOptions) -> MakeOptions:
 
 
 def recipe_of(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> list[str]:
-    """Return the options of the one command that makes the set. A derived source has been read with those of its own.
+    """Return the options of the one command that makes the set. A derived source was read with its own options.
 
     its own --words=space --columns=source --limit=9, and now --limit=5  ->  ["--words=space", "--limit=5"]
     """

@@ -1,4 +1,4 @@
-"""Source files that change while they are read: each file is compared with what it was when the run was planned.
+"""Source files that change while they are read: each file is compared with its state when the run was planned.
 
 seen = {path: FileStamp.of(path) for path in paths}      # before the plan
 with unchanged(path, seen.get(path)):                    # around each reading
@@ -67,7 +67,7 @@ def unchanged(path: Path, seen: FileStamp | None) -> Iterator[None]:
 
 
 def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, int]) -> None:
-    """Raise DataError if a file is not what it was before it was read. before: its stamp at that time."""
+    """Raise DataError if a file changed while it was read. before: its stamp before that."""
     with _readable(path):
         after = _stamp(path)
         if after[:3] != before[:3] or (after != before and _hash(path) != seen.sha256):

@@ -3,7 +3,7 @@
     OUT/run.json           the derived language, the source of held-out text, and where the checkpoint is
     OUT/tokenizer          the checkpoint's; OUT/lexicon.tsv if a lexicon was fitted
 
-The model stays where it is. Evaluations and reports take the folder like that of a run.
+The model stays where it is. Evaluations and reports take the folder like a run's folder.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     """Write the folder of a checkpoint, unless it is there. A file of it that is missing is written again.
 
     init: FOLDER or hub:NAME. parser: not used here; a warning says that it has no effect if the order needs no trees.
-    Raise UsageError if init is no checkpoint or the spec does not suit it, StoreError if the folder holds something
+    Raise UsageError if init is not a checkpoint or the spec does not suit it, StoreError if the folder holds something
     else.
     """
     CHECKPOINT_RUNS.check_free(out)

@@ -155,7 +155,7 @@ def _spelt_today(facts: Mapping[str, Any], levels: Mapping[str, Any]) -> tuple[d
 
 
 def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:
-    """Raise StoreError if results are of other weights than those of the run."""
+    """Raise StoreError if results are of other weights than the run's."""
     last = path.name == EVALUATION
     made = {"fingerprint": facts["fingerprint"]}
     if last:
@@ -173,7 +173,7 @@ def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], pat
 
 
 def _with_columns(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:
-    """Return the rows of a table with columns of one value each; None is no column."""
+    """Return the rows of a table with columns of one value each; None means no column."""
     for name, value in values.items():
         kind = OF_RUN.field(name).type if name in OF_RUN.names else pa.string()
         if value is not None:
@@ -205,7 +205,9 @@ def _find(folder: Path) -> list[Path]:
     if plan := read_plan(folder):
         inside = [folder / cell.relative_to(plan.folder) for cell in plan.cells if (cell / RUN).exists()]
         if not inside:
-            raise UsageError(f"no cell of the study has been run: {STUDY} alone", where=str(folder), id="no-runs")
+            raise UsageError(
+                f"no cell of the study has been run: only {STUDY} is there", where=str(folder), id="no-runs"
+            )
         return inside
     inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not inside:

@@ -47,7 +47,7 @@ class Column:
         return value_of(self.formula, counts)
 
     def within(self, low: float, high: float) -> tuple[float, float]:
-        """Return the ends of an interval of a score; those of a share in percent are cut at 0 and 100."""
+        """Return the ends of an interval of a score; for a share in percent they are cut at 0 and 100."""
         return (max(low, 0.0), min(high, 100.0)) if self.unit == PERCENT else (low, high)
 
     def record(self) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Word links of two texts by the states of an encoder: a run's, or a checkpoint's that was trained elsewhere.
 
-    words ─▶ sub-words ─▶ encoder ─▶ states of one layer ─mean─▶ a state a word ─cosine─▶ [I, J] ─METHODS─▶ links
+    words ─▶ sub-words ─▶ encoder ─▶ states of one layer ─mean─▶ a state per word ─cosine─▶ [I, J] ─METHODS─▶ links
 
 A run reads the source in its source language and the target in its derived language; the tokenizer of a checkpoint
 reads both. The sentences of a pair are encoded apart, as in Jalili Sabet et al. (2020) and Chi et al. (2021, §3.2).
-Words of which the model sees no state, or only a part, have no links: those without sub-words, and those at the end of
+Words without a whole state in the model have no links: words without sub-words, and words at the end of
 a sentence that is longer than the model's rows.
 """
 

@@ -25,7 +25,7 @@ class Instances:
     at: int64[G], position of each label in its row; gold: int64[G, k], classes or positions, negative for a label that
     was cut off and that no prediction equals; label_offsets: int64[R + 1]. words: int32[M], at least 0 where a label
     may name the position, -1 elsewhere; None if labels name none. texts: Arrow strings that `words` numbers, or None.
-    languages: int64[M], the number of the language of each position, in mixed rows; None: that of the rows.
+    languages: int64[M], the number of the language of each position, in mixed rows; None: the rows' language.
     """
 
     ids: Int32
@@ -46,7 +46,7 @@ class Instances:
         return lengths_of(self.offsets)
 
     def by_row(self, labels: list[Any]) -> list[list[Any]]:
-        """Return one list a row of a list of G labels."""
+        """Return one list per row of a list of G labels."""
         offsets = self.label_offsets
         return [labels[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
 

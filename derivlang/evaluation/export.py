@@ -1,6 +1,6 @@
 """The folder of a run's model with the tokenizer of one language, for `transformers` and tools that use it.
 
-    RUN/model                    the source's tokenizer: its ids are those of the model
+    RUN/model                    the source's tokenizer, with the model's ids
     RUN/twin/tokenizer.json      numbers the entries from 0; the model's ids are the joint ones (`JointIds`)
 
 An exported tokenizer reads words of the language, joined by one space, and gives the model's ids. It adds no special
@@ -62,7 +62,7 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
 
 
 def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:
-    """Return the content of `tokenizer.json` for a language, whose ids are those of the run's model."""
+    """Return the content of `tokenizer.json` for a language, with the ids of the run's model."""
     twin = languages.twin
     if language == SOURCE or twin.map.overlap == 100:
         return _file(languages.tokenizer)
@@ -73,7 +73,7 @@ def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:
         return found
     both = joint_file(languages.tokenizer, twin.tokenizer, twin.map.script)
     if both.size != twin.joint.size:
-        raise DataError("the ids of the twin are not those of a joint file (compat=paper)", id="joint-clash")
+        raise DataError("the ids of the twin do not follow those in a joint file (compat=paper)", id="joint-clash")
     return _file(both)
 
 

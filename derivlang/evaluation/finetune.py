@@ -88,7 +88,7 @@ class TaskModel:
         return [*(() if self.frozen else self.encoder.module.parameters()), *self.head.parameters()]
 
     def train(self, on: bool) -> None:
-        """Turn dropout on or off; that of a frozen encoder stays off."""
+        """Turn dropout on or off; it stays off in a frozen encoder."""
         self.encoder.module.train(on and not self.frozen)
         self.head.train(on)
 

@@ -34,7 +34,7 @@ class FinetuneSettings:
     dev_examples: int | None = setting(
         None, "Number of examples of dev, which chooses the epoch.", minimum=1, unset="all"
     )
-    frozen: bool = setting(False, "Train the head alone; the encoder stays as it is.")
+    frozen: bool = setting(False, "Train only the head; the encoder stays as it is.")
 
     def __post_init__(self) -> None:
         check_settings(self)

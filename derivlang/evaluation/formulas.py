@@ -1,13 +1,13 @@
 """Formulas of scores: from the sums of counts to a number. A closed list, so that a table is read without its plug-in.
 
     percent      100 · a / b                                                  accuracies, shares, means in percent
-    mean         a / b                                                        bits a word
+    mean         a / b                                                        bits per word
     exp          exp(a / b)                                                   perplexity
     f1           200 · right / (found + gold)                                 entities
     precision    100 · right / found                                          of the same counts
     recall       100 · right / gold
     aer          100 · (1 - (sure right + possible right) / (found + sure))   Och and Ney 2003, section 3.4
-    macro_f1:17  the mean F1 of those of 17 classes that occur; counts are right, found and gold of each class
+    macro_f1:17  the mean F1 of the classes (of 17) that occur; counts are right, found and gold of each class
 
 A mean of fractions is kept in whole numbers: `fixed` gives both sides the same scale, which cancels out. As in
 seqeval, 0 / 0 is 0; `exp` and `mean` of nothing are NaN.
@@ -81,7 +81,7 @@ FORMULAS: Mapping[str, tuple[Formula, int]] = {
 
 
 def formula_of(name: str) -> tuple[Formula, int]:
-    """Return (function, number of counts of a unit) of a formula. Raise ValueError if there is none of the name."""
+    """Return (function, number of counts of a unit) of a formula. Raise ValueError for an unknown name."""
     stem, colon, classes = name.partition(":")
     if stem not in FORMULAS or bool(colon) != (stem == "macro_f1") or (colon and not classes.isdecimal()):
         raise ValueError(f"{name!r} is not one of the formulas {', '.join(FORMULAS)}")

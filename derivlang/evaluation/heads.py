@@ -55,7 +55,7 @@ class Pointer(nn.Module):
 class Biaffine(nn.Module):
     """Scores of heads [G, T] and of relations [G, T, C] for G words, over the T positions of their rows.
 
-    A position that is no word, or the word itself, has the score -inf as a head. The projections have HEADS and
+    A position that is not a word, or the word itself, has the score -inf as a head. The projections have HEADS and
     RELATIONS dimensions (500 and 100 in the paper) and a leaky ReLU; the bilinear weights start at 0.
     """
 

@@ -113,7 +113,7 @@ class Heldout:
 
 
 def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
-    """Return the sub-words of several texts as those of one. starts: the first slot of each text."""
+    """Return the sub-words of several texts as if they were one text. starts: the first slot of each text."""
     slots = [part.slots + start for part, start in zip(parts, starts.tolist(), strict=False)]
     return LanguageSide(np.concatenate([part.ids for part in parts]), np.concatenate(slots))
 
@@ -140,7 +140,7 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
 def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], where: str) -> None:
     """Raise StoreError other-data unless the source has the files of held-out text that a run recorded.
 
-    told: the run's record, None of an earlier version or a run without its source. files: those that are there now.
+    told: the run's record, None for an earlier version or a run without its source. files: the files that exist now.
     Both as of `source_files`.
     """
     if told is None:

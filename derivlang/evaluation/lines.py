@@ -35,7 +35,7 @@ CHANCE = "chance"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mean:
-    """A score of one run: its mean over fine-tuning seeds. row: that of the first seed."""
+    """A score of one run: its mean over fine-tuning seeds. row: the first seed's row."""
 
     column: Column
     regime: str
@@ -80,8 +80,8 @@ def lines(
 ) -> Iterator[str]:
     """Yield the lines that `evaluate` prints.
 
-    columns: records of those of each task and measure, by its label. scores: their rows, of one run and step. record:
-    the content of evaluation.json (`results.py`).
+    columns: records of the columns of each task and measure, by its label. scores: their rows, of one run and step.
+    record: the content of evaluation.json (`results.py`).
     """
     for label, found in _read(columns, scores):
         entry = record["tasks" if label in record["tasks"] else "measures"][label]
@@ -145,7 +145,7 @@ def _lines(label: str, found: Sequence[_Mean], entry: Mapping[str, Any], signatu
 def _whole(scored: Sequence[_Mean]) -> list[_Mean]:
     """Return the scores without layers, with SUP - ZS, in the order of regimes, groups last.
 
-    Of groups, the headline alone; of those that a column of the set names, the groups of the first column.
+    Of groups, only the headline; if columns of the set name groups, the groups of the first column.
     """
     named = next((one.group.partition("=")[0] for one in scored if "=" in one.group), "")
     whole = [

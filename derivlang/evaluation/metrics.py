@@ -1,7 +1,7 @@
 """Scores of predicted labels, computed from counts that add up over sentences.
 
 A metric has `counts`, int64[S, k], with k numbers for each of S sentences, and a formula (`formulas.py`), which makes a
-percentage of their sum. So a run keeps counts, of which every interval is computed.
+percentage of their sum. So a run keeps counts, from which every interval is computed.
 
     accuracy      right / all                                        POS: of words; XNLI, PAWS-X: of pairs
     uas, las      right / all, of words: with the right head, and with the right head and relation

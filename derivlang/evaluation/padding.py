@@ -47,7 +47,7 @@ def tokens_on(device: torch.device) -> int:
 
 
 def by_length(lengths: Int64, tokens: int) -> Iterator[Int64]:
-    """Yield batches of rows, shortest first, with at most `tokens` padded sub-words; a longer row stands alone."""
+    """Yield batches of rows, shortest first, of at most `tokens` padded sub-words; a longer row is its own batch."""
     rows = np.argsort(lengths, kind="stable")
     start = 0
     while start < len(rows):

@@ -84,7 +84,10 @@ def check_levels(factors: Any, where: str) -> None:
 
 
 def check_plan(told: Mapping[str, Any], where: str = "") -> None:
-    """Raise ValueError for what is no plan of a study, as `StudyPlan.record` gives it. where: a prefix for messages."""
+    """Raise ValueError for a record that is not a plan of a study, as `StudyPlan.record` gives it.
+
+    where: a prefix for messages.
+    """
     texts: dict[str, Kind] = dict.fromkeys(("x", "lines", "primary", "test"), str)
     lists: dict[str, Kind] = {"cells": list, "published": list}
     check_types(told, {}, {**texts, **lists, "factors": dict, "baseline": dict, "names": dict}, where=where)

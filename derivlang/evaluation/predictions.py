@@ -7,11 +7,11 @@
     on             the language of the words: derived, or, for ZS, also source
     row            number in the test split, from 0; pairs without a label, which are not scored, are left out
     id             as in the set (the columns `id`, `idx` or `pairID`); null if it has none
-    words          of the row, in the order of the language; of a pair a column for each side, named as in the set
+    words          of the row, in the order of the language; for pairs a column for each side, named as in the set
     source_words   the source's word of each, so that derived words can be read; likewise of each side
-    gold, predicted    as the task tells labels (`Task.told`)
+    gold, predicted    as the task writes labels (`Task.told`)
 
-Scores are computed from labels alone, so they can be computed again from this file by other programs.
+Scores are computed only from labels, so they can be computed again from this file by other programs.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def write_predictions(
         table = pa.table(columns | {"gold": labels[: len(told[0])], "predicted": labels[len(told[0]) :]})
     except pa.ArrowException as error:
         raise DataError(
-            f"{task.label}: its `told` does not return one value a row, of one type: {error}",
+            f"{task.label}: its `told` does not return one value per row, of one type: {error}",
             fix="return lists, structs (as dict) or values that Arrow can hold",
             id="predictions",
         ) from None

@@ -58,7 +58,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def check(found: Mapping[str, Any]) -> None:
-    """Raise ValueError for a record that was changed after it was written, or that is none."""
+    """Raise ValueError for a record that was changed after it was written, or is not a record of results."""
     if found.get("format") != FORMAT:
         raise ValueError(f"format {found.get('format')!r}, but this version reads {FORMAT}")
     check_types(found, {"signature": dict, "tasks": dict, "measures": dict})
@@ -123,7 +123,7 @@ def _faults(cells: Path, entries: Iterable[Mapping[str, Any]]) -> list[tuple[str
 def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:
     """Return the record that is there, without hash, or an empty one.
 
-    Results of other weights are an error, unless `force` drops them; those of an earlier version are dropped with a
+    Results of other weights are an error, unless `force` drops them; results of an earlier version are dropped with a
     warning. drop: whether to remove the files of dropped results, too, but for fine-tunings, which know their own
     weights. The version is ignored: most commits change no number.
     """
@@ -174,7 +174,7 @@ def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, A
 
 
 def _command(path: Path, found: Mapping[str, Any]) -> str:
-    """Return the command that measures again what a record of an earlier version has."""
+    """Return the command that makes the results of a record of an earlier version again."""
     run, step = path.parent, ""
     if path.name != EVALUATION:  # RUN/evaluation/step-00000100.json
         run, step = path.parent.parent, f"@{int(path.stem.rpartition('-')[2] or 0)}"

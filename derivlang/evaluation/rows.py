@@ -28,7 +28,7 @@ from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentRows:
-    """The slots of R rows with K sides, one segment a side.
+    """The slots of R rows with K sides, one segment per side.
 
     units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first slots in the row.
     unit_offsets: int64[U + 1], slot offsets.
@@ -95,7 +95,7 @@ class LanguageRows:
 
     ids: int32[M], with special ids; segment_offsets: int64[R * n_sides + 1]. words: int64[W], words of the batch. at:
     int64[W], the position of each in its row. segments: int64[W], the segment of each: row * n_sides + side. languages:
-    int64[M], the number of the language of each position, in mixed rows; None: that of the rows.
+    int64[M], the number of the language of each position, in mixed rows; None: the rows' language.
     """
 
     ids: Int32
@@ -117,7 +117,7 @@ class LanguageRows:
 
     @classmethod
     def mixed(cls, source: LanguageRows, derived: LanguageRows, side: int) -> LanguageRows:
-        """Return rows whose segments of one side are those of the derived language, the others those of the source.
+        """Return rows whose segments of one side are in the derived language, the others in the source language.
 
         <s> a b </s> c </s> and <s> b' a' </s> c' </s>, side 0  ->  <s> b' a' </s> c </s>, languages 1 1 1 1 0 0
         """
@@ -154,7 +154,10 @@ class LanguageRows:
         return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words, self.languages, texts)
 
     def word_labels(self, gold: Int64, words: Int32 | None = None) -> Instances:
-        """Return the rows with a label a word. gold: int64[W] or [W, k], the label of each; a negative one is none."""
+        """Return the rows with a label per word.
+
+        gold: int64[W] or [W, k], the label of each; a negative one means no label.
+        """
         some = np.flatnonzero((_columns(gold) >= 0).all(axis=1))
         return self.instances(self.segments[some] // self.n_sides, self.at[some], gold[some], words)
 
@@ -222,7 +225,7 @@ class RowWords:
         return np.asarray(found - self.offsets[owners(self.offsets)[found]], np.int64)
 
     def labelled(self, instances: Instances, labels: Sequence[Any]) -> list[list[Any]]:
-        """Return one list a row: the label of each of its words, None for a word without one. labels: [G]."""
+        """Return one list per row: the label of each of its words, None for a word without one. labels: [G]."""
         out: list[Any] = [None] * len(self.at)
         for word, label in zip(self.find(instances, instances.at).tolist(), labels, strict=True):
             out[word] = label

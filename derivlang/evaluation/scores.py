@@ -120,7 +120,7 @@ def _check(task: str, score: Score, known: Mapping[str, Column]) -> None:
     if not formula and known[score.metric].over != "points":
         raise wrong(f"{score.metric} has counts, but no formula")
     if formula and width != formula_of(formula)[1]:
-        raise wrong(f"{score.metric} has {width} counts a unit, which {formula} does not take")
+        raise wrong(f"{score.metric} has {width} counts per unit, which {formula} does not take")
     if n and np.abs(score.counts).max() > LARGEST_COUNT:
         raise wrong(f"a count of {score.metric} is larger than {LARGEST_COUNT:,}")
 
@@ -153,7 +153,7 @@ def read_part(path: Path) -> tuple[dict[str, Any], pa.Table]:
         table = table.replace_schema_metadata(None)
         check_counts(table)
         if not table.schema.equals(SCHEMA):
-            raise ValueError("its columns are not those of a table of scores")
+            raise ValueError("its columns are not the columns of a table of scores")
         if facts.get(HASH) != hash_of({**facts, "scores": _digest(table)}):
             raise ValueError("a value was changed after it was written")
         for formula in set(table["formula"].to_pylist()) - {""}:

@@ -28,7 +28,7 @@ class Sets:
     """The examples of a task's three splits.
 
     key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
-    train; in_whole_train: of a row of the whole split, of which train may be a part. scored: of test and dev, the set
+    train; in_whole_train: of a row of the whole split; train may be a part of it. scored: of test and dev, the set
     and the unit of each row, int64[S] or None if every row is one (`documents.py`). words: how the text was split into
     words (`Corpus.word_rule`). mixed: the mixed pairs of train, two neighbouring rows each; told: the rows of test, for
     people; None if not asked for.
@@ -74,7 +74,7 @@ class Sets:
         mixed: bool = False,
         predictions: bool = False,
     ) -> Sets:
-        """Read the three splits of a task's sources: one, or that of train and dev and that of test.
+        """Read the three splits of a task's sources: one source, or one for train and dev and another for test.
 
         mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions: whether to keep the words
         of test.
@@ -149,7 +149,7 @@ def _taken(every: Examples, n: int | None, task: str, name: str, place: tuple[st
         others = len(every.source.gold) and len(every.derived.gold)
         raise DataError(
             f"{place[0]} has no labelled example in {place[1]}"
-            + (f" among those of --{name}-examples {n:,}" if others else ""),
+            + (f" among the {n:,} of --{name}-examples" if others else ""),
             fix=f"give a larger --{name}-examples" if others else None,
             id="no-examples",
         )
@@ -167,7 +167,7 @@ def _scored(found: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, Int6
 def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tuple[int, str]], tuple[str, ...]]:
     """Return for train, dev and test (the number of the corpus, the split), and the names of the labels.
 
-    corpora: one or two, of which the second gives test: its split of this name, or its only one. No row is read. Raise
+    corpora: one or two; the second gives test, from its split of this name or its only split. No row is read. Raise
     DataError if a split or the labels are missing, or if the corpora have different labels.
     """
     parts = {name: (0, split) for name, split in SPLITS.items()}

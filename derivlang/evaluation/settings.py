@@ -72,7 +72,7 @@ class EvaluateOptions:
     )
     parser: str | None = None
     parses: Path | None = None
-    force: bool = setting(False, "Fine-tune again what is there already, and replace results of other weights.")
+    force: bool = setting(False, "Repeat finished fine-tunings, and replace results of other weights.")
 
     def __post_init__(self) -> None:
         check_settings(self)

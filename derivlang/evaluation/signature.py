@@ -2,7 +2,8 @@
 
     pos.accuracy|set:UD EWT#5f0c12ab|split:test|units:316 documents|epochs:1|seeds:1-3|ft_seeds:1-2|derivlang:0.9
 
-`evaluate` prints that of a run, and a report that of all runs of a section, where what differs among them is listed.
+`evaluate` prints the signature of a run, and a report the signature of all runs of a section, where what differs among
+them is listed.
 """
 
 from __future__ import annotations

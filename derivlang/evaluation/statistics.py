@@ -10,14 +10,14 @@ sentences or pairs). It has two sources of error, and the interval adds their va
     V_mean    variance that the choice of units gives to the mean, if these n models are all there are
 
 Let seed i have the value Y_i = μ + S_i + D + I_i, where S_i is the seed's, D what the units do to every seed, and I_i
-what they do to this seed alone. The mean of n seeds has the variance var(S)/n + var(D) + var(I)/n. The seeds' values
+what they do only to this seed. The mean of n seeds has the variance var(S)/n + var(D) + var(I)/n. The seeds' values
 differ by S_i and I_i, so s²/n already estimates var(S)/n + var(I)/n, and only var(D) = V_shared is missing: the mean
 covariance of two different seeds over units (`influence.py`). A negative estimate counts as 0.
 
 The values of a few seeds may lie close together by chance, and s is then too small. V_mean = var(D) + var(I)/n does
-not depend on s. It is the floor: no interval is narrower than the one that the units alone give.
+not depend on s. It is the floor: no interval is narrower than the one that only the units give.
 
-A difference of two objectives is a mean, too: that of the differences of runs with the same seed on the same units.
+A difference of two objectives is a mean, too: the mean of the differences of runs with the same seed on the same units.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def estimate(values: Sequence[float], influences: Float64 | None = None, *, leve
     """Return the mean of the seeds' values with its interval.
 
     influences: float64[n, U], of each of U units on each seed's value (`influence.py`); for weighted sums of scores,
-    the same weighted sums of their influences. None if units are not known: the interval is of seeds alone.
+    the same weighted sums of their influences. None if units are not known: the interval is only of seeds.
     There is no interval with fewer than three seeds, with one unit, or if a number is NaN.
     """
     n = len(values)
@@ -122,7 +122,7 @@ def _variances(influences: Float64) -> tuple[float, float]:
     n = len(influences)
     own = sum(map(variance_of, influences))
     whole = variance_of(influences.mean(axis=0))
-    # n² · whole is the sum of all covariances; without `own`, that of the n (n - 1) pairs of different seeds
+    # n² · whole is the sum of all covariances; without `own`, of the n (n - 1) pairs of different seeds
     return max(0.0, (n * n * whole - own) / (n * (n - 1))), whole
 
 
@@ -138,7 +138,7 @@ def _half_width(n: int, deviation: float, shared: float, whole: float, alpha: fl
 def _p_value(mean: float, n: int, deviation: float, shared: float, whole: float) -> float:
     """Return the alpha at which the interval ends at 0: below 0.05 exactly if the 95 % interval leaves 0 out.
 
-    It is the larger p of the two parts of the maximum: that of the t-test if units are not known, and that of the
+    It is the larger p of the two parts of the maximum: from the t-test if units are not known, and from the
     z-test of units if the deviation is 0.
     """
     if mean == 0:

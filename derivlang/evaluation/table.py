@@ -54,7 +54,7 @@ _LARGEST = 1e15  # of a value
 
 
 def frame_of(rows: pa.Table, attributes: Mapping[str, Any]) -> DataFrame:
-    """Return the table of rows whose columns are those of OF_RUN, of `scores.SCHEMA`, factors and settings."""
+    """Return the table of rows with the columns of OF_RUN, of `scores.SCHEMA`, of factors and of settings."""
     import pandas as pd
 
     frame = rows.to_pandas().astype({"layer": "Int64", "ft_seed": "Int64"})
@@ -88,7 +88,7 @@ def write_scores(frame: DataFrame, path: Path) -> None:
 
 
 def read_scores(path: Path) -> DataFrame:
-    """Return the table in a Parquet file, which may be somebody else's. Raise StoreError if it is none."""
+    """Return the table in a Parquet file, which may be somebody else's. Raise StoreError if it is not such a table."""
     fix = "make it again: derivlang report"
     with parse_errors(str(path), "table of scores", error=StoreError, id="scores", fix=fix):
         table = pq.read_table(path)
@@ -131,7 +131,7 @@ def _check(table: pa.Table) -> None:
         function, width = formula_of(formula)
         found = np.asarray(counts.values, np.int64)
         if len(found) % width:
-            raise ValueError(f"row {number} has {len(found)} counts, and {formula} takes {width} a unit")
+            raise ValueError(f"row {number} has {len(found)} counts, and {formula} takes {width} per unit")
         made = float(function(found.reshape(-1, width).sum(axis=0)))
         if not np.isclose(made, value, rtol=1e-6, atol=1e-6, equal_nan=True):
             raise ValueError(f"row {number} has the value {value:g}, but its counts give {made:g}")

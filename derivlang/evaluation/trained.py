@@ -43,7 +43,7 @@ from derivlang.training.run_folder import RUN, check_files
 class PretrainedRun:
     """A finished run, or a checkpoint of any run.
 
-    facts: its `run.json`. config: the model's. weights: hash of the model's files, 16 hex digits. step: that of the
+    facts: its `run.json`. config: the model's. weights: hash of the model's files, 16 hex digits. step: of the
     checkpoint; None for RUN/model.
     """
 
@@ -102,7 +102,7 @@ class PretrainedRun:
 
     @property
     def results(self) -> Path:
-        """The file of the results, which are those of these weights alone."""
+        """The file of the results, which belong only to these weights."""
         return self.folder / "evaluation.json" if self.step is None else self.cells.with_suffix(".json")
 
     @property
@@ -174,7 +174,7 @@ class PretrainedRun:
     def check_pipeline(self) -> None:
         """Raise StoreError if a file that the derived language depends on, or a rule, has changed since the training.
 
-        For what derives text: the embeddings alone do not depend on these files.
+        For what derives text: only the embeddings do not depend on these files.
         """
         told, path = self.facts.get("pipeline"), str(self.folder / RUN)
         if told is None:  # of an earlier version

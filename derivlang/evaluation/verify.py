@@ -21,9 +21,9 @@ Problem = dict[str, Any]
 def verify_run(run: Path) -> dict[str, Any]:
     """Return {"ok", "out", "checked", "problems": [{"file", "what"}], "notes": [{"file", "what"}]}.
 
-    checked: numbers of files, of checkpoints and of evaluations. notes: what is unusual and no damage, such as a run of
-    an earlier version, which has no hashes. Files are named by their path in the run. Raise StoreError if there is no
-    run.
+    checked: numbers of files, of checkpoints and of evaluations. notes: what is unusual but not damage, such as a run
+    of an earlier version, which has no hashes. Files are named by their path in the run. Raise StoreError if there is
+    no run.
     """
     problems: list[Problem] = []
     notes: list[Problem] = []

@@ -64,7 +64,7 @@ def derived(text: str, spec: str, words: str, *, files: bool = True) -> tuple[st
     except DerivlangError as error:
         return _message(str(error)), ""
     option = "" if words == "spacy" else f" --words {words}"
-    end = "-- " if line.startswith("-") else ""  # what follows is no option
+    end = "-- " if line.startswith("-") else ""  # what follows is not an option
     command = f"derivlang derive --t {shlex.quote(spec)}{option} {end}{shlex.quote(line)}"
     return drawing, command if line != "-" else ""  # which reads standard input
 
@@ -110,7 +110,7 @@ def build(folder: Path | None = None, *, files: bool = True) -> Any:
 def serve(folder: Path | None = None, *, host: str = "127.0.0.1", port: int | None = None, browse: bool = False) -> Any:
     """Start the page and return (the running page, its address). Raises UsageError as `build`, and for a taken port.
 
-    Only on an address of this machine alone (127.0.0.1, ::1, localhost) may a spec name files.
+    Only on an address of this machine (127.0.0.1, ::1, localhost) may a spec name files.
     """
     page = build(folder, files=_is_loopback(host))
     try:
@@ -138,13 +138,13 @@ def launching() -> dict[str, Any]:
         "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]).set(
             block_info_text_color="*neutral_600"  # as dark on white as small text has to be (WCAG AA: 4.5 to 1)
         ),
-        "head": f"<style>{_CSS}</style>",  # the argument css reaches the components alone
+        "head": f"<style>{_CSS}</style>",  # the argument css reaches only the components
         "app_kwargs": {"middleware": [Middleware(OwnAddressOnly)]},
     }
 
 
 class OwnAddressOnly:
-    """ASGI middleware: a header that lets the browser load from this server alone (Content-Security-Policy)."""
+    """ASGI middleware: a header that lets the browser load only from this server (Content-Security-Policy)."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -229,7 +229,7 @@ def _sentence(gr: Any, *, files: bool) -> None:
         return (gr.skip(), gr.skip(), gr.skip()) if chosen else chosen_anew(chosen)
 
     # `input` is what a person does: with `change`, a typed spec would come back from the steps that it sets. The button
-    # that clears all steps is only a change; no typed spec has none.
+    # that clears all steps is only a change; every typed spec has a step.
     steps.input(chosen_anew, [steps], [values, typed, spec], show_progress="hidden")
     steps.change(cleared, [steps], [values, typed, spec], show_progress="hidden")
     spec.input(

@@ -1,7 +1,7 @@
 """What the page offers for a transform: a control for each declared parameter, and the spec of the values.
 
 No library of widgets is used here: `Control` says what to show, and `app.py` shows it. A plug-in's parameters appear
-like those of the package, because both are read from `param`.
+like the package's own, because both are read from `param`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
             sliding = low is not None and high is not None and high - low <= _SLIDER
             shown = "slider" if sliding and kind == "int" else {"int": "whole", "float": "number"}[kind]
         if name == "unit" and "token" in choices:
-            continue  # sub-words occur in encoded batches alone, never in a text
+            continue  # sub-words occur only in encoded batches, never in a text
         if files or shown != "text":
             out.append(Control(name, shown, parameter["default"], parameter["help"], choices, low, high))
     return out

@@ -89,11 +89,11 @@ class Running:
 class Format:
     """A file format.
 
-    suffixes: of its files, in lower case, without those of compression. what: a noun for messages ("CSV file").
+    suffixes: of its files, in lower case, without the suffixes of compression. what: a noun for messages ("CSV file").
     `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out, schema,
     layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, encoding, **options)`
     returns the number of documents; None: they are counted by reading. `look(paths, asked)` returns a `Look`.
-    `recognises(path, asked)` tells formats with the same suffix apart. binary: `read` and `count` take no encoding.
+    `recognises(path, asked)` distinguishes formats with the same suffix. binary: `read` and `count` take no encoding.
     tabular: the options for a header and column names apply.
     """
 

@@ -1,4 +1,4 @@
-"""CoNLL-U: a word a line in ten columns, a tree a sentence (universaldependencies.org/format).
+"""CoNLL-U: a word per line in ten columns, a tree per sentence (universaldependencies.org/format).
 
 Reading keeps everything in a well-formed file, and writing restores it byte for byte, except tags of entities in MISC:
 `NER=O` is not written, and other tags of `NER=` stand where the alphabet puts them among the keys. Syntactic words
@@ -56,7 +56,7 @@ TEXT = re.compile(r"#\s*text\s*=")
 def read(
     path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, entities: bool = False
 ) -> Iterator[Rows]:
-    """Yield one row a sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
+    """Yield one row per sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
 
     Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos, feats,
     deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>. With `entities` there is also

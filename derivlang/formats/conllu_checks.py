@@ -86,7 +86,7 @@ def _misplaced_node(ids: list[str]) -> tuple[int, str] | None:
         if id.isdecimal():
             words, empties, in_range = words + 1, 0, False
         elif found is None:
-            return i, "is no id (3 is a word, 3-4 a multiword token, 3.1 an empty node)"
+            return i, "is not an id (3 is a word, 3-4 a multiword token, 3.1 an empty node)"
         elif found[2] == ".":
             empties += 1
             if in_range or id != f"{words}.{empties}":
@@ -94,7 +94,7 @@ def _misplaced_node(ids: list[str]) -> tuple[int, str] | None:
         else:
             first, last = int(found[1]), int(found[3])
             if not 1 <= first <= last <= n_words:
-                return i, f"is no range within the {n_words} words of the sentence"
+                return i, f"is not a range within the {n_words} words of the sentence"
             if first <= covered:
                 return i, "overlaps the multiword token before it"
             if first != words + 1:

@@ -39,9 +39,9 @@ def read(
     encoding: str = "utf-8",
     limit: int | None = None,
 ) -> Iterator[Rows]:
-    """Yield one row a record, all values strings; a document is a row.
+    """Yield one row per record, all values strings; a document is a row.
 
-    columns: the names, in place of those of a header row; None: those of the header row. limit: rows at most.
+    columns: the names, in place of a header row; None: as in the header row. limit: rows at most.
     Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), tsv-header, empty-file,
     and as `open_lines`.
     """
@@ -79,7 +79,7 @@ def write(
     delimiter: str = ",",
     newline: str = "\r\n",
 ) -> None:
-    """Write the named columns. Fields are quoted if necessary, null is empty, lines end as in RFC 4180 unless told."""
+    """Write the named columns. Fields are quoted if necessary, null is empty, lines end as in RFC 4180 by default."""
     text = io.TextIOWrapper(out, "utf-8", newline="")
     writer = csv.writer(text, delimiter=delimiter, lineterminator=newline)
     if header:
@@ -117,7 +117,7 @@ def look(paths: Sequence[Path], asked: Asked, delimiter: str | None = None) -> L
 
     found_delimiter = delimiter or find_delimiter(paths[0], rows, asked)
     found = look_at_columns(paths, lambda path: rows(path, found_delimiter), asked, read, delimiter=found_delimiter)
-    # The first line end is that of the file; one inside a quoted field is most likely of the same kind.
+    # The first line end holds for the file; one inside a quoted field is most likely of the same kind.
     _, line = next(iter(open_lines(paths[0], asked.encoding, ends=True)))
     newline = {} if line.endswith("\r\n") else {"newline": "\n"}
     return replace(found, format="csv", layout={**found.layout, **newline})

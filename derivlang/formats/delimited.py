@@ -36,7 +36,7 @@ def read(
     encoding: str = "utf-8",
     limit: int | None = None,
 ) -> Iterator[Rows]:
-    """Yield one row a line, all values strings; a document is a row.
+    """Yield one row per line, all values strings; a document is a row.
 
     columns: names of the columns, for a file without header row. header: whether the first line is a header; `columns`
     then replace its names. None: it is a header that keeps its names if it holds two of `KNOWN_NAMES` (one, in a file
@@ -107,7 +107,7 @@ def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence
         raise DataError(
             f"the line has {found}, expected {expected}",
             where=f"{path}:{numbers[fields]}",
-            fix="write one row a line with single tabs between columns, or name the columns that the file has",
+            fix="write one row per line with single tabs between columns, or name the columns that the file has",
             id="tsv-columns",
         )
     if quoting:

@@ -1,12 +1,12 @@
 r"""Bilingual dictionaries as files: MUSE text, TSV and JSON, read and written.
 
-    muse    the le            a pair a line, with a space or a tab between (a tab allows spaces in words); any suffix
-    tsv     source  derived  count      a header, then a pair a line; `\t`, `\n`, `\r`, `\\` as in lexicon.tsv
+    muse    the le            a pair per line, with a space or a tab between (a tab allows spaces in words); any suffix
+    tsv     source  derived  count      a header, then a pair per line; `\t`, `\n`, `\r`, `\\` as in lexicon.tsv
     json    {"the": ["le", "la"]}       or a list of pairs
 
 A word may have several translations, each on a line of its own, and they keep their order. A line that is not a pair is
 skipped and reported, or an error (`strict`): `duplicate` (the same pair again), `blank` (a side is missing), `columns`
-(more than two), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special token). The first form is that of MUSE
+(more than two), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special token). The first form comes from MUSE
 (Conneau et al. 2018), github.com/facebookresearch/MUSE.
 """
 

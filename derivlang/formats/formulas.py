@@ -3,7 +3,7 @@
     =HYPERLINK("http://…";"a")      ->      '=HYPERLINK("http://…";"a")
 
 A cell is one if it begins with `=`, `+`, `-`, `@`, a tab or a carriage return. An apostrophe before it makes it text.
-`-` alone is text anyway, and `-1.5` a number.
+A single `-` is text anyway, and `-1.5` a number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names of the columns of a CSV or TSV file: those of its header row, or those that the user gives.
+"""The names of the columns of a CSV or TSV file: as its header row or the user gives them.
 
 Nothing is guessed. If the user gives no names and the first row is not known to be a header, the error lists the
 options that decide it.
@@ -50,7 +50,7 @@ def look_at_columns(
     if asked.names and asked.header is not False:
         _check_all_or_none(paths, fields, asked)
     names, header = names_of(path, first, asked)
-    # Names that the user does not give are those of each file's own header row: its columns may be in another order.
+    # Names that the user does not give come from each file's own header row: its columns may be in another order.
     options = {**({"columns": names} if asked.names else {}), "header": header, **layout}
     sample = next(read(path, encoding=asked.encoding, limit=SAMPLE, **options)).table
     return Look(
@@ -111,7 +111,7 @@ def check_header(path: Path, fields: Sequence[str]) -> None:
 
 
 def _check_all_or_none(paths: Sequence[Path], fields: Callable[[Path], Iterator[list[str]]], asked: Asked) -> None:
-    """Raise DataError header-differs if the first row of one file is a header, and that of another is data.
+    """Raise DataError header-differs if the first row of one file is a header, and the first row of another is data.
 
     With --header, first rows with unknown names are headers, unless another file has known ones.
     """
@@ -129,7 +129,7 @@ def _check_all_or_none(paths: Sequence[Path], fields: Callable[[Path], Iterator[
     if headers and data:
         path, first = data[0]
         raise DataError(
-            f"the first row is not a header ({_shown(first)}), but that of {headers[0]} looks like one",
+            f"the first row is not a header ({_shown(first)}), but the first row of {headers[0]} looks like one",
             where=f"{path}:1",
             fix="give all files of the source a header row, or none",
             id="header-differs",

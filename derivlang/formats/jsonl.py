@@ -1,4 +1,4 @@
-"""JSON Lines: an object a line, all with the same keys.
+"""JSON Lines: an object per line, all with the same keys.
 
 The first `ROWS_PER_TABLE` rows fix the types of the columns; every later row must fit them.
 
@@ -27,7 +27,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """Yield one row a line, without blank lines; the columns are the keys of the first row. A document is a row.
+    """Yield one row per line, without blank lines; the columns are the keys of the first row. A document is a row.
 
     limit: greatest number of rows.
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
@@ -45,7 +45,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    """Write an object a line, in UTF-8; a uint64 column `key` is written as 16 hex digits.
+    """Write an object per line, in UTF-8; a uint64 column `key` is written as 16 hex digits.
 
     Raises DataError json-value for a column that JSON cannot hold (bytes, dates, NaN …).
     """
@@ -89,7 +89,7 @@ def _object(where: str, line: str) -> Row:
         raise DataError(
             f"the line holds {line[:40]}, which is not an object with keys",
             where=where,
-            fix='write one object {"key": value, …} a line',
+            fix='write one object {"key": value, …} per line',
             id="json-object",
         )
     return row

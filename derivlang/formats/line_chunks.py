@@ -1,7 +1,7 @@
 r"""Running text in chunks of whole lines, read through one reused buffer, with the edges of its words.
 
 A chunk leaves its last non-empty line to the next one, because blank lines that belong to it may follow. For the buffer
-`a b\n\n c\nd`, of which more is to come:
+`a b\n\n c\nd`, with more to come:
 
     complete lines    a b\n, \n, _c\n (_ a space)   8 bytes; `d` waits for its newline
     edges             starts [0, 2, 6], ends [1, 3, 7]

@@ -26,7 +26,7 @@ PACKED = (".gz", ".zst")
 _NO_TEXT = ("idna", "punycode", "undefined")  # two codecs for domain names, and one that always fails
 LIMIT = 256 << 20  # bytes that a compressed file may expand to if it is read as a whole, or a pipe or device may give
 LONGEST_LINE = 64 << 20  # of a compressed file: some kilobytes can hold a line of gigabytes
-BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside that of its lines
+BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside the cost of its lines
 
 
 def packing_of(path: Path) -> str:
@@ -41,7 +41,7 @@ def unpacked_name(path: Path) -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix of the format, in lower case, without that of compression."""
+    """Return the suffix of the format, in lower case, without the suffix of compression."""
     return Path(unpacked_name(path)).suffix.lower()
 
 
@@ -176,7 +176,7 @@ class _Decompressed(io.RawIOBase):
 
 
 def _blocks(path: Path, encoding: str, ends: bool, longest: int) -> Iterator[list[str]]:
-    """Yield the lines of a file, those of about `BLOCK` bytes at a time. longest: a line of a compressed file."""
+    """Yield the lines of a file in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
     pending: list[str] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
     number = 1
     for text in _decoded(path, encoding):

@@ -9,9 +9,9 @@ from typing import Literal
 def is_path(text: str | Path, kind: Literal["file", "folder"]) -> bool:
     """Return whether a text that may also be a name is the path of something that exists.
 
-    A "file" is anything there that is no folder, so pipes and devices count. A text that no path can be (too long, or
-    with a NUL character) is a name. A text with no such path may still be meant as one: what its reader does not know
-    as a name, and a path's separator or suffix gives away, is reported as a missing file.
+    A "file" is anything there that is not a folder, so pipes and devices count. A text that no path can be (too long,
+    or with a NUL character) is a name. A text with no such path may still be meant as one: what its reader does not
+    know as a name, and a path's separator or suffix gives away, is reported as a missing file.
     """
     path = Path(text)
     try:

@@ -2,7 +2,7 @@
 
 The code that does the work names its stages and reports its progress; the caller that shows a bar receives both. The
 receiver belongs to the running context, so the functions in between need no argument for it; without a receiver nothing
-is counted. The logger of the package tells each stage with its time, at the level DEBUG.
+is counted. The logger of the package records each stage with its time, at the level DEBUG.
 
     with stage("aligning", "rows", 1000):                 # the work
         for block in blocks: rows_done(len(block))

@@ -1,4 +1,4 @@
-"""File formats by name and suffix: built-in ones and those of other packages (entry points `derivlang.formats`)."""
+"""File formats by name and suffix: built-in ones and formats from other packages (entry points `derivlang.formats`)."""
 
 from __future__ import annotations
 

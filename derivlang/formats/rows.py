@@ -31,7 +31,7 @@ class Rows:
     table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
     int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
     in formats with a line for each word. first_row: the number of rows of the file before these. names: what the rows
-    are called in messages, in a format without lines; () if they have numbers alone.
+    are called in messages, in a format without lines; () if they have only numbers.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Sentences with a word a line and an empty line after each, as CoNLL-U and tagged files have them."""
+"""Sentences with a word per line and an empty line after each, as CoNLL-U and tagged files have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files on the disk that a spec names: those of a set or a run, and those to copy into one (core/spec_files.py)."""
+"""The files on the disk that a spec names: files of a set or a run, and files to copy into one (core/spec_files.py)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """Yield one row a question: id, title, context, question, answers; lines are 0. A document is a paragraph.
+    """Yield one row per question: id, title, context, question, answers; lines are 0. A document is a paragraph.
 
     limit: greatest number of paragraphs.
     Raises DataError: json, json-key (a key twice in one object), json-surrogate, squad-form (a key or a value is
@@ -58,6 +58,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         found = True
         rows += paragraph_rows
         documents += [document] * len(paragraph_rows)
+        # Only between paragraphs, so that the questions of one context are in one table.
         if len(rows) >= ROWS_PER_TABLE:
             yield _rows(path, rows, documents, first)
             first += len(rows)
@@ -71,8 +72,8 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write SQuAD JSON, an article at a time.
 
-    Consecutive rows of the same title are an article, those of the same context (and of the same `document`, if there
-    is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
+    Consecutive rows with the same title are an article, rows with the same context (and of the same `document`, if
+    there is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
     """
     rows = (row for table in tables for row in table.to_pylist())
     separator, version = "", "1.1"

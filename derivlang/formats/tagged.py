@@ -1,4 +1,4 @@
-"""Tagged sentences, a word a line: `token<TAB>tag`, an empty line between sentences.
+"""Tagged sentences, a word per line: `token<TAB>tag`, an empty line between sentences.
 
 WikiAnn (PAN-X) and CoNLL 2003 have this form. Of more than two columns, the first is the token and the last its tag.
 Tabs or single spaces separate them.
@@ -7,7 +7,8 @@ Tabs or single spaces separate them.
     Paris<TAB>B-LOC
     dort<TAB>O          ->   tokens [Paris, dort], ner_tags [B-LOC, O]
 
-Lines before the first word of a sentence that begin with `#` and are no word with its tag are comments, and left out.
+Lines before the first word of a sentence that begin with `#` and are not a word with its tag are comments, and left
+out.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """Yield one row a sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
+    """Yield one row per sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
 
-    All lines must have as many columns as the first line that is no comment. The prefix of PAN-X's `en:token` is
+    All lines must have as many columns as the first line that is not a comment. The prefix of PAN-X's `en:token` is
     removed if all tokens of the first 100 lines have the same one. limit: greatest number of sentences.
     Raises DataError: tsv-columns, empty-token, empty-tag, tag-space, empty-file, and as `open_lines`.
     """
@@ -161,7 +162,7 @@ def _sentences(path: Path, encoding: str) -> Iterator[LineBlock]:
 def _is_comment(line: str, separator: str, n_columns: int) -> bool:
     """Return whether a line that stands before the first word of a sentence is a comment, and not a word.
 
-    A word has a tag in the last of all columns, or stands alone in the first. In doubt it is a word, which may be an
+    A word has a tag in the last of all columns, or only a word in the first. In doubt it is a word, which may be an
     error: a comment is written as `# id = 1`, as `# id 12<TAB>domain=en` or as `#begin document 1`.
 
         # id = 1     comment          #<TAB>O     # O     #ACL<TAB>B-ORG     words          #ACL     #<TAB>X     errors

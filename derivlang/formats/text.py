@@ -1,4 +1,4 @@
-"""Plain text, a paragraph a line: tokenised (`.tokens`) or raw (`.txt`), also compressed or in another encoding.
+"""Plain text, a paragraph per line: tokenised (`.tokens`) or raw (`.txt`), also compressed or in another encoding.
 
 A document is a non-empty line. The white space around it belongs to it, with the blank lines that follow. So a file
 that is cut before any non-empty line is read as if it were whole, and `undo` restores it byte for byte. Lines end at

@@ -1,7 +1,7 @@
 """Scripts without spaces between words, and text in them that no rule has divided.
 
-A line is undivided if most of its letters are of these scripts and its words are longer than those of the language are
-on average. Word rules that need spaces leave such a line as one word or a few, which no order can move.
+A line is undivided if most of its letters are of these scripts and its words are longer than the words of the language
+are on average. Word rules that need spaces leave such a line as one word or a few, which no order can move.
 
     我喜欢猫。       --lang en   ->   我喜欢猫 。         undivided: a word of 4 letters
     我喜欢猫。       --lang zh   ->   我 喜 欢 猫 。
@@ -28,7 +28,7 @@ class Unspaced:
     """A language without spaces between words.
 
     code: its ISO code. letters: a class of a regular expression. least: letters of a word, on average over a line, from
-    which on the line is undivided: about twice those of running text. rules: what divides its words.
+    which on the line is undivided: about twice those in running text. rules: what divides its words.
     """
 
     code: str
@@ -116,6 +116,7 @@ class Undivided:
         lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
         sizes = cuts[lines + 1] - cuts[lines]
         figures = self._figures[:, codes[expand_ranges(cuts[lines], sizes)]]
+        # Running sums of the three figures at the ends of the lines; their differences are the sums of each line.
         sums = np.stack([offsets_of(column) for column in figures])[:, offsets_of(sizes)]
         letters, total, least = sums[:, 1:] - sums[:, :-1]
         undivided = lines[(2 * letters > total) & (letters >= least)]

@@ -106,7 +106,7 @@ class Splitter:
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], Any]:
-    """Return spaCy's rule tokenizer of a language, built once a process (some tenths of a second)."""
+    """Return spaCy's rule tokenizer of a language, built once per process (some tenths of a second)."""
     with _without("torch"):
         import spacy
 

@@ -6,7 +6,7 @@ auxiliaries depend on verbal nouns, which are NOUN, and English ones on VERB: th
 
     AUX&aux PROPN&nsubj @NOUN&@     ->     AUX&aux @VERB&@
 
-Such a dependent is learnt alone with its head, under the name of the most frequent head of the class.
+Such a dependent is learnt by itself with its head, under the name of the most frequent head of the class.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ SHARE = 0.1
 
 
 def with_borrowed(own: Families, counts: Float, families: Families, name: str) -> tuple[Families, Float]:
-    """Return (families, counts float64[F]) of a head class, with families of two members for what it has hardly seen.
+    """Return (families, counts float64[F]) of a head class, with families of two members for relations that it has
+    hardly seen.
 
-    own: the families of class `name`, each label sequence once. families: those of all classes.
+    own: the families of class `name`, each label sequence once. families: of all classes.
     """
     lengths = lengths_of(families.offsets)
     heads = np.repeat(families.head_places, lengths)

@@ -1,6 +1,6 @@
 """Build: a grammar from families; the strength of the penalty and the thinning are chosen on held-out families.
 
-The defaults are those of the shipped grammars, chosen on French-Sequoia dev: no punctuation, all subtypes kept, and a
+The defaults made the shipped grammars. They were chosen on French-Sequoia dev: no punctuation, all subtypes kept, and a
 stronger penalty on joint labels than on tags and relations, so that a rare label behaves as its tag and relation.
 """
 
@@ -98,7 +98,7 @@ def build(
 def choose(
     recipe: GrammarRecipe, name: str, families: Families, held: Families | None, counts: Float | None = None
 ) -> FitSettings:
-    """Return the settings of one head class with the fewest bits a head on held-out families.
+    """Return the settings of one head class with the fewest bits per head on held-out families.
 
     First the strength of the penalty is chosen, then, for noun heads, the thinning. Warn of a class with too few
     held-out heads, whose settings are the usual ones.

@@ -51,12 +51,15 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
     following[:d, :d], following[:d, d], following[d, :d] = local.next, local.to_head, local.from_head
     first = np.concatenate([local.first, local.bare[:1]])
     last = np.concatenate([local.last, local.bare[1:]])
+    # The place of n - 1, the head.
     head = orders.argmax(axis=1)
     places = orders.T.astype(np.int64)
     out = first[places[0], rows] + last[places[-1], rows]
     for q in range(1, n):
         out += following[places[q - 1], places[q], rows]
         for p in range(q):
+            # p < q. Head behind q: both stand left of it; before p: both right; else it is between them, or one of the
+            # two.
             side = np.where(head > q, 0, np.where(head < p, 1, 2))
             out += tables[side, places[p], places[q], rows]
     return np.asarray(out)
@@ -81,7 +84,7 @@ def draw(scores: Float, families: Int64, u: Float) -> tuple[Int64, Float, Float]
 def indicators(n: int) -> Float:
     """Return float64[P, n!]: 1 where an order adds a number of `flat` to its score. Read-only.
 
-    The orders are those of `all_orders`; the last member is the head. For n = 2, one dependent and the head, there are
+    The orders come from `all_orders`; the last member is the head. For n = 2, one dependent and the head, there are
     no pairs of dependents, and the columns are [dependent, head] and [head, dependent]:
 
         before [1, 0]  after [0, 1]  first [1, 0]  last [0, 1]  to_head [1, 0]  from_head [0, 1]  bare [0, 1], [1, 0]

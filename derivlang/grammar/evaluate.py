@@ -18,7 +18,7 @@ from derivlang.grammar.treebank import as_they_stand
 class GrammarScore:
     """Figures of the heads of one class that have a dependent and at most `most` members.
 
-    heads: their number. bits: cross-entropy a head, log2. uniform: bits a head if all orders were equally likely.
+    heads: their number. bits: cross-entropy per head, log2. uniform: bits per head if all orders were equally likely.
     right: share of heads whose observed order is the most probable one.
     """
 
@@ -47,7 +47,7 @@ def evaluate(model: OrderModel, best: OrderModel, families: Families, name: str,
 
 
 def held_out_bits(model: OrderModel, families: Families, most: int = 7) -> float:
-    """Return bits a head over all heads that the model orders, of all classes together."""
+    """Return bits per head over all heads that the model orders, of all classes together."""
     lengths = lengths_of(families.offsets)
     families = families.take(model.modelled(families) & (lengths > 1) & (lengths <= most))
     return float(-model.log_probs(families, as_they_stand(families)).mean() / math.log(2))

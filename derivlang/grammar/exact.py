@@ -37,7 +37,7 @@ from derivlang.grammar.weights import Float
 # How the values of chains are joined: sums of products; log of the sum of exponentials; maxima of sums of log scores.
 Kind = Literal["sums", "logs", "best"]
 _JOIN: dict[str, np.ufunc] = {"logs": np.logaddexp, "best": np.maximum}
-# 7 ms and 12 MB a family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
+# 7 ms and 12 MB per family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
 MOST_DEPENDENTS = 14
 TINY = {np.float32: 1e-25, np.float64: 1e-150}  # smaller sums need a type with more range, or logarithms
 BY_LAYER = 10  # fewest dependents for which matrix products are faster
@@ -74,7 +74,7 @@ class Chains:
 
 
 def chunk_size(d: int) -> int:
-    """Return how many families to compute at once: the largest table has 2^d · (d + 1) · 2 numbers a family."""
+    """Return how many families to compute at once: the largest table has 2^d · (d + 1) · 2 numbers per family."""
     return max(1, _CHUNK // ((1 << d) * (d + 1) * 2))
 
 
@@ -116,6 +116,7 @@ def chains(local: Local, kind: Kind = "sums", *, dtype: Any = np.float64, labels
     d = local.n_dependents
     b = local.before.shape[-1]
     diagonal = np.arange(d)
+    # The two sides of the head are axis 2 of all tables, so that they are filled by the same operations.
     pair = np.stack([local.left, local.right], axis=2)  # [d, d, 2, b]
     pair[diagonal, diagonal] = 0
     across = local.across
@@ -130,12 +131,14 @@ def chains(local: Local, kind: Kind = "sums", *, dtype: Any = np.float64, labels
         top = np.maximum(top, top.transpose(1, 0, 2))
         top[diagonal, diagonal] = 0
         pair, across = _exp(pair - top[:, :, None], dtype), across - top
+        # `top` has each pair twice, as [a, b] and [b, a], and an order holds it once.
         log_scale += top.sum(axis=(0, 1)) / 2
         top = head.max(axis=0)
         head = head - top
         log_scale += top.sum(axis=0)
         following = following.copy()
         following[diagonal, diagonal] = -np.inf
+        # Each dependent has exactly one neighbour on its right, or the end: the largest of its row bounds its factor.
         top = np.maximum(following.max(axis=1, initial=-np.inf), ends.max(axis=1))
         following, ends = _exp(following - top[:, None], dtype), _exp(ends - top[:, None], dtype)
         log_scale += top.sum(axis=0)
@@ -154,6 +157,7 @@ def chains(local: Local, kind: Kind = "sums", *, dtype: Any = np.float64, labels
     split = np.exp(split) if kind == "sums" else split
     times, _, _ = _arithmetic(kind)
     times(split, states[:, d, 0], out=split)
+    # The right side of set S is 2^d - 1 - S, so the rows of the right side are read from the back.
     times(split, states[::-1, d, 1], out=split)
     total = split.sum(axis=0) if kind == "sums" else _JOIN[kind].reduce(split, axis=0)
     return Chains(states, steps, split, total, log_scale, kind)
@@ -203,6 +207,7 @@ def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind
     """Return the same states, all sets of one size at once, by matrix products: fast for many dependents."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = _arithmetic(kind)
+    # [d, d, 2, b] -> [b, 2, d, d]: matrix products take the last two axes. `start` has no second axis, so it gets one.
     pair, steps, start = (np.ascontiguousarray(a.T.swapaxes(-1, -2)) for a in (pair, steps, start[..., None, :, :]))
     inside = np.empty((b, 2, 1 << d, d), pair.dtype)
     inside[:, :, 0] = one

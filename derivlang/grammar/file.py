@@ -121,7 +121,7 @@ def read(path: Path) -> Grammar:
 
 
 def _hash_of(rows: list[str]) -> str:
-    """Return the SHA-256 of lines, whatever ends them."""
+    """Return the SHA-256 of lines, without their line ends."""
     return sha256("\n".join("\n".join(rows).splitlines()).encode()).hexdigest()
 
 

@@ -100,6 +100,7 @@ class Problem:
             loss += float((part.counts * (np.log(total) - seen)).sum())
             scores *= (part.counts / total)[:, None]
             expected = table @ scores.T
+            # Expected less observed: the gradient of the negative log likelihood.
             expected -= table[:, part.observed] * part.counts
             gradient = gradient + part.slots.T @ expected.reshape(-1)
         steps_done(1)
@@ -143,12 +144,15 @@ class Problem:
             return out
 
         a, b = dependents[first], dependents[second]
+        # In the order of the rows of `indicators`. A number that adds up two kinds, such as PRE and BFR, has the cells
+        # of both.
         slots = [cells(("PRE", kind), a, b) for kind in ("BFR", "AFT", "BTW")]
         slots += [cells(("BI",), a, b), cells(("PRE",), dependents, head), cells(("PRE",), head, dependents)]
         slots += [cells(("BI",), bos, dependents), cells(("BI",), dependents, eos)]
         slots += [cells(("BI",), dependents, head), cells(("BI",), head, dependents)]
         slots += [cells(("BI",), bos, head[None]), cells(("BI",), head[None], eos)]
         order = np.where(np.arange(n) == heads[:, None], d, np.arange(n) - (np.arange(n) > heads[:, None]))
+        # Orders as numbers in base n, which `all_orders` lists ascending: [2, 0, 1] -> 201.
         digits = n ** np.arange(n - 1, -1, -1)
         observed = np.searchsorted(all_orders(n) @ digits, order @ digits)
         return n, counts[at], observed, np.concatenate(slots)
@@ -167,7 +171,7 @@ class Problem:
         return out
 
     def _factor(self, kind: str, number: int, *, of_plain: bool = False) -> float:
-        """Return the factor of a kind in a view. of_plain: of a fine view, that of the view without subtypes.
+        """Return the factor of a kind in a view. of_plain: for a fine view, the factor of the view without subtypes.
 
         Demonstratives have that one: `det:dem` is of a universal feature and common, while a subtype may be rare.
         """

@@ -45,16 +45,18 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
         drawn = draws.draw(np.full(steps, key, np.uint64), np.arange(first_draw, first_draw + steps))
         first_draw += steps
         u: Float = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        # The head's place counts from the begin of the stretch; it may lie before or behind the stretch.
         line, n_left = _line(local, some, head - begin, sweeps, u, best)
         left.append(begin + line[:n_left])
         right.append(begin + line[n_left:])
     members = np.concatenate([*left, *right])
+    # From dependents to members: with the head at 1 the dependents 0, 1, 2 are the members 0, 2, 3.
     members += members >= head
     return np.insert(members, sum(map(len, left)), head).astype(np.int32)
 
 
 def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, int]:
-    """Return (the dependents in their new order, the number left of the head). u: one draw a step."""
+    """Return (the dependents in their new order, the number left of the head). u: one draw per step."""
     d = len(labels)
     line = np.zeros(0, np.int64)
     n_left = 0
@@ -68,6 +70,7 @@ def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: b
         before = (line.tolist(), n_left)
         for x in range(d):
             at = int(np.flatnonzero(line == x)[0])
+            # Before the line gets shorter: whether x stood left of the head.
             n_left -= at < n_left
             line = np.delete(line, at)
             place, is_left = _choose(local, labels, line, n_left, x, u[step], head, best)

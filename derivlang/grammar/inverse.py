@@ -50,6 +50,8 @@ def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDA
         if not again.any():
             break
         todo = todo[again]
+        # From here on `rows` counts among the families that are left: rows [0, 2, 2] with families [0, 2] becomes [0,
+        # 1, 1].
         families, rows = np.unique(rows[again], return_inverse=True)
         local, labels = local.take(families), labels[:, families]
     return orders, low, width
@@ -94,6 +96,8 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
         rest[turns] = (1 << d) - 1 - left[turns]
         side[turns], following[turns], place[turns] = 1, d, d
         has = (rest >> members & 1).astype(bool)
+        # The state before member i came last: the rest without i. Where i is not in the rest, set 0 is read and
+        # dropped.
         before = np.where(has, rest ^ (1 << members), 0)
         values = tables.states[before, members, side, rows]
         steps = tables.steps[members, following, side, rows]
@@ -121,6 +125,7 @@ def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
     flat, base = ends.reshape(-1), rows * width
     found = base.copy()
     step = width // 2
+    # Binary search: `found` moves on by `step` as long as the end of the step is not above v. Widths are powers of two.
     while step:
         found += step * (flat.take(found + (step - 1)) <= interval.v)
         step //= 2

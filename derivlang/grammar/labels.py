@@ -2,7 +2,7 @@
 
 A grammar has labels of one version. `candidates` gives the names that a label may have there, best first; the grammar
 uses the first whose relation it has weights for, else the first without its subtype. The maps see only the label, so
-two differences remain: v1's `neg` cannot be told from `advmod` on `ADV` in v2 trees (on `PART` it can), and v1
+two differences remain: v1's `neg` cannot be distinguished from `advmod` on `ADV` in v2 trees (on `PART` it can), and v1
 attached `cc` and commas to the first conjunct, v2 to the following one.
 
     v2 NOUN&obl:tmod under a verb   ->  v1 NOUN&nmod:tmod, then NOUN&nmod

@@ -8,7 +8,7 @@ it changes no result. Labels are compared, not only their hash. When it is full 
     next of interval 0   ->  interval 2  [.55, .80)  order B        order B
 
 Without intervals, `make --t syn:fr` from the 2 M parsed words of WikiText-2 takes 1.07 times the CPU (1.06 to 1.24, 3
-runs), the draws alone 1.10 times (1.09 to 1.27): `python benchmarks/run.py grammar_draws`.
+runs), the draws by themselves 1.10 times (1.09 to 1.27): `python benchmarks/run.py grammar_draws`.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Memo:
         found = self._slots.take(at)
         if self._n_families == 0:
             return found
+        # mode="clip": found = -1 (a free slot) reads family 0, and `found >= 0` drops it.
         wrong = self._hash.take(found, mode="clip") != hashes
         wrong &= found >= 0
         todo = np.flatnonzero(wrong)
@@ -74,7 +75,7 @@ class Memo:
         return found
 
     def same(self, found: Int32, numbers: Int32, offsets: Int64, lengths: Int64) -> Bool:
-        """Return bool[F]: whether the labels are those of the family found. numbers: int32[M].
+        """Return bool[F]: whether the labels match the family found. numbers: int32[M].
 
         Two families [7 8] [5 6 9] at offsets [0, 2, 5], found with labels from start 10 and 4: shift [10, 2], so the
         kept labels are gathered at [10 11] [4 5 6].
@@ -130,7 +131,7 @@ class Memo:
         new = np.flatnonzero(known < 0)
         known[new] = self._new_families(unique[new], labels[first[new]])
         family = known[inverse]
-        # one interval a family in each round, so that chains grow by one link: families [4, 4, 6] -> [4, 6], then [4]
+        # one interval per family in each round, so that chains grow by one link: families [4, 4, 6] -> [4, 6], then [4]
         rank = _rank(family)
         for turn in range(int(rank.max(initial=-1)) + 1):
             at = np.flatnonzero((rank == turn) & (self._length[family] < LONGEST_CHAIN))
@@ -154,6 +155,7 @@ class Memo:
         self._row[begin:end] = -1
         self._n_labels += n * width
         self._n_families = end
+        # At most a third of the slots are taken, so that searches stay short.
         if 3 * end > len(self._slots):
             self._slots = np.full(1 << (4 * end).bit_length(), -1, np.int32)
             self._place(np.arange(end, dtype=np.int32))
@@ -180,6 +182,7 @@ class Memo:
         last = self._last[family]
         fresh = last < 0
         self._first[family[fresh]] = numbers[fresh]
+        # No family occurs twice in a call (`add` takes one interval of each), so this writes each link once.
         self._next[last[~fresh]] = numbers[~fresh]
         self._last[family] = numbers
         self._length[family] += 1

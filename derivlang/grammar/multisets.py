@@ -1,4 +1,4 @@
-"""Chains of families with many dependents, of which some have equal labels.
+"""Chains of families with many dependents, some of them with equal labels.
 
 Dependents with one label are interchangeable, so the value of a set of dependents (`exact`) depends on its labels only.
 There are fewer multisets of labels than sets of dependents: with ten dependents and eight labels, two of which occur
@@ -36,8 +36,10 @@ def fill(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], labels: I
         m = len(pattern)
         label = np.arange(m)
         first = (columns == label[:, None, None]).argmax(axis=1)  # [m, g], a dependent with each label
+        # argmax finds the first match; in the reversed columns that is the last one.
         last = d - 1 - (columns[::-1] == label[:, None, None]).argmax(axis=1)  # another one, if there are several
         end = np.full((1, len(families)), d)
+        # A pair of equal labels needs two dependents, since the pair of a dependent with itself has no score.
         second = np.where((label[:, None] == label)[..., None], last[:, None], first)  # [m, m, g]
         following = np.concatenate([second, np.broadcast_to(end, (m, *end.shape))], axis=1)
         few = _states(
@@ -50,6 +52,8 @@ def fill(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], labels: I
         number = np.zeros((1 << d, len(families)), np.int64)
         for i in range(d):
             number[1 << i : 2 << i] = number[: 1 << i] + strides[i]
+        # number[S]: the multiset of set S. Dependent i doubles what is known, as in `exact`: sets 2 and 3 are 0 and 1
+        # with it.
         number = rank[number]
         for at, family in enumerate(families.tolist()):
             column = np.append(columns[:, at], m)
@@ -85,6 +89,8 @@ def _states(pattern: _Pattern, pair: NDArray[Any], steps: NDArray[Any], start: N
     inside[:, :, 0] = 1
     for a, stride in enumerate(_strides(pattern).tolist()):
         for begin in range(stride, stride * (pattern[a] + 1), stride):
+            # Multisets with one more a are `stride` numbers further on, and only lower labels have been filled in so
+            # far.
             before = inside[:, :, begin - stride : begin]
             np.multiply(before, pair[:, :, a, None], out=inside[:, :, begin : begin + stride])
     inside = inside.take(places.order, axis=2)
@@ -94,6 +100,7 @@ def _states(pattern: _Pattern, pair: NDArray[Any], steps: NDArray[Any], start: N
     steps = np.ascontiguousarray(steps)
     for begin, end in pairwise(places.sizes):
         values = flat.take(places.before[begin:end], axis=2, mode="clip")
+        # Which of several equal dependents came last makes no difference, but each choice is an order of its own.
         values *= places.counts[begin:end]
         layer = np.matmul(values, steps, out=states[:, :, begin:end])
         layer[..., :m] *= inside[:, :, begin:end]
@@ -107,7 +114,7 @@ def _strides(pattern: _Pattern) -> Int64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """The N multisets of a pattern by size, so that those of one size stand side by side.
+    """The N multisets of a pattern by size, so that multisets of one size stand side by side.
 
     (2, 1): numbers 0 none, 1 x, 2 xx, 3 y, 4 xy, 5 xxy  ->  order [0, 1, 3, 2, 4, 5], sizes [1, 3, 5, 6]
 

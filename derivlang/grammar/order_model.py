@@ -43,7 +43,7 @@ class OrderModel:
 
     superstrate: a grammar, or one for each head class ({"N": fr, "V": hi}; families of other classes keep their
     order). substrate: the grammar of the trees' language; None, or a grammar without the class: nothing is mixed in.
-    The subtypes of the trees are read as those of the substrate's language (`subtypes`).
+    The subtypes of the trees are read as subtypes of the substrate's language (`subtypes`).
     mix: share of the substrate. labels: "map" maps labels to the UD version of each grammar, "as-is" does not (the
     published behaviour). temperature: at least 1e-6. mode: "sample" or "argmax".
     """

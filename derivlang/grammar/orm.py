@@ -1,4 +1,4 @@
-"""`.orm` files: the published order models (gdtreebank, Wang and Eisner 2016), one head class a file.
+"""`.orm` files: the published order models (gdtreebank, Wang and Eisner 2016), one head class per file.
 
 A line is `KIND_LABEL_LABEL[_LABEL…] WEIGHT`. The file's name has the class: `fr@N.orm.gz`, `fr@V.orm.gz`.
 """

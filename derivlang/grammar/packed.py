@@ -1,4 +1,4 @@
-"""Packed orders: an order of at most 16 members in one number, four bits a position, the first position lowest.
+"""Packed orders: an order of at most 16 members in one number, four bits per position, the first position lowest.
 
     [2, 0, 1]  ->  0xFEDCBA9876543102
 

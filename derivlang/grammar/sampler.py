@@ -47,7 +47,7 @@ class _OneSize:
         """Return (first int64[D], index int64[K], number of collisions): families with the same labels once.
 
         first: a family of each kind; index: the kind of each family. The last kinds are collisions, families whose hash
-        is that of other labels; they must not be kept by their hash. Hashes [a, b, a] -> [0, 1], [0, 1, 0], 0.
+        belongs to other labels; they must not be kept by their hash. Hashes [a, b, a] -> [0, 1], [0, 1, 0], 0.
         """
         _, first, index = np.unique(self.hashes, return_index=True, return_inverse=True)
         other = np.flatnonzero((self.labels[:, first[index]] != self.labels).any(axis=0))
@@ -80,6 +80,8 @@ class Sampler:
         unmoved = positions(families.offsets)
         if not len(families):
             return unmoved
+        # Only here, before anything is looked up: rows and families that are found below stay valid until the end of
+        # the call.
         if self._tables.is_full or self._memo.is_full:
             self._memo.clear()
             self._tables.clear()
@@ -105,8 +107,10 @@ class Sampler:
                 rows[is_known] = self._memo.rows(found[at[is_known]])
                 if len(new := at[~is_known]):
                     rows[~is_known] = self._new_rows(of_size(n, new), found[new])
+                # The thresholds of the tables have 32 bits, and are compared with the upper 32 of each draw.
                 packed[at] = self._tables.draw(n, rows, heads[at], (random[at] >> np.uint64(32)).astype(np.uint32))
             todo &= ~small
+        # 53 bits: as many as a float64 in [0, 1) can hold, so that u is never rounded up to 1.
         u: Float = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
         met = np.flatnonzero(todo & known)
         if met.size:
@@ -143,6 +147,8 @@ class Sampler:
         for chunk in np.array_split(np.arange(len(first)), -(-len(first) // _ENUMERATED_SMALL)):
             rows[chunk] = self._tables.add(len(families.labels), self._all_scores(families, first[chunk]))
         new = np.flatnonzero(found[first] < 0)
+        # Collisions come last (`distinct`). They are computed, but never kept under a hash that belongs to other
+        # labels.
         new = new[new < len(first) - n_collisions]
         self._memo.add_families(families.hashes[first[new]], families.labels[:, first[new]].T, rows[new])
         return rows[index]
@@ -183,7 +189,7 @@ class Sampler:
         local = self._local(families, which)
         if self._best:
             return inverse.draw(exact.chains(local, "best"), rows, u)
-        labels = families.labels[:, which].T  # one family a row, without its head
+        labels = families.labels[:, which].T  # one family per row, without its head
         is_head = np.arange(labels.shape[1]) == families.heads[which, None]
         dependents = labels[~is_head].reshape(len(which), -1).T
         return inverse.draw_orders(local, dependents, rows, u)

@@ -1,13 +1,14 @@
 """Scores: what neighbours and pairs of members add to the score of an order, from a weighted mixture of models.
 
-    left[a, b]   = PRE + BFR     a before b, both before the head          (the head itself: PRE alone)
+    left[a, b]   = PRE + BFR     a before b, both before the head          (the head itself: only PRE)
     right[a, b]  = PRE + AFT     a before b, both after it
     across[a, b] = PRE + BTW     the head between them
     next[a, b]   = BI            b follows a; BOS before the first, EOS after the last
 
 each summed over the views and over the models, times weight / temperature. `Scores` keeps these tables for the labels
-seen so far, those of a class for the labels seen in its families. `Local` holds those of some families of one size,
-families last: what follows is elementwise over families, so no result depends on which families are computed together.
+seen so far, the scores of a class for the labels seen in its families. `Local` holds the scores of some families of one
+size, families last: what follows is elementwise over families, so no result depends on which families are computed
+together.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Component:
 class Scores:
     """The tables of one mixture. It numbers labels in the order in which they come; 0 is BOS, 1 EOS.
 
-    Labels that the models cannot tell apart (relations that none of them knows) share a number, so the models bound
+    Labels that the models cannot distinguish (relations that none of them knows) share a number, so the models bound
     the size of the tables, not the labels of a corpus.
     """
 
@@ -101,6 +102,7 @@ class Scores:
         rows = found[index + (index >= head_places), np.arange(b)]
         c, base = self._widths[classes], self._begins[classes]
         left, right, across, following = self._flat
+        # Cell [a, b] of a class is base + a · c + b in the flat tables; c is the number of columns.
         below = base + rows * c
         pairs = below[:, None] + rows
         to_head, from_head = below + head, base + head * c + rows
@@ -112,6 +114,7 @@ class Scores:
             left.take(to_head),
             left.take(from_head),
             following.take(base + rows),  # BOS has row 0
+            # EOS has row 1.
             following.take(below + 1),
             following.take(to_head),
             following.take(from_head),
@@ -147,7 +150,7 @@ class Scores:
         """Return float64[b, n!]: the scores of all orders of b families, HI included.
 
         local: their scores. rows: label numbers int32[n, b]. heads: int64[b], position of each head. The orders are
-        those of `all_orders`; their members are the dependents, and the head as the last member.
+        as in `all_orders`; their members are the dependents, and the head as the last member.
         """
         n = len(rows)
         out = flat(local).T @ indicators(n)
@@ -207,6 +210,8 @@ class Scores:
         self._places[at, numbers] = np.arange(begin, len(labels))
         if len(labels) > self._widths[at]:
             self._widen(at, max(len(labels) + 32, int(self._widths[at]) * 3 // 2))
+        # A table of old (o) and new (n) labels: the first call fills the rows n × (o and n), the second the cells o ×
+        # n.
         self._fill(at, slice(begin, len(labels)), slice(0, len(labels)))
         self._fill(at, slice(0, begin), slice(begin, len(labels)))
 
@@ -234,6 +239,7 @@ class Scores:
                 four = found[[_BFR, _AFT, _BTW, _BI]]
                 four[:3] += found[_PRE]
                 four *= component.share * self._scale
+                # A view of the flat tables: adding in place changes them.
                 tables += four
 
 

@@ -29,7 +29,7 @@ class Sequences:
     def __init__(self, weights: dict[tuple[str, ...], float]) -> None:
         names = sorted({token for tokens in weights for token in tokens} - {BOS, EOS})
         self.codes = {token: code for code, token in enumerate((BOS, EOS, *names))}
-        self._base = len(self.codes) + 1  # the last code is that of all other labels
+        self._base = len(self.codes) + 1  # the last code stands for all other labels
         self._features: dict[int, tuple[Int64, Float]] = {}
         self._prefixes: dict[int, Int64] = {}
         keys = {tokens: [self.codes[token] for token in tokens] for tokens in weights}
@@ -79,6 +79,7 @@ class Sequences:
                     table[family[hit], place[hit]] = weights[at]
                     for ending in _endings(n, length):
                         out += table[:, ending]
+            # Only what begins some longer sequence goes on, so that few of the size^length combinations are ever made.
             _, more = _lookup(self._prefixes[length], key)
             key, place, family = key[more], place[more], family[more]
         return out

@@ -1,4 +1,4 @@
-"""What the commands of `grammar` can be told, declared once (core/settings.py). Help pages import this module."""
+"""Settings of the commands of `grammar`, declared once (core/settings.py). Help pages import this module."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Subtypes of relations: what a label tells in its own treebank, and in trees that are annotated otherwise.
+"""Subtypes of relations: what a label means in its own treebank, and in trees that are annotated otherwise.
 
 Subtypes are optional, and each language chooses its own; the universal relation is what all treebanks share
 (universaldependencies.org, *Syntax: General Principles*, on language-specific relations). So a relation without a
 subtype is two things:
 
-    in its own treebank     Hindi has `nmod:poss` and `nmod`, and `nmod` is none of the first: it is named `nmod:-`
+    in its own treebank     Hindi has `nmod:poss` and `nmod`, and `nmod` is not one of the first: it is named `nmod:-`
     in other trees          an English `nmod` is any Hindi one, with `nmod:poss` or without
 
 A grammar learns each head twice, with all subtypes and without any, so that `nmod` has the order of all Hindi genitives
-and `nmod:-` that of the others.
+and `nmod:-` the order of the others.
 
     NOUN&nmod:poss DET&det @NOUN&@   at 0.5  ->  NOUN&nmod:poss DET&det @NOUN&@ 0.5    NOUN&nmod DET&det @NOUN&@ 0.5
 
@@ -66,7 +66,7 @@ def dropped(families: Families, counts: Float, share: float) -> tuple[Families, 
 def marked(upos: Iterable[str], deprel: Iterable[str], feats: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return (tags, relations), with DET and `det:dem` for words with the relation det and PronType=Dem.
 
-    The tag is DET whatever the treebank says, because it is PRON in some (Welsh) and the relation tells as much.
+    The tag is DET whatever the treebank says, because it is PRON in some (Welsh) and the relation says as much.
     """
     tags, relations = list(upos), list(deprel)
     for word, values in enumerate(feats):

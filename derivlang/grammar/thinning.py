@@ -3,7 +3,7 @@
     DET ADJ @NOUN@  at 0.25  ->  DET ADJ @NOUN@ 0.5625    ADJ @NOUN@ 0.1875    DET @NOUN@ 0.1875    (@NOUN@ 0.0625)
 
 The rest keeps its order. A noun without an article is common in English but rare in French: a model that has seen nouns
-with and without each dependent infers less from what is absent. This is dropout of inputs (Srivastava et al. 2014),
+with and without each dependent infers less from absent dependents. This is dropout of inputs (Srivastava et al. 2014),
 summed over all outcomes instead of sampled.
 """
 

@@ -75,7 +75,7 @@ def check_version(families: Families, labels: str, where: str) -> None:
     """Raise DataError labels-version if labels are to be v2 and v1 relations or tags occur."""
     if labels == "v2" and (found := old_labels(families.tokens)):
         raise DataError(
-            f"the labels are those of Universal Dependencies version 1: {', '.join(found)}",
+            f"the labels follow Universal Dependencies version 1: {', '.join(found)}",
             where=where,
             fix="pass --labels v1 to make a grammar of v1 labels, or use a v2 release of the treebank",
             id="labels-version",
@@ -83,7 +83,7 @@ def check_version(families: Families, labels: str, where: str) -> None:
 
 
 def check_labels(families: Families, where: str) -> None:
-    """Raise DataError no-labels for words without a tag or a relation, which no grammar can tell apart."""
+    """Raise DataError no-labels for words without a tag or a relation, which no grammar can distinguish."""
     missing = [token for token in families.tokens if token.startswith(("_&", "@_&")) or token.endswith("&_")]
     if missing:
         raise DataError(
@@ -106,7 +106,8 @@ def check_subtypes(families: Families, kept: Collection[str]) -> None:
 def with_subtypes(families: Families, kept: Collection[str] | None) -> Families:
     """Return the families without the subtypes of relations, except those kept (`acl:relcl`); None keeps all.
 
-    A subtype that is not kept beside one that is, is none of those kept, as a relation without a subtype is (`named`):
+    If one subtype of a relation is kept, all its other labels become `-`, as a relation without a subtype does
+    (`named`):
 
         kept nmod:poss      nmod:poss -> nmod:poss      nmod:-, nmod:tmod -> nmod:-      obl:-, obl:arg -> obl
     """

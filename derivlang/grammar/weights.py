@@ -8,8 +8,8 @@ them; BI, neighbours, with BOS and EOS; HI, sequences of three to five. Views of
 
 Published models have these three views, with the subtype as a part of the relation. Grammars that derivlang fits have
 five: the three views without subtypes, and two *fine* views with subtypes, which apply if at least one label of the
-pair has a subtype. So `obl:arg` uses the weights of `obl` plus its own, and an unknown subtype uses those of `obl`
-alone.
+pair has a subtype. So `obl:arg` uses the weights of `obl` plus its own, and an unknown subtype uses only the weights
+of `obl`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 VIEWS = ("joint", "tag", "relation", "fine joint", "fine relation")
 PUBLISHED = 3  # views of a published model
 BOS, EOS = "BOS", "EOS"
-LARGEST = 1_000_000  # of a weight in a file. A weight is a logarithm, and those of published models are below 20
+LARGEST = 1_000_000  # of a weight in a file. A weight is a logarithm, and weights of published models are below 20
 LONGEST_SEQUENCE = 5
 
 

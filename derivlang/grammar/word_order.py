@@ -7,9 +7,9 @@ them, over Z.
     old cat of Ann      ADJ&amod @NOUN&@ PROPN&nmod      adjective: 1 of 1 before; genitive: 0 of 1
 
 So that a feature is one construction in all languages, these are left out: subjects, objects and genitives that are
-pronouns (clitics in some); subjects and objects of heads that are no verbs (copular clauses); auxiliaries of heads that
-are neither verbs nor verbal nouns; case markers that are not ADP (English 's, Chinese de); infinitive markers (PART).
-Source: Dryer and Haspelmath (eds.) 2013, *The World Atlas of Language Structures Online*, chapters 82 to 94.
+pronouns (clitics in some); subjects and objects of heads that are not verbs (copular clauses); auxiliaries of heads
+that are neither verbs nor verbal nouns; case markers that are not ADP (English 's, Chinese de); infinitive markers
+(PART). Source: Dryer and Haspelmath (eds.) 2013, *The World Atlas of Language Structures Online*, chapters 82 to 94.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class OrderFeature:
     """A kind of dependent. chapter: of the atlas, "" without one.
 
     relation: without subtype. tags: UPOS of the dependent. heads: UPOS of the head or a feature in its FEATS; empty:
-    all. marked: test of (UPOS, relation, FEATS) in place of that of the UPOS, in treebanks where a dependent passes it.
+    all. marked: test of (UPOS, relation, FEATS) in place of the test of the UPOS, in treebanks where a dependent passes
+    it.
     """
 
     name: str
@@ -73,7 +74,7 @@ FEWEST = 20  # dependents of a kind, for a share
 
 @dataclass(frozen=True, eq=False)
 class OrderSample:
-    """The families of some trees, and which members are of which feature: bool[M] for each of `FEATURES`."""
+    """The families of some trees, and the members of each feature: bool[M] for each of `FEATURES`."""
 
     families: Families
     flags: tuple[Bool, ...]

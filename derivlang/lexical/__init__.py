@@ -7,6 +7,6 @@
     the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (ranking.py, vocabulary.py)
     source and derived sentences, ranked by key, cut at the rate   pairs.py        (segments.py, bitext.py, tmx.py)
 
-Dictionaries and pairs can contain a given share of noise (noise.py). A recipe beside the file tells how to make it
+Dictionaries and pairs can contain a given share of noise (noise.py). A recipe beside the file records how to make it
 again.
 """

@@ -1,6 +1,6 @@
 """Files of sentence pairs: two texts with their links, Pharaoh links only, Parquet, TMX.
 
-    text      OUT.source, OUT.derived, OUT.pharaoh: a pair a line       pharaoh   OUT: the links of the same lines
+    text      OUT.source, OUT.derived, OUT.pharaoh: a pair per line       pharaoh   OUT: the links of the same lines
     parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
 
 Each writer takes the pairs of one row group at a time. Its files appear only when all of them are complete.

@@ -56,7 +56,7 @@ DICTIONARIES = kind_of_files(
 
 
 def choice_of(options: DictionaryOptions) -> dict[str, Any]:
-    """Return what a recipe tells of the choice of entries and of the file's format."""
+    """Return what a recipe records of the choice of entries and of the file's format."""
     return {
         "rule_version": RULE_VERSION,
         "level": options.level,

@@ -1,9 +1,9 @@
-"""Encode every word type once; the ids of a corpus are then gathered from those of its types.
+"""Encode every word type once; the ids of a corpus are then gathered from the ids of its types.
 
     types   lower -> 17 4      SubwordEncoder.batch:   lower the lower   ->   ids 17 4 9 17 4, offsets 0 2 3 5
 
-The ids equal those of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in text,
-so text is split into the same words. A word of only white space has no sub-words.
+The ids equal the result of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in
+text, so text is split into the same words. A word of only white space has no sub-words.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class SubwordEncoder:
             self._clear()
         data, offsets = string_buffers(types)
         known = len(self._types)
+        # The vocabulary reads eight bytes at a time, so the last word needs spare bytes behind it.
         codes = self._types.encode(np.append(data, np.zeros(8, np.uint8)), offsets[:-1], lengths_of(offsets))
         if len(self._types) > known:
             new = np.arange(known, len(self._types))
@@ -110,6 +111,7 @@ class SubwordEncoder:
         odd = to_numpy(pc.match_substring_regex(types, f"^$|[{WHITE_SPACE}]"))
         words, alone = np.flatnonzero(~odd), np.flatnonzero(odd)
         found = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
+        # place[t]: where type t is in `found`, in which types without white space come first.
         place = np.empty(len(types), np.int64)
         place[words], place[alone] = np.arange(len(words)), len(words) + np.arange(len(alone))
         return found.take(place)

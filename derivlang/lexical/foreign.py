@@ -42,7 +42,7 @@ _ROLES = (("cls_token_id", "bos_token_id"), ("pad_token_id",), ("sep_token_id", 
 
 @dataclass(frozen=True, eq=False)
 class ForeignTokenizer:
-    """A tokenizer that was made elsewhere. whole: that of `transformers`."""
+    """A tokenizer that was made elsewhere. whole: the tokenizer of `transformers`."""
 
     whole: Any
     folder: Path
@@ -90,7 +90,7 @@ class ForeignTokenizer:
 
     @property
     def unknown(self) -> int | None:
-        """The id of what the tokenizer cannot represent."""
+        """The id of text that the tokenizer cannot represent."""
         found: int | None = self.whole.unk_token_id
         return found
 
@@ -127,7 +127,7 @@ class ForeignTokenizer:
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64) -> Encoded:
-        """Return the sub-words of the words of sentences. A word may have none.
+        """Return the sub-words of the words of sentences. A word may have no sub-word.
 
         types: Arrow strings; codes: int32[N], the type of each word; offsets: int64[S + 1], of the sentences. Raise
         StoreError if a word is unknown and the tokenizer has no entry for that.
@@ -180,7 +180,7 @@ def _identity(folder: Path) -> dict[str, Any]:
 
 COPIES = Kind(
     noun="tokenizer",
-    record=CONFIG,  # written by transformers; the identity is that of the content
+    record=CONFIG,  # written by transformers; the content identifies it
     names=(TOKENIZER, CONFIG, *OTHER_FILES),
     read=_identity,
     files=lambda record: (TOKENIZER,),

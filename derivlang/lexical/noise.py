@@ -45,7 +45,7 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
     """
     m = portion(share, len(words))
     own: dict[str, set[str]] = {}
-    rank = []  # the number of each pair among those of its word
+    rank = []  # the number of each pair among the pairs of its word
     for word, translation in zip(words, translations, strict=True):
         rank.append(len(own.setdefault(word, set())))
         own[word].add(translation)
@@ -54,6 +54,7 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
     out: dict[int, str] = {}
     starts = draw(stream("translation", seed), hashes, places) % np.uint64(max(len(words), 1))
     for pair in first_by_key(draw(stream("dict", seed), hashes, places), m).tolist():
+        # From a drawn place on, the first translation that the word does not have yet.
         at = int(starts[pair])
         for step in range(len(words)):
             found = translations[(at + step) % len(words)]
@@ -61,6 +62,7 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
                 break
         else:
             raise _impossible("no other entry has a different translation")
+        # Another pair of this word must not get the same wrong translation.
         own[words[pair]].add(found)
         out[pair] = found
     return out
@@ -114,6 +116,7 @@ def threshold(draws: Callable[[], Iterable[UInt64]], m: int) -> Threshold:
         return Threshold(np.uint64(0), 0)
     before = np.cumsum(bins)
     last = int(np.searchsorted(before, m, "left"))
+    # The m-th smallest draw is in bin `last`; so many draws of this bin are among the m.
     left = m - int(before[last] - bins[last])
     inside = np.sort(np.concatenate([some[(some >> np.uint64(48)) == last] for some in draws()]))
     least = inside[left - 1]

@@ -44,6 +44,7 @@ def choose(tokenizer: Tokenizer, counts: Int64, percent: int, by: By = "type", s
     assert isinstance(fitted, Transliteration)
     assert isinstance(fitted.reference, Reference)
     chosen = set(fitted.reference.types.filter(to_arrow(fitted.reference.kept)).to_pylist())
+    # By name, so that the order of the reference's types does not matter.
     kept[first:] = [entry in chosen for entry in tokenizer.bpe.entries[first:]]
     return kept
 
@@ -52,10 +53,11 @@ def under_lexicon(encoded: Encoded, counts: Int64, kept: Bool, tokenizer: Tokeni
     """Return the shared types and tokens if the words of `kept`, bool[T], are the same in both languages.
 
     encoded, counts [T]: of the source's word types. Types are entries in use; an entry is shared if a kept word
-    contains it. Tokens are running sub-words; shared are those of kept words in the derived text, and in
+    contains it. Tokens are running sub-words; shared are those in kept words of the derived text, and in
     `source_tokens_percent` all occurrences of shared entries in the source text.
     """
     all_counts = _plain(subword_counts(encoded, counts, tokenizer.size), tokenizer)
+    # The same types with the frequency 0 for words that change: what is left occurs in kept words.
     ours = _plain(subword_counts(encoded, np.where(kept, counts, 0), tokenizer.size), tokenizer)
     used, shared = all_counts > 0, ours > 0
     tokens = int(all_counts.sum())

@@ -4,7 +4,7 @@
 
 A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
 k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary or noise exchanged words, or the
-second tokenizer is no twin) every sub-word of a word is linked to every sub-word of the other.
+second tokenizer is not a twin) every sub-word of a word is linked to every sub-word of the other.
 """
 
 from __future__ import annotations
@@ -78,11 +78,13 @@ class PairEncoder:
         """Return the ids of both sides, and the gold links of their sub-words."""
         source, derived = _encoded(self.source, pairs.source), _encoded(self.derived, pairs.derived)
         sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
+        # Links count words in their pair; `lift_links` takes words counted over all pairs.
         links = np.stack(
             [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
         )
         lifted = lift_links(links, source, derived, self.how)
         starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
+        # starts[0] [0, 3, 5]: the sub-words 0 1 2 are of pair 0, 3 and 4 of pair 1.
         pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
         found = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
         ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]

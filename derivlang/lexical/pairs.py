@@ -3,7 +3,7 @@
     S pairs of a split  ->  the first floor(pS/100 + 1/2) by one keyed ranking, ties by position  ->  in source order
 
 Rates are nested for one seed. A pair is drawn by its source words, not by its position. The set is read by row groups,
-once for the keys and once for writing (with noise three more times). Memory holds some bytes a pair, and the derived
+once for the keys and once for writing (with noise three more times). Memory holds some bytes per pair, and the derived
 sides that pair noise exchanges. Methods, section 3.
 """
 
@@ -135,6 +135,8 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
         source = loaded.source
         found = segments(source, loaded.derived, loaded.order)
         # Units are stored by side: the first side of all rows, then the second.
+        # Two rows of two sides: records [[0, 2], [1, 3]]. Read row by row the units are 0 2 1 3, so rank is [0, 2, 1,
+        # 3].
         rank = np.empty(len(source.units) - 1, np.int64)
         rank[source.records.ravel()] = np.arange(source.records.size)
         if not derived.schema.running and source.n_records:
@@ -145,10 +147,11 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
 
 
 def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tuple[int, list[int]]]:
-    """Return (bool[U]: units that repeat those of the previous row and document; last row, for the next group)."""
+    """Return (bool[U]: units that repeat the units of the previous row and document; last row, for the next group)."""
     keys = source.unit_keys[source.records]
     same = np.zeros(keys.shape, bool)
     same[1:] = (keys[1:] == keys[:-1]) & (source.documents[1:] == source.documents[:-1])[:, None]
+    # The first row of a group is compared with the last row of the group before.
     if last is not None and last[0] == source.documents[0]:
         same[0] = keys[0] == np.array(last[1], np.uint64)
     out = np.zeros(len(source.units) - 1, bool)
@@ -164,7 +167,7 @@ def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
         here = np.isin(numbers, wanted)
         if here.any():
             batch = group.loaded.derived
-            names = batch.types.to_pylist()  # one string a type, however often it occurs
+            names = batch.types.to_pylist()  # one string per type, however often it occurs
             some = group.found.take(here)
             for line, begin, end in zip(numbers[here].tolist(), some.begin, some.end, strict=True):
                 out[line] = [names[code] for code in batch.words[begin:end]]

@@ -65,11 +65,13 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
     if not kept.all():
         sentence = _with_inserted(sentence, kept, unit)
     highest = np.maximum.accumulate(sentence)
+    # -1 (a unit of only inserted words) must not count as the lowest for the words before it.
     lowest = np.minimum.accumulate(np.where(sentence < 0, np.iinfo(np.int32).max, sentence)[::-1])[::-1]
     first = np.ones(n, bool)
     first[1:] = (highest[:-1] < lowest[1:]) | (unit[1:] != unit[:-1])
     begin = np.flatnonzero(first)
     end = np.append(begin[1:], n)
+    # low is -1 in a unit of only inserted words. What `source.sentences` gives for it is dropped in the last line.
     low, high = np.minimum.reduceat(sentence, begin), np.maximum.reduceat(sentence, begin)
     found = Segments(source.sentences[low], source.sentences[high + 1], begin, end, unit[begin].astype(np.int64))
     links = np.add.reduceat(kept, begin)
@@ -114,7 +116,7 @@ def links_of(order: Order, found: Segments) -> GoldLinks:
 
 
 def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
-    """Return the sentences with those of inserted words filled in.
+    """Return the sentences with the sentences of inserted words filled in.
 
     sentence: int64[M], -1 at inserted words. An inserted word belongs to the sentence of the word before it in its
     unit, else of the word after it; in a unit of inserted words only it stays -1.
@@ -124,6 +126,7 @@ def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
     at = np.arange(len(sentence))
     before = np.maximum.accumulate(np.where(kept, at, -1))
     after = np.minimum.accumulate(np.where(kept, at, len(at))[::-1])[::-1]
+    # np.maximum: before the first kept word there is -1, which would read the last unit.
     has_before = (before >= 0) & (unit[np.maximum(before, 0)] == unit)
     last = np.minimum(after, len(at) - 1)
     has_after = (after < len(at)) & (unit[last] == unit)

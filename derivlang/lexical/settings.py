@@ -1,4 +1,4 @@
-"""What dictionaries, sentence pairs, tokenizers and twins can be told, declared once (core/settings.py).
+"""Settings of dictionaries, sentence pairs, tokenizers and twins, declared once (core/settings.py).
 
 Help pages import this module, which therefore imports nothing heavy. Percentages are texts, such as 25, 12.5 or 100/3,
 since they are exact; `shares` has their values.
@@ -30,7 +30,7 @@ class DictionaryOptions:
     """What `dict` takes besides the pipeline and the source. Raises UsageError for a value that is not allowed.
 
     out: the file to write. coverage, noise, heldout: percentages. tokenizer: the folder of `tokenizer.json`, for level
-    token. format: None for that of the file's suffix.
+    token. format: None to follow the file's suffix.
     """
 
     out: Path

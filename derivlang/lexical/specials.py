@@ -71,7 +71,7 @@ def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
 
 
 def _by_first(words: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Return (pattern of a first character, pattern of what may follow it) for each first character."""
+    """Return (pattern of a first character, pattern of the rest) for each first character."""
     found: dict[str, list[str]] = {}
     for word in words:
         found.setdefault(re.escape(word[0]), []).append(re.escape(word[1:]))

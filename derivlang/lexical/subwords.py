@@ -54,11 +54,13 @@ def lift_order(
         counts[~kept] = lengths_of(inserted.offsets)
         strings = entries.take(to_arrow(inserted.ids))
         if order.marks is not None:
+            # A word may have no sub-words; if it is the last one, its offset is past the end.
             first = np.minimum(source.offsets[order.marks], max(source.n_subwords - 1, 0))
             marks = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
     offsets = offsets_of(counts)
     index = expand_ranges(starts, counts).astype(np.int32)
     index[np.repeat(~kept, counts)] = -1
+    # From the word where each tail begins to its end, both as sub-word offsets.
     tails = offsets[order.sentences[1:]] - offsets[order.sentences[1:] - order.tails]
     return Order(
         index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, marks, order.counts
@@ -85,6 +87,7 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
         return np.stack([left, right], axis=1)
     # Above, sub-words 4 5 have 2 partners each: left 4 4 5 5, and the range 7 8 twice.
     left = expand_ranges(source.offsets[:-1][i], ours)
+    # For each sub-word of the left word, the number of its partners.
     per_left = np.repeat(theirs, ours)
     right = expand_ranges(np.repeat(derived.offsets[:-1][j], ours), per_left)
     return np.stack([np.repeat(left, per_left), right], axis=1)
@@ -119,10 +122,11 @@ def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
 
 
 def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: pa.Array) -> Order:
-    """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then those of unit=token.
+    """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then the orders of
+    unit=token.
 
-    batch: split into sentences. Keys are those of the sentences' words, so equal sentences are permuted alike. Raise
-    UsageError if a word order follows a sub-word order, as it would have no words to order.
+    batch: split into sentences. Keys are computed from the sentences' words, so equal sentences are permuted alike.
+    Raise UsageError if a word order follows a sub-word order, as it would have no words to order.
     """
     units = [is_token(t) for t in pipeline.transforms if t.has_order]
     if units != sorted(units):
@@ -139,6 +143,7 @@ def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: p
     for transform in pipeline.transforms:
         if not is_token(transform):
             continue
+        # `before`: the second `perm` of a pipeline draws from stream 1, also where the first one ordered words.
         step = transform.order(realign(view, order), transform.stream(before[transform.name]))
         before[transform.name] += 1
         order = order.then(step)

@@ -166,7 +166,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Raise StoreError if the tokenizer of a folder is not that of its recipe."""
+    """Raise StoreError if the tokenizer of a folder does not match its recipe."""
     Tokenizer.load(folder)
 
 

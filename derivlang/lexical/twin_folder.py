@@ -181,7 +181,7 @@ def make_twin(
         "subwords": None if kept is None else _said(options),
     }
     text = None if kept is None else subwords_text(source, entry_counts, kept)
-    # Of kept sub-words that are chosen, the recipe tells the choice; of given ones, the content of their file.
+    # Of kept sub-words that are chosen, the recipe records the choice; of given ones, the content of their file.
     kept_hash = None if text is None else sha256(text.encode()).hexdigest()
     both = joint_file(source, twin, script) if options.joint else None
 
@@ -251,7 +251,7 @@ def _only(lexicon: Lexicon) -> Transliteration:
 
 
 def _said(options: TwinOptions) -> dict[str, Any]:
-    """Return what the recipe tells of the kept sub-words."""
+    """Return what the recipe records of the kept sub-words."""
     if options.subwords is not None:
         return {"from": options.subwords.name}
     return {"percent": options.subword_overlap, "by": options.by, "seed": options.seed}

@@ -1,4 +1,4 @@
-"""A parser's tags and trees as layers of a batch, one tree a sentence, on all sides of its records."""
+"""A parser's tags and trees as layers of a batch, one tree per sentence, on all sides of its records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from derivlang.parsing.base import UPOS, Parser
 
 
 def with_parses(batch: Batch, parser: Parser) -> Batch:
-    """Return the batch with layers `upos` and `head`. A batch with trees is left alone; tags of its own are kept."""
+    """Return the batch with layers `upos` and `head`. A batch with trees stays as it is; tags of its own are kept."""
     if "head" in batch.layers:
         return batch
     found = parser.parse(batch.words, batch.types, batch.sentences)

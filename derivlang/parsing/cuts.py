@@ -61,6 +61,7 @@ def hang_together(
         for a, b in pairwise(bounds[1:]):
             part = head[a:b]
             root = a + int(np.flatnonzero(part == 0)[0])
+            # First the shift of the heads inside the part, then the root: `top` already counts in the sentence.
             part[part > 0] += a - start
             head[root] = top
             deprel[root] = punct if upos[root] == UPOS.index("PUNCT") else parataxis

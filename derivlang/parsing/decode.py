@@ -1,7 +1,7 @@
 """The best tree for given arc scores: the best head of each word if that is a tree, else a maximum spanning tree.
 
 Chu and Liu (1965), Edmonds (1967): each word takes its best head. If that leaves a cycle, the cycle becomes one node,
-and the score of an arc into it is reduced by that of the arc of the cycle that it replaces. If the best
+and the score of an arc into it is reduced by the score of the cycle's arc that it replaces. If the best
 tree has several roots, the best tree with one root has one of them as its root (Gabow and Tarjan 1984; Zmigrod, Vieira
 and Cotterell 2020, "Please Mind the Root"), so each is tried. Scores are whole numbers, so that sums are exact; ties go
 to the first head.
@@ -40,6 +40,7 @@ def best_tree(arcs: Float) -> Int64:
     """Return int64[n], the heads of the best tree with one root; arcs: float[n, 1 + n], column 0 the root."""
     n = len(arcs)
     scores = np.full((n + 1, n + 1), -np.inf)
+    # Row 0 is the root, which has no head; word i is row i + 1.
     scores[1:] = arcs
     scores[np.arange(n + 1), np.arange(n + 1)] = -np.inf
     best: Int64 = _spanning(scores)[1:]
@@ -54,6 +55,7 @@ def best_tree(arcs: Float) -> Int64:
             root = roots[i]
             if bound[i] <= most:
                 break
+            # Only this word may depend on the root, so that the best tree has one root.
             scores[1:, 0] = -np.inf
             scores[root + 1, 0] = from_root[root]
             head = _spanning(scores)[1:]
@@ -97,11 +99,14 @@ def _spanning(scores: NDArray[np.float64]) -> Int64:
     cost = scores[cycle, head[cycle]]
     into = scores[cycle[:, None], rest] - cost[:, None]  # an arc into a word replaces its arc within the cycle
     out = scores[rest[:, None], cycle]
+    # Nodes of `rest` are numbered from 0, the cycle is node m. Four nodes with the cycle [1, 2]: rest [0, 3], so node 3
+    # is 1 and the cycle is 2. rest[0] is 0, so the root stays node 0.
     smaller = np.full((m + 1, m + 1), -np.inf)
     smaller[:m, :m] = scores[rest[:, None], rest]
     smaller[m, :m] = into.max(0)
     smaller[:m, m] = out.max(1)
     found = _spanning(smaller)
+    # The arc into the cycle breaks it: the word that the arc enters leaves the cycle's own arc.
     entered = into[:, found[m]].argmax()
     head[cycle[entered]] = rest[found[m]]
     for i in range(1, m):  # rest[0] is the root

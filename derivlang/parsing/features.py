@@ -29,7 +29,7 @@ def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> Int32:
 
 
 def piece_buckets(words: Sequence[str], n_buckets: int) -> Int32:
-    """Return int32[T, N_PIECES], the buckets of the pieces, 1 … n_buckets - 1; bucket 0 is that of `<unk>`."""
+    """Return int32[T, N_PIECES], the buckets of the pieces, 1 … n_buckets - 1; bucket 0 is for `<unk>`."""
     out = np.zeros((len(words), N_PIECES), np.int32)
     for row, word in enumerate(words):
         if word != MASK:
@@ -38,7 +38,7 @@ def piece_buckets(words: Sequence[str], n_buckets: int) -> Int32:
 
 
 def _pieces(word: str) -> tuple[str, ...]:
-    """Return N_PIECES strings; the first letter tells kinds apart, so that the prefix `ing` is not the suffix `ing`."""
+    """Return N_PIECES strings; the first letter marks the kind, so that the prefix `ing` is not the suffix `ing`."""
     low = word.lower()
     return (
         f"a{low[:1]}",

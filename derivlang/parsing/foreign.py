@@ -89,7 +89,7 @@ class ForeignParser:
 
 
 def not_universal(name: str, reason: str) -> DerivlangError:
-    """Return the error for a parser with other labels than those of Universal Dependencies."""
+    """Return the error for a parser whose labels do not follow Universal Dependencies."""
     return DerivlangError(
         f"the labels of the parser {name!r} are not Universal Dependencies (version 2): {reason}",
         where="--parser",

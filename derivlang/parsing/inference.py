@@ -36,7 +36,7 @@ class NetworkScores:
     tags: float32[N, 17], by row. arcs: float32[B, L, 1 + L], the score of each head of each word. Head 0 is the root,
     head h is word h - 1. A word as its own head, and heads past the end of the sentence, score -inf. dep, head:
     float32[N, K], what `labels` needs of each word as a dependent and as a head. All numbers except tags are whole. The
-    arrays are those of the network's backend.
+    arrays belong to the network's backend.
     """
 
     tags: Array
@@ -84,6 +84,7 @@ class Network:
         self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid, backend)
         ends = np.cumsum([len(m[name]) for name in outputs]).tolist()
         self._columns = [slice(*bounds) for bounds in pairwise([0, *ends])]
+        # Sums of whole numbers below 2^24 are exact in float32 in any order, so that every backend finds the same arcs.
         if m["arc_dep"].shape[0] * SCORE_GRID**2 >= 1 << 24:
             raise ValueError("arcs of more than 258 numbers would not be exact")
         self._arc_root = self._score_grid(backend.own(f["arc_root"]))
@@ -139,6 +140,7 @@ class Network:
         arcs = dep[row] @ heads.swapaxes(1, 2)
         past_the_end, word = np.where(packed.inside, np.float32(0), np.float32(-np.inf)), self.backend.own(np.arange(n))
         arcs[:, :, 1:] += self.backend.own(past_the_end)[:, None, :]
+        # No word is its own head; head 0 is the root, so word i is head i + 1.
         arcs[:, word, word + 1] = -np.inf
         return NetworkScores(tags, arcs, self._score_grid(label_dep), self._score_grid(label_head))
 

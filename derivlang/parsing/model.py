@@ -135,7 +135,7 @@ def load_model(folder: Path) -> StoredModel:
 def read_card(folder: Path) -> dict[str, Any]:
     """Return the card of a model without its format and the hashes, as a reader of it wants it.
 
-    Raises DataError parser-damaged for a file that is no card.
+    Raises DataError parser-damaged for a file that is not a model card.
     """
     with readable(folder):
         card = json.loads((folder / CARD).read_text("utf-8"))

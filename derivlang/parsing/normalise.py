@@ -41,7 +41,7 @@ class NormalisedWords:
     """The M words that the parser reads, and their relation to the N words of the reader.
 
     words: int32[M], codes into types (list of strings). sentences: int64[S + 1]. kind: int8[N], WORD, PIECE or MARK for
-    each of the reader's words; the parser reads those of the kind WORD, in order.
+    each of the reader's words; the parser reads those whose kind is WORD, in order.
 
         reader    =    4    @,@   386   people   =
         kind      MARK WORD PIECE PIECE WORD     MARK
@@ -77,6 +77,7 @@ def normalise(words: Int32, types: pa.Array, sentences: Int64, language: str = "
     codes: Int32 = inverse.reshape(-1).astype(np.int32)
     number = {word: i for i, word in enumerate(raw)}
     kind = np.zeros(len(words), np.int8)
+    # One more than words: first[i + 1] may be asked of the last word, too, after which a sentence ends.
     first = np.zeros(len(words) + 1, bool)
     first[sentences[:-1]] = True
     first[-1] = True
@@ -121,6 +122,7 @@ def _contractions(
     forms.append("n't")
     for form in ("'t", "’t"):
         second = np.flatnonzero((codes == number.get(form, -1)) & ~first[:-1])
+        # `~first` above: the word before is in the same sentence.
         second = second[stem[codes[second - 1]] >= 0]
         out[second] = nt
         out[second - 1] = stem[codes[second - 1]]
@@ -132,7 +134,7 @@ def _numbers(
     """Change `4 @,@ 386` to `4,386` and two pieces, if there are digits on both sides.
 
     For `a 4 @,@ 386 @.@ 5`: the marks are at 2 and 4, so the pieces are 2, 3, 4, 5. `start` has for each word the last
-    word that is no piece, 0 1 1 1 1 1; so word 1 becomes the joined form `4,386.5`.
+    word that is not a piece, 0 1 1 1 1 1; so word 1 becomes the joined form `4,386.5`.
     """
     points = [number[mark] for mark in ("@,@", "@.@") if mark in number]
     if not points:
@@ -160,7 +162,7 @@ def _numbers(
 
 
 def restore(normal: NormalisedWords, parses: Parses, sentences: Int64) -> Parses:
-    """Return parses of the reader's words from those of the parser's words; sentences: int64[S + 1] of the reader's.
+    """Return parses of the reader's words from parses of the parser's words; sentences: int64[S + 1] of the reader's.
 
     A piece depends on the word that it continues (`X`, `goeswith`), a mark on the root (`PUNCT`, `punct`).
     """
@@ -187,6 +189,7 @@ def _restored_heads(normal: NormalisedWords, head: Int32, sentences: Int64) -> I
     start = normal.sentences[:-1][row[word]]
     up = np.empty(len(normal.kind), np.int64)  # position of each word's head in the batch, -1 = root
     up[word] = np.where(head > 0, word[np.where(head > 0, start + head - 1, 0)], -1)
+    # before[i]: the last WORD at or before i, which a PIECE continues.
     before = np.maximum.accumulate(np.where(normal.kind == WORD, np.arange(len(normal.kind)), 0))
     pieces = normal.kind == PIECE
     up[pieces] = before[pieces]

@@ -2,7 +2,7 @@
 
 A device may compute with other bits than numpy (`torch_backend.py` has the reasons). So a network that is put on a
 device scores a batch of random words there and with numpy. If all scores have the same bits, the parser is the same
-one, and its parses and those of the CPU may stand for each other. If not, it has a fingerprint of its own.
+one, and its parses may replace the CPU's and the reverse. If not, it has a fingerprint of its own.
 """
 
 from __future__ import annotations

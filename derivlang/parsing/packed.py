@@ -44,6 +44,8 @@ class PackedSentences:
         """Return the layout of sentences of these lengths, int64[B], at least 1 and in falling order."""
         longest = int(lengths[0])
         steps = np.arange(longest)
+        # searchsorted needs rising numbers: lengths [3, 2, 1] read as [1, 2, 3] have 0, 1, 2 not above the steps 0, 1,
+        # 2.
         active = len(lengths) - np.searchsorted(lengths[::-1], steps, "right")
         starts = offsets_of(active)
         inside = steps[None, :] < lengths[:, None]

@@ -4,7 +4,7 @@
     light    f = clip(z / 6 + 1/2, 0, 1)   g = clip(z, -1, 1)                   h' = h + f (g - h)
 
 The light cell is the LSTM with one gate of van der Westhuizen and Lasenby (2018), "The unreasonable effectiveness of
-the forget gate", with straight lines for curves: a clip costs a tenth of a table look-up. A model's matrices tell which
+the forget gate", with straight lines for curves: a clip costs a tenth of a table look-up. A model's matrices show which
 cells it has: four rows for each unit, or two.
 """
 
@@ -61,6 +61,8 @@ class Lstm:
         tanh_of_gates, tanh_of_cell = backend.tanh_table(n, 4 * hidden), backend.tanh_table(n, hidden)
         steps = range(len(packed.active))
         for t in reversed(steps) if back else steps:
+            # The longest sentences come first, so those with a word t are the first a. Beyond a, states stay as they
+            # are: of sentences that have ended, or, backwards, zero until they begin.
             a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
             p, g, c, u = product[:a], gates[:a], cell[:a], inner[:a]
             state.product(last[:a], p)

@@ -1,4 +1,4 @@
-"""Parsers by name: the one in this package, Stanza, spaCy, stored models, and those of other packages.
+"""Parsers by name: the one in this package, Stanza, spaCy, stored models, and parsers from other packages.
 
     parser = find_parser(None, "en")                  # the bundled one
     parses = parser.parse(batch.words, batch.types, batch.sentences)

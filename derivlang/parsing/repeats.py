@@ -14,7 +14,7 @@ from derivlang.core.keys import mix, sequence_keys
 def distinct_sentences(words: Int32, sentences: Int64) -> tuple[Int64, Int64]:
     """Return (int64[D] the first of each kind of equal sentences, ascending; int64[S] the kind of each sentence).
 
-    words: int32[N], codes of the words. sentences: int64[S + 1]. A sentence whose hash is that of other words counts as
+    words: int32[N], codes of the words. sentences: int64[S + 1]. A sentence whose hash belongs to other words counts as
     a kind of its own. Sentences a b a c -> [0, 1, 3], [0, 1, 0, 2].
     """
     keys = sequence_keys(mix(words.astype(np.uint64)), sentences)

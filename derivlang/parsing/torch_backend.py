@@ -1,11 +1,11 @@
 """The network on a device of torch: a GPU, or the CPU for a test.
 
-Trees are those of numpy. Sums of products are of whole numbers below 2^24, which float32 adds exactly in any order, and
-TF32, which cuts factors to 10 bits, is off in `computing`. tanh is looked up. All that remains are single additions,
-multiplications and roundings, one operation after the other, which IEEE 754 defines to the last bit, and one division:
-torch may multiply by the reciprocal of 255 on a GPU, but no quotient is so near to a half that the whole number next to
-it changes (tested). A device that computes less exactly, such as one with "fast math", may find other trees;
-`on_device.py` finds out before it is used.
+Trees are the same as with numpy. Sums of products are of whole numbers below 2^24, which float32 adds exactly in any
+order, and TF32, which cuts factors to 10 bits, is off in `computing`. tanh is looked up. All that remains are single
+additions, multiplications and roundings, one operation after the other, which IEEE 754 defines to the last bit, and one
+division: torch may multiply by the reciprocal of 255 on a GPU, but no quotient is so near to a half that the whole
+number next to it changes (tested). A device that computes less exactly, such as one with "fast math", may find other
+trees; `on_device.py` finds out before it is used.
 """
 
 from __future__ import annotations

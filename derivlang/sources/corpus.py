@@ -108,7 +108,10 @@ class Corpus:
 
     @property
     def unnamed(self) -> list[str]:
-        """The files in `train` whose names tell no split, where those of other files do. A named source knows all."""
+        """The files in `train` whose names contain no split, although names of other files do.
+
+        A named source knows all.
+        """
         if self.expected:
             return []
         told = {part.name for part in self.parts if split_of(part.name)}

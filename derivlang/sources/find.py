@@ -54,7 +54,7 @@ def find(request: SourceRequest) -> Corpus:
         corpus = replace(corpus, language=request.language)
     no_text = corpus.format in ("derived", "hub") or find_format(corpus.format).binary
     if no_text and typed(request, ("encoding",)):
-        warn(f"{corpus.name} is no text file, so --encoding has no effect")
+        warn(f"{corpus.name} is not a text file, so --encoding has no effect")
     return _with_classes(corpus, request.encoding)
 
 

@@ -1,4 +1,4 @@
-"""The files of a folder that is a source: those of a known format that derivlang has not written itself."""
+"""The files of a folder that is a source: files of a known format that derivlang has not written itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def files_below(folder: Path) -> list[Path]:
 def _written(below: list[Path], folder: Path) -> set[Path]:
     """Return the folders of sets, tokenizers and runs, and dictionaries: each has a record that names derivlang.
 
-    A record in `folder` itself, such as that of a report, leaves the other files of the folder a source.
+    A record in `folder` itself, such as a report's, leaves the other files of the folder a source.
     """
     found = set()
     for path in below:

@@ -157,7 +157,7 @@ def offline_if_unreachable() -> None:
     try:
         port = hub.port or (80 if hub.scheme == "http" else 443)
         socket.create_connection((hub.hostname or "huggingface.co", port), timeout=5).close()
-    except (OSError, ValueError):  # ValueError: of a port that is no number
+    except (OSError, ValueError):  # ValueError: of a port that is not a number
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 

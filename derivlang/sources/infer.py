@@ -41,8 +41,8 @@ def infer(
     """Return the schema of a table.
 
     words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
-    column with an unknown name holds tags only if most of its lists are as long as those of the words. A warning tells
-    of lists that may be labels of words and do not move. naming: returns how the user names a column, for the error:
+    column with an unknown name holds tags only if most of its lists are as long as the lists of the words. A warning
+    names lists that may be labels of words and do not move. naming: returns how the user names a column, for the error:
     ("word" or "text", name) -> "--text-column body".
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
@@ -85,7 +85,8 @@ def infer(
             fix=_advice(types, naming),
             id="no-words",
         )
-    # Rows of a derived set (in memory, or exported) keep its own columns as they are: none is a label of the words.
+    # Rows of a derived set (in memory, or exported) keep its own columns as they are: no column is a label of the
+    # words.
     derived = {"document", "order", "sentences"} <= set(types)
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
@@ -124,7 +125,7 @@ def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
 
 
 def _fitting(name: str, words: str, sample: pa.Table) -> int:
-    """Return the number of rows in which the list of a column is as long as that of the words."""
+    """Return the number of rows in which the list of a column is as long as the list of the words."""
     ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
     return int(pc.sum(pc.equal(ours, theirs)).as_py() or 0)
 

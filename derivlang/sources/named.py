@@ -112,7 +112,7 @@ class NamedSource:
             )
 
     def corpus(self, argument: str, parts: tuple[CorpusFile, ...], **changes: Any) -> Corpus:
-        """Return the corpus of these files. changes: fields of it that differ from those of the source."""
+        """Return the corpus of these files. changes: fields of it that differ from the source's."""
         name = f"{self.name}:{argument}" if argument else self.name
         fields: dict[str, Any] = {
             "name": name,
@@ -169,7 +169,7 @@ def _wikitext(size: str, summary: str) -> NamedSource:
         f"text/{folder}/wiki.{{split}}.tokens",
         f"{folder}/wiki.{{split}}.tokens",
         f"{folder}-v1/wiki.{{split}}.tokens",
-        "wiki.{split}.tokens",  # in a folder of any name but that of the other size
+        "wiki.{split}.tokens",  # in a folder of any name but the name of the other size
     )
     return NamedSource(
         f"wikitext{size}",
@@ -185,7 +185,7 @@ def _wikitext(size: str, summary: str) -> NamedSource:
 
 
 def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
-    """Return the files of XNLI: English training pairs are those of MultiNLI or SNLI if there are none of XNLI."""
+    """Return the files of XNLI: English training pairs come from MultiNLI or SNLI if XNLI has none."""
     english = ("nli/multinli_pairs.tsv", "nli/en_pairs.tsv") if language == "en" else ()
     return {
         "train": ("xnli/multinli.train.{arg}.tsv", "multinli.train.{arg}.tsv", *english),
@@ -195,7 +195,7 @@ def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
 
 
 def _squad_files(language: str) -> dict[str, tuple[str, ...]]:
-    """Return the files of MLQA and XQuAD, and for English those of SQuAD 1.1."""
+    """Return the files of MLQA and XQuAD, and for English the files of SQuAD 1.1."""
     found = {
         "validation": ("qa/mlqa/dev-context-{arg}-question-{arg}.json", "mlqa/dev-context-{arg}-question-{arg}.json"),
         "test": ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json"),
@@ -340,7 +340,7 @@ SOURCES: Registry[NamedSource] = Registry(
 
 
 def named_sources() -> dict[str, NamedSource]:
-    """Return all named sources, with those of plug-ins."""
+    """Return all named sources, including plug-ins' sources."""
     return {name: SOURCES.find(name) for name in SOURCES.names()}
 
 

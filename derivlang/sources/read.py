@@ -59,9 +59,9 @@ def batches(
     lexicon: Lexicon | None = None,
     batch_words: int = WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
-    """Yield the batches of a file, or of a piece of a text file. Only those of derived sets have split sentences.
+    """Yield the batches of a file, or of a piece of a text file. Only batches of derived sets have split sentences.
 
-    limit: documents at most. first_document: the number of the first. lexicon: that of the pipeline that made a derived
+    limit: documents at most. first_document: the number of the first. lexicon: of the pipeline that made a derived
     set. batch_words: words in a batch of text.
     """
     if corpus.format == "derived":

@@ -60,7 +60,7 @@ def files_of(treebank: Path, split: str = "train") -> dict[str, Path]:
 
 
 def names_of(files: Sequence[Path]) -> dict[Path, str]:
-    """Return the name of each file in a model card, with as many folders as tell files of the same name apart."""
+    """Return the name of each file in a model card, with as many folders as files of the same name need to differ."""
     whole = {path: path.resolve() for path in files}
     names = {path: path.name for path in files}
     for n_parts in range(2, max((len(path.parts) for path in whole.values()), default=0) + 1):

@@ -37,7 +37,7 @@ RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the
 class Kind:
     """A kind of artifact, such as tokenizers: a folder, or a file with its record beside it.
 
-    noun: for messages. record: the file in its folder that tells its recipe; of a file, what its record adds to its
+    noun: for messages. record: the file in its folder that holds its recipe; of a file, what its record adds to its
     name (`.recipe.json`). is_file: whether it is a file. names: patterns of the files that a folder owns
     (`folders.py`). read: returns the record of what is there, or raises StoreError. files: the other files of a whole
     folder, by its record. check: raises StoreError for files that are not those of the record. words: fields of the
@@ -146,7 +146,7 @@ class Artifact:
         record. kept: called with the folder if the artifact is there already. lock: holds the folder for one process;
         the usual one waits for any other. Raise StoreError as `found`; nothing is changed then.
         """
-        # Another process may be at work in the folder: what it leaves is looked at once it has ended.
+        # Another process may be at work in the folder: its result is looked at once it has ended.
         record = None if is_begun(self.path) else self.found(warn=lambda message: None)
         if record is not None:
             kept(self.path)
@@ -224,7 +224,7 @@ def kind_of_files(
 
 
 def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, Any], *, noun: str) -> None:
-    """Raise StoreError if files that a command writes are there, and their recipe beside them tells other settings.
+    """Raise StoreError if files that a command writes are there, and their recipe beside them has other settings.
 
     recipe: of the files that are there. wanted: what the recipe of the new ones has, as far as the content depends on
     it. noun: for messages. Files of the same recipe may be written again: their content is the same.

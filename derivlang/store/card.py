@@ -85,7 +85,7 @@ def _scalar(text: str, *, path: bool = False) -> str:
 
 
 def _text(plain: str) -> str:
-    """Return text for the body, in which the name of a file or of a column is no HTML and no link."""
+    """Return text for the body, in which the name of a file or of a column is neither HTML nor a link."""
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", plain)
 
 

@@ -123,7 +123,10 @@ def lock_of(path: Path) -> Path:
 
 
 def stage_lock_of(path: Path) -> Path:
-    """Return the place of the lock of `stage_of`, which is another one: whoever holds a file also writes it."""
+    """Return the place of the lock of `stage_of`.
+
+    It is a lock of its own, since a process holds a file while it writes it.
+    """
     return path.with_name(f".{path.name}.derivlang.lock")
 
 
@@ -161,6 +164,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
         with disk(where):
             try:
                 made += _make(lock.parent)
+                # "a+" does not empty the file: the text of the process that holds the lock must stay readable.
                 file = lock.open("a+", encoding="utf-8", errors="replace", newline="\n")
             except FileNotFoundError:
                 missing += 1
@@ -169,6 +173,8 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                 time.sleep(_PAUSE)
                 continue
         with file:
+            # The process that held the lock before may have removed the file after we opened it. A lock on a removed
+            # file excludes no process, so the new file at this place is tried instead.
             if _flock(file) and _is_at(file, lock):
                 try:
                     with disk(where):
@@ -179,10 +185,11 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                     return
                 finally:
                     with suppress(OSError):
+                        # Removed while it is still locked: later it might be the lock of another process.
                         lock.unlink()
             file.seek(0)
             found = file.read()
-        if found and found == last:  # the text of the first read may be that of a dead process
+        if found and found == last:  # the text of the first read may come from a dead process
             met(found)
         last = found
         time.sleep(_PAUSE)

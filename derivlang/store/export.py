@@ -74,7 +74,7 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     """Write a split in another format.
 
     Return {"out", "rows", "spaces"}, and of tsv and csv "formulas". spaces: the number of words with a space. formulas:
-    the number of cells that a spreadsheet would run; a warning tells of them unless they are escaped.
+    the number of cells that a spreadsheet would run; a warning gives it unless they are escaped.
     """
     format = format_of(options, out)
     if out.is_dir():
@@ -136,7 +136,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
     if not format.binary and not derived.is_utf8:
-        warn(f"the file is written in UTF-8; that of the source is in {derived.manifest['encoding']}")
+        warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")
     with held_file(out, f"undo of {folder}", name), writing(out) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
@@ -157,7 +157,7 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
 
 
 def _format_of(derived: Derived, out: Path) -> FileFormat:
-    """Return the format that `undo` writes: that of the source, or JSON lines if it has no files or no writer.
+    """Return the format that `undo` writes: the source's format, or JSON lines if it has no files or no writer.
 
     Parquet files and sets of the hub become Parquet if the file is called so, else JSON lines.
     """
@@ -298,7 +298,7 @@ def _csv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: 
 
 
 def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator[pa.Table], list[str]]:
-    """Return the tables and their columns with one value a row: texts, then labels; lists and structs are left out."""
+    """Return the tables and their columns with one value per row: texts, then labels, but no lists and structs."""
     values = [field.column for field in schema.fields if field.kind == "value"]
     first = next(tables, None)
     if first is not None:

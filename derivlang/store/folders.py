@@ -180,7 +180,7 @@ def _move(stage: Path, place: Path) -> None:
 
 
 def _check(note: dict[str, Any]) -> None:
-    """Raise ValueError for a note that is none."""
+    """Raise ValueError for an invalid note."""
     check_types(note, {"gone": list, "record": str})
     check_types({name: name for name in note["gone"]}, dict.fromkeys(note["gone"], str), where="gone.")
     if max(map(len, note["gone"]), default=0) > _LONGEST_PATH:  # matching takes the square of its length

@@ -64,7 +64,7 @@ class Journal:
         try:
             self._refuse_others()
         except StoreError:
-            # If another run is at work, it may have changed the folder in between: `open` looks at what it leaves.
+            # If another run is at work, it may have changed the folder in between: `open` looks at its result.
             if not self.is_begun():
                 self._refuse_others()  # or it has just ended
         with held(self.folder, self.plan, spec, warn, what="a set in this folder", lock=self.folder / LOCK):
@@ -119,7 +119,7 @@ class Journal:
                 shutil.rmtree(self.stage)
 
     def _begin(self) -> None:
-        """Make the staging folder, and write a journal of what is finished."""
+        """Make the staging folder, and write a journal of the finished shards."""
         with disk(self.folder):
             (self.stage / "data").mkdir(parents=True, exist_ok=True)
             for leftover in (self.stage / "data").glob(".*.tmp"):
@@ -161,7 +161,10 @@ class Journal:
                 (self.stage / SPEC_FILES / name).write_bytes(content)
             remove_files(self.folder, (*_FILES, "data/*.parquet", f"{SPEC_FILES}/*"), record=NAME)
             for folder in ("data", *([SPEC_FILES] if self.kept else [])):
+                # The older set is gone now. Until the manifest is there the folder counts as unfinished, so that a run
+                # that is killed between these lines is continued.
                 (self.stage / folder).replace(self.folder / folder)
+            # False sorts before True: the manifest is last.
             for name in sorted(files, key=lambda name: name == NAME):
                 (self.stage / name).replace(self.folder / name)
             shutil.rmtree(self.stage)
@@ -184,6 +187,8 @@ class Journal:
         if not folder.is_dir():
             raise StoreError("this is a file, not a folder", where=str(folder), id="output")
         entries = _entries(folder)
+        # Anything that derivlang would not have written here may be a user's file: the run stops before it writes or
+        # removes.
         alien = [e.name for e in entries if not self._ours(e)]
         if (folder / "data").is_dir():
             listed = self._listed()
@@ -234,13 +239,15 @@ class Journal:
         if plan == self.plan:
             self.done = done
             return
+        # Nothing is lost by removing a stage without a finished shard, so only finished shards of another plan are
+        # protected.
         if plan is not None and done and not force:
             raise self._other(asked, "begun, but not finished: ")
         with disk(self.stage):
             shutil.rmtree(self.stage)
 
     def _damaged(self, manifest: dict[str, Any]) -> str | None:
-        """Return the first file of the set that is missing or not the one of its manifest, None if it is whole."""
+        """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
         damaged = [shard["file"] for shard in shards if not _same(self.folder, shard)]
         damaged += [f"{SPEC_FILES}/{name}" for name, content in self.kept.items() if not self._has_copy(name, content)]
@@ -297,6 +304,7 @@ def _line(name: str, entry: dict[str, Any]) -> dict[str, Any]:
 def _same(folder: Path, shard: dict[str, Any]) -> bool:
     """Return whether the shard is there with the bytes that were recorded."""
     path = folder / shard["file"]
+    # The size first: it is known without reading the file.
     return bool(path.is_file() and path.stat().st_size == shard["bytes"] and file_hash(path) == shard["sha256"])
 
 

@@ -1,4 +1,4 @@
-"""Files as a record lists them, each with its size and its SHA-256, and what is wrong with those that are there.
+"""Files as a record lists them, each with its size and its SHA-256, and what is wrong with the files that are there.
 
     {"model/config.json": [1286, "1f963c…"]}
 

@@ -119,7 +119,7 @@ class Derived:
         return path
 
     def has_fingerprint(self) -> bool:
-        """Return whether the manifest's fingerprint is that of its spec and lexicon.
+        """Return whether the manifest's fingerprint matches its spec and lexicon.
 
         It is computed in the format that the manifest names; a manifest that names none has the first. ValueError if
         this version does not know the format.
@@ -133,7 +133,7 @@ class Derived:
             same = self.has_fingerprint()
         if not same:
             raise StoreError(
-                f"a grammar or another file that {self.pipeline} reads, or the lexicon, is not the one of this set",
+                f"a grammar or another file that {self.pipeline} reads, or the lexicon, is not this set's",
                 where=str(self.folder),
                 fix=_FIX,
                 id="other-transforms",
@@ -198,7 +198,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.exists():
         unfinished = (folder / ".derivlang").exists()
         raise StoreError(
-            "this set is not finished" if unfinished else "this is no derived set: it has no derivlang.json",
+            "this set is not finished" if unfinished else "this is not a derived set: it has no derivlang.json",
             where=str(folder),
             fix="run the same `make` command again: it goes on from where it stopped"
             if unfinished
@@ -225,7 +225,7 @@ def _check(manifest: dict[str, Any]) -> None:
         for number, shard in enumerate(entry["shards"]):
             check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
             if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].encode()) > _LONGEST:
-                raise ValueError(f"{shard['file']!r} is no file of data/")
+                raise ValueError(f"{shard['file']!r} is not a file of data/")
     try:
         codecs.lookup(manifest["encoding"])
     except LookupError:
@@ -236,7 +236,7 @@ def _check(manifest: dict[str, Any]) -> None:
 
 @contextmanager
 def _usable(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a manifest into a StoreError."""
+    """Turn any error in a manifest into a StoreError."""
     with parse_errors(str(path), "manifest", error=StoreError, id="manifest", fix=_FIX):
         try:
             yield

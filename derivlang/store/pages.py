@@ -7,7 +7,7 @@ So an array in memory can be written as one page:
     repetition levels   one bit for each value (`np.packbits`), 0 where a row begins; columns of one shape share them
     definition levels   one run of ones, or one bit for each value if some rows are empty
     values              indices of 8, 16 or 24 bits into the dictionary page, as one bit-packed run
-    order               the same, with the dictionary 0, 1, 2, …: one byte for a word if rows are short
+    order               the same, with the dictionary 0, 1, 2, …: one byte per word if rows are short
 
 The rows [the, cat], [], [the] with the dictionary the, cat, as a data page before compression (in hex):
 

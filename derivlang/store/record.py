@@ -64,7 +64,7 @@ def difference(
 
     words: field -> what is said in place of its values. earlier: field -> a value that earlier versions recorded, which
     counts as the same. later: field that earlier versions did not record -> its value, computed. inside: the prefix of
-    the fields of an inner object. The version of derivlang is no difference.
+    the fields of an inner object. The version of derivlang does not count as a difference.
     """
     plain = json.loads(json.dumps(wanted))  # as in a file: tuples are lists there
     for name, value in sorted(plain.items(), key=lambda one: f"{inside}{one[0]}" in words):  # what can be read first

@@ -4,7 +4,7 @@ Equal fingerprints are equal languages. If they differ, the parts that they are 
 
     the transforms and their parameters     trans: overlap is 25 in A and 50 in B
     the lexicon, word by word               the first word that differs is 'is': image=ის … in A, image=is … in B
-    rules and files (grammars)              a set whose fingerprint is no longer that of its spec and its lexicon
+    rules and files (grammars)              a set whose fingerprint no longer matches its spec and its lexicon
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def compare(one: DerivedLanguage, other: DerivedLanguage) -> dict[str, Any]:
     """
     differences = list(_differences(one, other))
     notes = [
-        f"--{name} is {one.policies[name]} in {one.name} and {other.policies[name]} in {other.name}: it is no part of "
+        f"--{name} is {one.policies[name]} in {one.name} and {other.policies[name]} in {other.name}: it is not part of "
         "the language, but changes the order of some sentences"
         for name in one.policies
         if name in other.policies and one.policies[name] != other.policies[name]
@@ -121,7 +121,7 @@ def _check_run(record: dict[str, Any]) -> None:
 
 
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
-    """Yield what differs. Of fingerprints, only those of one form are compared."""
+    """Yield what differs. Fingerprints are compared only if they have the same form."""
     found = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
     if found or (one.recorded, one.format) == (other.recorded, other.format):
         yield from found
@@ -147,14 +147,14 @@ def _of_specs(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
 
 
 def _of_files(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
-    """Yield the transforms of equal specs that read other files, of which sets and runs keep copies."""
+    """Yield the transforms of equal specs that read other files. Sets and runs keep copies of these files."""
     for left, right in zip(one.pipeline.transforms, other.pipeline.transforms, strict=True):
         if not left.saves and left.resources != right.resources:
             yield f"the grammar or another file of {left} in {one.name} is not the one in {other.name}"
 
 
 def _of_lexicons(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
-    """Yield the first word that differs in each section of the lexicons; the sections are those of equal specs."""
+    """Yield the first word that differs in each section of the lexicons; the sections belong to equal specs."""
     for (_, ours), (_, theirs) in zip(sections(one.lexicon), sections(other.lexicon), strict=False):
         left, right = _entries(ours), _entries(theirs)
         forms, others = _forms(left), _forms(right)

@@ -163,7 +163,7 @@ def read_shard(
 
 
 def other_shard(path: Path) -> StoreError:
-    """Return the error for a shard whose hash is not that of the manifest."""
+    """Return the error for a shard whose hash is not the one in the manifest."""
     return StoreError(
         "the shard is not the one that its manifest lists",
         where=str(path),

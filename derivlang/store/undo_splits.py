@@ -18,7 +18,7 @@ from derivlang.store.manifest import Derived
 
 
 def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
-    """Write the source of a split to a file, or that of each split to a file of a folder. Returns what `undo` does.
+    """Write the source of a split to a file, or of each split to a file of a folder. Returns what `undo` does.
 
     out: a folder if it is one already, or if the set has several splits and the name has no suffix of a format; it is
     made if needed. split: None for all in a folder, for the only one in a file. Raises StoreError as `undo`, and output
@@ -35,7 +35,7 @@ def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
     def write(fresh: Path) -> None:
         for name, file in files.items():
             if Path(file).name != file:
-                raise StoreError(f"the split {name!r} is no name of a file", where=str(folder), id="damaged")
+                raise StoreError(f"the split {name!r} is not the name of a file", where=str(folder), id="damaged")
             results.append({**undo(folder, name, fresh / file), "out": str(out / file)})
 
     with disk(out):
@@ -45,7 +45,7 @@ def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
 
 
 def _suffix(derived: Derived) -> str:
-    """Return the suffix of a source's files without that of compression; JSON lines if it has none of its format."""
+    """Return the suffix of a source's files, without a suffix of compression; JSON lines if its format has none."""
     source = derived.manifest["source"]
     name = "text" if derived.schema.running else source["format"]
     own = () if name == "hub" else find_format(name).suffixes

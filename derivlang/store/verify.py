@@ -53,7 +53,7 @@ def verify(folder: Path) -> dict[str, Any]:
     """Verify a set.
 
     Returns {"ok", "out", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}],
-    "notes": [{"file", "what"}]}. `problems` has at most one entry a file, its first problem. `notes` lists unusual
+    "notes": [{"file", "what"}]}. `problems` has at most one entry per file, its first problem. `notes` lists unusual
     things that do not affect the data, such as an edited card. Raises StoreError if there is no readable manifest.
     """
     derived = Derived(folder, changed=True)
@@ -61,7 +61,7 @@ def verify(folder: Path) -> dict[str, Any]:
     try:
         if not derived.has_fingerprint():
             file = derived.manifest["lexicon"] or NAME
-            problems.append(_problem(file, "the fingerprint is not that of the spec and the lexicon"))
+            problems.append(_problem(file, "the fingerprint does not match the spec and the lexicon"))
     except ValueError as error:
         problems.append(_problem(NAME, f"the fingerprint cannot be checked: {error}; use a newer derivlang"))
     splits: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def verify(folder: Path) -> dict[str, Any]:
         splits[split] = {"rows": seen.rows, "tokens": seen.tokens}
         problems += found
     if not is_intact(derived.manifest) and all(problem["file"] != NAME for problem in problems):
-        problems.append(_problem(NAME, "its hash is not the one of its content: a value was changed"))
+        problems.append(_problem(NAME, "its hash does not match its content: a value was changed"))
     elif HASH not in derived.manifest:
         notes.append({"file": NAME, "what": "has no hash of itself: an earlier version made this set"})
     return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems, "notes": notes}
@@ -91,7 +91,7 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
     kept = derived.pipeline.files_to_keep()
     own = {NAME, CARD, "data", *([LEXICON] if derived.manifest["lexicon"] else []), *([SPEC_FILES] if kept else [])}
     problems = [
-        _problem(path.name, "is no file of the set")
+        _problem(path.name, "is not a file of the set")
         for path in sorted(folder.iterdir())
         if path.name not in own | _OF_THE_HUB and path.name[0] != "."
     ]
@@ -99,7 +99,7 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
         if name in own and (folder / name).is_dir():
             inside = (f"{name}/{path.name}" for path in sorted((folder / name).iterdir()) if path.name[0] != ".")
             problems += [
-                _problem(file, "is no file of the set: the manifest does not list it")
+                _problem(file, "is not a file of the set: the manifest does not list it")
                 for file in inside
                 if file not in known
             ]
@@ -160,10 +160,10 @@ class _SourceText:
             return None
         if self._size != self._ends[-1]:
             # A file of only white space has no rows, so its bytes are missing here. Which of several files that
-            # is cannot be told, so the length of several files proves nothing.
+            # is cannot be known, so the length of several files proves nothing.
             return "the text undone is longer or shorter than the source" if len(self._ends) == 1 else None
         if [found.hexdigest() for found in self._found] != self._hashes:
-            return "the text undone is not that of the source: its hash differs"
+            return "the text undone is not the source's text: its hash differs"
         return None
 
 
@@ -210,7 +210,10 @@ def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
 
 
 def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Check a row group, and add its rows to what was seen if they are right. Returns the first problem, or None."""
+    """Check a row group, and add its rows to the state of the check if they are right.
+
+    Returns the first problem, or None.
+    """
     if not table.num_rows:
         return None
     found = _try_rows(derived, file, first_row, table)
@@ -248,7 +251,7 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
     several = derived.schema.running or any(field.kind == "answers" for field in derived.schema.fields)
     if (back := np.flatnonzero(steps < (0 if several else 1))).size:
         row = int(back[0])
-        what = "a document's rows come before those of an earlier one: rows were exchanged"
+        what = "a document's rows come before the rows of an earlier one: rows were exchanged"
         return {"file": file, "row": first_row + row, "column": "document", "what": what}
     seen.documents += int((steps != 0).sum())
     seen.last_document = int(documents[-1])
@@ -261,7 +264,7 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
 
 
 def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, list[str], str, Batch]:
-    """Compare rows with what their stored source gives. Returns (row, columns, what, source).
+    """Compare rows with the rows that their stored source gives. Returns (row, columns, what, source).
 
     row: the first row that differs, None if all are right. columns: those that differ in this row. what: the problem,
     if a whole column is wrong (its name or its type), else "". source: the source batch.
@@ -280,7 +283,7 @@ def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, li
         rows = np.flatnonzero(differs(ours, theirs))
         if rows.size:
             wrong[name] = int(rows[0])
-    if not order.n_deleted and derived.lexicon.injective:  # the derived words alone must give the source
+    if not order.n_deleted and derived.lexicon.injective:  # the derived words must suffice to find the source
         rows = np.flatnonzero(_not_undone(derived, source, image, order))
         if rows.size:
             wrong.setdefault("tokens", int(rows[0]))
@@ -357,7 +360,7 @@ def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
 
 
 def _undone_key(derived: Derived, row: pa.Table) -> int | None:
-    """Return the key of the source that follows from the derived words alone, or None if they do not determine it."""
+    """Return the key of the source that follows from only the derived words, or None if they do not determine it."""
     try:
         source, _, _ = from_table(row, derived.schema, derived.lexicon)
     except (LayerError, ValueError, IndexError):

@@ -4,7 +4,7 @@
 
 *Pins* stay in place: the tail of a tree (its final marks) and marks at its beginning. Other marks go with their phrase
 (`marks.py`); no tree begins with a mark unless it did before. Every word gets a position, whatever its tree looks like.
-A tree without crossing arcs (those of such marks aside) has none afterwards (`crossing.py`).
+A tree without crossing arcs (arcs of such marks aside) has none afterwards (`crossing.py`).
 
     word        0 He   1 came   2 ,   3 said   4 Ann   5 Lee   6 .      parent 1 3 1 -1 3 4 3, one bond: Ann Lee
     groups      0      1        2     3        4       -       5        group offsets 0 1 2 3 4 6 7
@@ -47,6 +47,7 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
         block = replace(block, bonds=bonds)
     place = np.empty(len(block.forest), np.int32)
     counts: Counter[str] = Counter()
+    # An empty array, because np.concatenate fails if there are no stretches.
     again = [np.zeros(0, np.int64)]
     more = np.zeros(len(block.forest), bool)
     for part, first, words in block.stretches(WORDS_AT_ONCE):
@@ -55,12 +56,15 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
         again.append(first + trees)
         counts["trees-not-projective"] += crossing
     block = replace(block, bonds=block.bonds | more)
-    # Few trees: they are arranged again, with more care, those of all stretches together.
+    # Few trees: they are arranged again, with more care, the trees of all stretches together.
     mended, its_words = block.take(np.concatenate(again))
     for part, _, words in mended.stretches(WORDS_AT_ONCE):
         found, kept = _with_care(part, choose, rules)
+        # `found` counts in the trees taken, whose words are whole ranges of the block. its_words [4, 5, 6], found [1,
+        # 0, 2]: the words 4, 5, 6 go to 5, 4, 6.
         place[its_words[words]] = its_words[words][found]
         counts["trees-kept-for-a-mark"] += kept
+    # +counts leaves out reasons whose number is 0.
     return place, +counts
 
 
@@ -115,6 +119,7 @@ def _without_leading_marks(block: TreeBlock, nodes: LayoutNodes, listing: Listin
     forest = block.forest
     marks = nodes.marks
     of_word = np.full(len(forest), -1)
+    # of_word[w]: the number of the mark that word w is, -1 for other words.
     of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
     wrong = _leading_marks(block, place)
     while len(wrong):
@@ -146,9 +151,11 @@ def _taken_in(block: TreeBlock, nodes: LayoutNodes, place: Int64) -> Bool:
     trees = trees[~words.is_crossing[trees]]
     some, at = words.take(trees)
     rank = np.empty(len(at), np.int64)
+    # Positions count marks and pins, too; the forest of `some` does not. So positions become ranks: 0 3 2 -> 0 2 1.
     rank[np.argsort(place[kept[at]], kind="stable")] = np.arange(len(at))
     crosses = np.zeros(len(words.trees) - 1, bool)
     crosses[trees] = reordered(some, rank).is_crossing
+    # Only where arcs cross now: in other trees the open parts do no harm.
     yields = yields[crosses[words.tree_of[yields]]]
     first, last = words.edges
     more[inside(kept[first[yields]], kept[last[yields]] + 1)] = True

@@ -38,7 +38,10 @@ def open_yields(forest: Forest, part: Ints) -> Int64:
     child = np.flatnonzero(inside[parent])
     child = child[part[child] != part[parent[child]]]
     busy[parent[child]] = True
+    # Parts with several words that depend on words outside.
     several = np.bincount(part[words[out]], minlength=n_parts) > 1
+    # A dependent outside is allowed only at the one highest word of its part. Every other busy word brings its yield
+    # in.
     found = words[busy[words] & (~tops[words] | several[part[words]])]
     at = words[tops[words] & several[part[words]]]
     head, of = parent[at], part[at]
@@ -49,6 +52,8 @@ def open_yields(forest: Forest, part: Ints) -> Int64:
     if apart.any():
         head, of = head[apart], of[apart]
         depth = np.where(head >= 0, forest.depth[head], -1)
+        # If the heads outside differ, the part takes in the yield of the deepest one; the next call looks at the heads
+        # that are left.
         deepest = np.full(n_parts, -1)
         np.maximum.at(deepest, of, depth)
         found = np.union1d(found, head[depth == deepest[of]])

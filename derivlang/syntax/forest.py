@@ -98,6 +98,7 @@ class Forest:
     def has_gap(self) -> Bool:
         """bool[n]: whether the yield of a node contains a node of another subtree (it is not projective)."""
         first, last = self.edges
+        # A yield without a gap has as many nodes as its range is long.
         return np.asarray(last - first + 1 != self.below(np.ones(len(self), np.int64)))
 
     @cached_property
@@ -162,7 +163,7 @@ class Forest:
 def group_of(groups: Int64) -> Int64:
     """Return int64[n]: the group of each node. groups: int64[G + 1], node offsets, none empty: [0, 2, 3] -> [0, 0, 1].
 
-    As `owners`, but for groups of which most have one node.
+    As `owners`, but fast if most groups have one node.
     """
     begins = np.zeros(int(groups[-1]), bool)
     begins[groups[1:-1]] = True
@@ -173,11 +174,13 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     """Return the trees of some words. head: int32[N], 1-based in the unit, 0 = root. units, sentences: word offsets.
 
     A tree is a sentence, or several sentences of a unit that arcs join: a gold tree spans its unit, parsed text has one
-    tree a sentence.
+    tree per sentence.
     """
     base = np.repeat(units[:-1], lengths_of(units))
     parent = base + head - 1
     parent[head <= 0] = -1
+    # An arc from sentence 0 to sentence 2 adds 1 at 1 and takes 1 at 3: the sums 0 1 1 0 join sentences 1 and 2 to the
+    # ones before them. `low` and `high` are the sentences of both ends.
     crossed = np.zeros(len(sentences), np.int64)  # number of arcs over the begin of each sentence, as differences
     sentence = owners(sentences)
     child = np.flatnonzero(parent >= 0)

@@ -19,7 +19,7 @@ from derivlang.syntax.forest import forest_of
 
 
 def contract(batch: Batch, group: Int64) -> Batch:
-    """Return the batch with each group as one word; sentence keys remain those of the words.
+    """Return the batch with each group as one word; sentence keys still come from the words.
 
     group: int64[G + 1], word offsets. Words `New York sleeps`, group [0, 2, 3] -> `New York`, `sleeps`.
     """
@@ -47,7 +47,7 @@ def contract(batch: Batch, group: Int64) -> Batch:
 
 
 def _contracted_trees(batch: Batch, group: Int64) -> dict[str, Layer]:
-    """Return tags and heads of groups: those of the group's word that is nearest to the root."""
+    """Return tags and heads of groups: from the group's word that is nearest to the root."""
     tree, upos = batch.layers.get("head"), batch.layers.get("upos")
     if not isinstance(tree, Tree) or not isinstance(upos, Words):
         return {}

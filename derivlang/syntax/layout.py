@@ -51,7 +51,7 @@ class Listing:
 
 
 def list_families(forest: Forest) -> Listing:
-    """Return all families, their members in surface order: first those of the roots, then from the roots down.
+    """Return all families, their members in surface order: first the families of the roots, then from the roots down.
 
     The nodes by level are the children of one family after the other. Each head is inserted before its first child on
     its right, so a node's entry is its place plus the number of heads before it:
@@ -63,6 +63,7 @@ def list_families(forest: Forest) -> Listing:
     by = forest.by_level
     above = forest.above[by]
     begins = np.empty(int(above.max(initial=0)) + 1, np.int64)
+    # Written from the back, so that the first child of a family is written last and stays.
     begins[above[::-1]] = np.arange(len(by) - 1, -1, -1)  # of each family: the place of its first child
     key = begins[above]
     if (key[1:] < key[:-1]).any():  # in trees that are not projective, children of several heads alternate
@@ -76,13 +77,16 @@ def list_families(forest: Forest) -> Listing:
     has_self = heads < n
     family = np.cumsum(is_first) - 1
     n_self: Int64 = np.cumsum(has_self) - has_self  # of the families before
+    # Roots have n + t above them, which no node exceeds: their family has no head to insert.
     right = by > above
+    # A child moves right by the heads of earlier families, and by its own head if it stands right of it.
     entry = np.arange(len(by)) + n_self[family] + right
     offsets = np.append(first + n_self, len(by) + np.count_nonzero(has_self))
     own = np.flatnonzero(has_self)
     lefts = lengths_of(offsets_of(~right)[np.append(first, len(by))])
     nodes = np.empty(int(offsets[-1]), np.int64)
     nodes[entry] = by
+    # A head stands behind its children on the left: the begin of its family plus their number.
     at = offsets[own] + lefts[own]
     nodes[at] = heads[own]
     itself = np.zeros(len(nodes), bool)
@@ -121,7 +125,8 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
 
         lengths of entries   3 | 1 2 | 1 1        slept | slept itself, cat | the, cat itself
         starts               0 | 3 4 | 6 7        the sum of the lengths before; `begins` of the families 0, 3, 6
-        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to that of the child
+        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to the start of the
+        child
         start                slept 0, cat 0 + 1, the 0 + 1 + 0      the sum of the steps on the path from the root
         own                  slept 0 + 3 - 3, cat 1 + 7 - 6, the 1
     """
@@ -137,6 +142,7 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
     step[listing.nodes[child]] = starts[child]
     # A child follows the marks before its parent's block; the roots of a tree follow the trees before it.
     step -= begins[forest.above]
+    # Parent -1 of roots reads the 0.
     step += np.append(sizes.before, 0)[forest.parent]
     roots = np.flatnonzero(forest.parent < 0)
     ends = np.append(0, np.cumsum(np.bincount(forest.tree_of[roots], size[roots], len(forest.trees) - 1)))

@@ -46,7 +46,7 @@ class Marks:
         return np.bincount(self.node[self.side == side], minlength=n).astype(np.int64)
 
     def ranks(self, n: int) -> Int64:
-        """Return int64[K]: the rank of each mark among those of its node and side, in surface order."""
+        """Return int64[K]: the rank of each mark among the marks of its node and side, in surface order."""
         key = self.side.astype(np.int64) * n + self.node
         several = np.flatnonzero((np.bincount(key) > 1)[key])
         by = several[np.argsort(key[several], kind="stable")]  # `at` ascends
@@ -60,7 +60,7 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
 
     kind: int8[n]. mark: bool[n], the nodes that count. Brackets nest; straight quotes open and close in turn.
 
-        ( ( ) ) )    depth after each mark 1 2 1 0 -1; level, that of the pair, 1 2 2 1 0: partners 3 2 1 0 and -1
+        ( ( ) ) )    depth after each mark 1 2 1 0 -1; level of the pair 1 2 2 1 0: partners 3 2 1 0 and -1
     """
     partner = np.full(len(kind), -1)
     found = np.flatnonzero(mark & (kind >= QUOTE))
@@ -69,6 +69,8 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
     for straight in (QUOTE, APOSTROPHE):
         at = np.flatnonzero(kind == straight)
         tree = tree_of[at]
+        # Quotes 0 and 1 of a tree are a pair, 2 and 3 the next one. A quote of even rank that is the last of its tree
+        # has no partner. The slice is for no quotes at all: np.append then gives one element too many.
         opens = np.flatnonzero((ranks_in_runs(tree) % 2 == 0) & np.append(np.diff(tree) == 0, False)[: len(at)])
         left, right = found[at[opens]], found[at[opens + 1]]
         partner[left], partner[right] = right, left
@@ -76,8 +78,11 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
     for opener in np.unique(np.where(bracket >= FIRST_CLOSER, bracket - 32, bracket)):
         at = np.flatnonzero((kind == opener) | (kind == opener + 32))
         opening = kind[at] == opener
+        # The depth is not reset between trees. A bracket that is not closed shifts all later levels alike, and levels
+        # are only compared within a tree.
         depth = np.cumsum(np.where(opening, 1, -1))
         level = np.where(opening, depth, depth + 1)
+        # By tree, level and place: the closer of an opener is the next one with its level.
         by = np.lexsort((at, level, tree_of[at]))
         left, right = by[:-1], by[1:]
         fits = (
@@ -100,11 +105,14 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     content: Int64 = np.cumsum(~gone, dtype=np.int64)
     left, right = content[at] - 1, content[at]
     tree = full.tree_of[at]
+    # A mark behind the last inner node has that node's number + 1 on its right, which reads the -1.
     of = np.append(inner.tree_of, -1)
     has_left: Bool = (left >= 0) & (of[left] == tree)
     has_right: Bool = of[np.minimum(right, len(inner))] == tree
     left, right = np.where(has_left, left, 0), np.where(has_right, right, 0)
     head = full.parent[at]
+    # The head of a mark may be another mark or a pin: go up to a word that is laid out. (gone[-1] is read for roots;
+    # head >= 0 drops it.)
     while (lost := (head >= 0) & gone[head]).any():
         head[lost] = full.parent[head[lost]]
     under = head >= 0
@@ -123,12 +131,17 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
         chosen = chosen & (node < 0) & (first[nodes] >= low) & (last[nodes] <= high)
         node[chosen], side[chosen] = nodes[chosen], where
 
+    # The calls are in order of preference: a mark that one has tied is not changed by the next. An opener is never tied
+    # after a phrase, a closer never before one.
     after, before = has_left & ~opens, has_right & ~closes
     settle(under & after & (last[head] == left), head, AFTER)
     settle(under & before & (first[head] == right), head, BEFORE)
     settle(after & (last[left] == left), _highest(inner, left, last, first, low), AFTER)
+    # The mirror image of the line above: negated, "the last node is at most high" becomes "at least".
     settle(before & (first[right] == right), _highest(inner, right, first, -last, -high), BEFORE)
     rest = node < 0
+    # No phrase ends or begins there, so the mark stays beside one word: the left one, unless the mark opens a pair or
+    # the left word is outside of the mark's pair. Without a word on the right it is always the left one.
     tied_after = rest & has_left & (left >= low) & ~(opens & has_right) | rest & ~has_right
     node[tied_after], side[tied_after] = left[tied_after], TIED_AFTER
     rest &= ~tied_after
@@ -138,6 +151,7 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     index[at] = np.arange(len(at))
     opener = np.flatnonzero(opens & (index[mate] >= 0))
     closer = index[mate[opener]]
+    # A pair that does not enclose one whole phrase: the caller makes one part of all between the marks.
     apart = (node[opener] != node[closer]) | (side[opener] != BEFORE) | (side[closer] != AFTER)
     return Marks(at, node, side, mate >= 0), np.stack([at[opener[apart]], at[closer[apart]]], axis=1)
 

@@ -82,6 +82,7 @@ def prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
         mark[back] = False
         gone = mark.copy()
         gone[back] = True
+        # A mark with a dependent that is a word cannot leave the tree: it is laid out like a word.
         stays = _with_other_child(full, gone)
         stays = stays[mark[stays]]
         mark[stays] = gone[stays] = False
@@ -99,6 +100,8 @@ def prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
         more[inside(groups[apart[:, 0]], groups[apart[:, 1] + 1])] = True
     if rules.keep_order and (gap := inner.has_gap).any():
         first, last = inner.edges
+        # The smallest ancestors without a gap become one part, whose order is kept. Once one of them would be above a
+        # root, the others wait for the next call.
         head = np.unique(inner.parent[gap])
         while (head >= 0).all() and (rising := gap[head]).any():
             head = np.unique(np.where(rising, inner.parent[head], head))
@@ -119,6 +122,7 @@ def with_whole_pairs(bonds: Bool, nodes: LayoutNodes) -> Bool:
     left, right = nodes.groups[opener], nodes.groups[nodes.partner[opener]]
     bonds = np.append(bonds, False)
     while True:
+        # A pair that becomes bound may bind a mark of another pair, hence the loop.
         bound = bonds[left] | bonds[left + 1] | bonds[right] | bonds[right + 1]
         words = inside(left[bound], right[bound] + 1)
         if bonds[words].all():
@@ -138,6 +142,7 @@ def _leading(full: Forest, mark: Bool, gone: Bool, partner: Int64) -> Int64:
     All marks of a tree without other words are among them.
     """
     begins, ends = full.trees[:-1], full.trees[1:]
+    # The first node of each tree that ends its row of leading marks: a word, or a mark with a partner.
     stops = np.append(np.flatnonzero(~mark | (partner >= 0)), len(full))
     first = np.minimum(stops[np.searchsorted(stops, begins)], ends)
     n_others = offsets_of(~gone)

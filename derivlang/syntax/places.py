@@ -49,6 +49,8 @@ def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64]) -> Int64
     pinned, trees = nodes.back, tree[nodes.back]
     ends = offsets_of(groups[pinned + 1] - groups[pinned])[:-1]
     begin = np.flatnonzero(np.diff(trees, prepend=-1))
+    # ends: words of all pins before each. Less the number at the first pin of its tree: the place among the tree's
+    # pins. Pins of one word each in trees 0 0 1: ends 0 1 2, base 0 0 2, so places 0 1 0.
     base = np.repeat(ends[begin], np.diff(np.append(begin, len(pinned))))
     at[pinned] = (forest.trees[1:] - n_back)[trees] + ends - base
     return (at - groups[:-1])[nodes.part_of] + np.arange(len(forest))
@@ -72,6 +74,8 @@ def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
     is_mark, opens = np.zeros((2, len(forest) + 1), bool)
     is_mark[nodes.groups[np.flatnonzero(nodes.gone)]] = True
     opens[nodes.groups[marks.at[marks.paired & (marks.side == BEFORE)]]] = True
+    # index[p]: the word at position p. Behind the last position there is a word number that is not a mark and opens
+    # nothing, so that `behind` needs no bounds.
     index = np.full(len(forest) + 1, len(forest))
     index[place] = np.arange(len(forest))
     word = nodes.groups[marks.at[which]]
@@ -84,6 +88,7 @@ def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
     covers = np.zeros(len(forest) + 1, np.int64)
     np.add.at(covers, begin, 1)
     np.add.at(covers, at, -1)
+    # begin 2, at 5: +1 at 2 and -1 at 5, so the positions 2 3 4 have 1 and move right by one.
     covers = np.cumsum(covers)
     out = place + covers[place]
     out[word] = begin + covers[at]

@@ -1,6 +1,6 @@
 """The properties of words that `syn` needs: tags, relations and kinds of punctuation, as arrays.
 
-They are looked up once a type or label, then gathered.
+They are looked up once per type or label, then gathered.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     Pieces ──stream──▶ SubwordRows ──Objective.mask──▶ SubwordRows with targets ──loader──▶ Step ──loss──▶
 
-    Pieces   text without special ids       SubwordRows   rows of one stream       Step   those of every stream, by name
+    Pieces   text without special ids       SubwordRows   rows of one stream       Step   the rows of every stream, by
+    name
 
 B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are masked
     clean_ids [[1, 17, 18], [5, 9, 2]]      input_ids [[1, 17, 4], [4, 9, 2]]      targets [2, 3]      labels [18, 5]
@@ -62,16 +63,16 @@ class SubwordRows:
     The text. clean_ids: int64[B, H], `<pad>` after its end. word_ids, sentence_ids: int32[B, H], numbers within the
     row, -1 for special ids and padding; both sides of a sentence pair have its number. language: int8[B, H], of each
     position. side: int8[B, H], 1 in the second half of a pair row, else 0. positions: int32[B, H], or None for
-    0 … H - 1. lengths: int64[B], without padding. shared: bool[B, H], sub-words with one id in both languages: those of
-    an overlap, and special tokens of the text. translated: bool[B, H], sub-words that a stream or an objective has
-    replaced by translations; None: none. links: int64[2, L], linked positions (from, to) in the flattened rows [B * H],
-    in both directions, ascending; None without links.
+    0 … H - 1. lengths: int64[B], without padding. shared: bool[B, H], sub-words with one id in both languages: the
+    sub-words of an overlap, and special tokens of the text. translated: bool[B, H], sub-words that a stream or an
+    objective has replaced by translations; None: none. links: int64[2, L], linked positions (from, to) in the flattened
+    rows [B * H], in both directions, ascending; None without links.
 
     What `Objective.mask` adds. input_ids: int64[B, H], what the model gets: the text with masks. targets: int64[n],
     ascending positions in the flattened rows, whose states predict `labels`, int64[n]: the masked positions and their
     ids or, with a causal objective, positions and the ids of the next ones. label_language: int8[n].
 
-    totals: numbers of the whole step, in the micro-batches of a step. `shared` and `translated` are for masking alone:
+    totals: numbers of the whole step, in the micro-batches of a step. `shared` and `translated` are only for masking:
     an objective's loss finds None.
     """
 
@@ -156,7 +157,7 @@ _ON_DEVICE = [field.name for field in fields(SubwordRows) if field.name not in {
 class StepCounts:
     """Numbers of a whole step. subwords: by stream, without padding. sentences: by stream, parts of sentences or pairs.
 
-    masked: positions to predict in all streams. translated: those of which the input or the label is a translation. Of
+    masked: positions to predict in all streams. translated: positions whose input or label is a translation. Of
     several views the first counts.
     """
 

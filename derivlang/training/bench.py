@@ -1,6 +1,6 @@
 """The training speed of a model, compared with the speed of matrix products: `derivlang bench train`.
 
-    tokens a second * operations a token / (operations a second of a large matrix product) = matrix_rate_fraction
+    tokens per second * operations per token / (operations per second of a large matrix product) = matrix_rate_fraction
 
 The benchmark uses the loader, objective, network and optimiser of a run, on made-up sub-words. Operations a token of a
 training step are 6 for each weight of the encoder's matrices, 12 * layers * H * d for attention, and 6 for each weight
@@ -45,7 +45,7 @@ _SPECIALS = 12
 class Plan:
     """Options of a benchmark.
 
-    seconds: minimum duration of the measurement. warm_up: number of steps before it. shrink: use fewer rows a step if
+    seconds: minimum duration of the measurement. warm_up: number of steps before it. shrink: use fewer rows per step if
     the settings' do not fit into a CPU's memory, instead of raising an error.
     """
 
@@ -126,7 +126,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
 
 
 def _rows(net: LossModule, loader_of: Callable[[int], Loader], settings: TrainingSettings, *, shrink: bool) -> int:
-    """Return the number of rows a step that fit into the CPU's memory: the settings', or fewer (a power of two)."""
+    """Return the number of rows per step that fit into the CPU's memory: the settings', or fewer (a power of two)."""
     free = available()
     most = rows_that_fit(net, loader_of, free)
     if settings.batch_size <= most:
@@ -223,7 +223,7 @@ def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
 
 
 def matrix_rate(device: Any, *, bf16: bool) -> float:
-    """Return the operations a second of a square matrix product, the best of those of a second."""
+    """Return the operations per second of a square matrix product: the best within one second."""
     n = 8192 if device.type == "cuda" else 1024
     dtype = torch.bfloat16 if bf16 else torch.float32
     a, b = torch.randn(n, n, device=device, dtype=dtype), torch.randn(n, n, device=device, dtype=dtype)
@@ -243,7 +243,7 @@ def matrix_rate(device: Any, *, bf16: bool) -> float:
 
 
 def _resident() -> int:
-    """Return the peak memory of the process in bytes, 0 where the system does not tell (Windows)."""
+    """Return the peak memory of the process in bytes, 0 where the system does not say (Windows)."""
     try:
         import resource
     except ImportError:

@@ -94,7 +94,7 @@ class ModelConfig:
 
     @property
     def token_types(self) -> bool:
-        """Whether the model has token types, which tell it the language of each position."""
+        """Whether the model has token types, which give it the language of each position."""
         return self.type in _TOKEN_TYPES
 
     @property

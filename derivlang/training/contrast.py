@@ -3,7 +3,7 @@
     query encoder ──▶ q ─┐                    each step: key encoder <- m * key encoder + (1 - m) * query encoder
     key encoder ────▶ k ─┴─ InfoNCE           each step: the oldest keys of the queue <- the keys of the step
 
-Source: He et al. (2020), sections 3.1 to 3.3 (MoCo); the projection is that of Chen et al. (2020), section 2.1.
+Source: He et al. (2020), sections 3.1 to 3.3 (MoCo); the projection comes from Chen et al. (2020), section 2.1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def info_nce(query: torch.Tensor, key: torch.Tensor, queue: torch.Tensor, temper
 
     query, key: float[B, d], a row of one belongs to the same row of the other. queue: float[K, d].
     """
-    # Autocast leaves float64 alone; 1 / t would make an error of bfloat16 20 times as large.
+    # Autocast does not change float64; 1 / t would make an error of bfloat16 20 times as large.
     exact = query.double()
     positive = (exact * key).sum(1, keepdim=True)
     scores = torch.cat([positive, exact @ queue.double().T], dim=1) / temperature
@@ -89,7 +89,7 @@ class Momentum(torch.nn.Module):
         self.rows = rows
 
     def follow(self, encoder: torch.nn.Module, momentum: float) -> None:
-        """Move the keys' weights towards those of the queries. momentum: the share of them that stays."""
+        """Move the keys' weights towards the weights of the queries. momentum: the share of them that stays."""
         for ours, theirs in ((self.key_encoder, encoder), (self.project_key, self.project)):
             for key, query in zip(ours.parameters(), theirs.parameters(), strict=True):
                 key.lerp_(query, 1 - momentum)
@@ -97,7 +97,7 @@ class Momentum(torch.nn.Module):
     def fill(self, step: int) -> None:
         """Put the keys of a step, of all micro-batches and processes, in the place of the oldest.
 
-        5 places, 2 rows a step: step 0 fills 0 1, step 1 fills 2 3, step 2 fills 4 0
+        5 places, 2 rows per step: step 0 fills 0 1, step 1 fills 2 3, step 2 fills 4 0
         """
         keys = gather(torch.cat(self.fresh), self.rows)
         places = (step * self.rows + torch.arange(self.rows, device=keys.device)) % len(self.queue)

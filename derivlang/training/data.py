@@ -141,7 +141,7 @@ class DataWriter(ABC):
     types: dict[str, str]
 
     def facts(self) -> dict[str, Any]:
-        """Return what data.json tells of the batches so far; {} for nothing."""
+        """Return what data.json records of the batches so far; {} for nothing."""
         return {}
 
     @abstractmethod
@@ -153,7 +153,7 @@ class DataWriter(ABC):
 
     @abstractmethod
     def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
-        """Return the int64 files that follow from all pieces, int64[P + 1] slot offsets: those of instances."""
+        """Return the int64 files that follow from all pieces, int64[P + 1] slot offsets: the files of instances."""
 
     @abstractmethod
     def sizes(

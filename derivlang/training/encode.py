@@ -105,7 +105,7 @@ def check_source(folder: Path, request: SourceRequest) -> None:
     """
     recipe = read_recipe(folder)
     with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
-        reading = recipe.get("reading") or {}  # earlier versions tell none
+        reading = recipe.get("reading") or {}  # earlier versions record none
         columns = [name for name in reading.get("columns") or () if name]  # plain text has none
         other = [name for name in (*request.texts, *request.words) if name not in columns]
         # A set of parses has the name of its source, whatever its folder is called.
@@ -132,7 +132,7 @@ def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing
     return {
         "spec": languages.pipeline.stored,
         # Covers rule versions and the files of grammars. In the first format, so that a recipe and the fingerprint of
-        # the data stay those of earlier versions.
+        # the data stay as in earlier versions.
         "pipeline": languages.pipeline.fingerprint(format=1),
         "limit": limit,
         "seq_len": seq_len,
@@ -199,7 +199,7 @@ def _write(
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
-        # Not in `wanted`: the fingerprint of the data stays that of earlier versions.
+        # Not in `wanted`: the fingerprint of the data stays as in earlier versions.
         "reading": source.corpus.reading(source.encoding),
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},

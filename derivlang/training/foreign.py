@@ -3,8 +3,8 @@
     --init FOLDER      config.json, weights, and the files of a fast tokenizer
     --init hub:NAME    the same, from the hub or its cache
 
-Any model that `AutoModelForMaskedLM` loads is suitable if its head can be applied to states alone, which is checked; of
-causal models GPT-2 and Llama. A checkpoint that needs code of its own is refused (lexical/pretrained.py).
+Any model that `AutoModelForMaskedLM` loads is suitable if its head can be applied to states by themselves, which is
+checked; of causal models GPT-2 and Llama. A checkpoint that needs code of its own is refused (lexical/pretrained.py).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """The seconds of training so far, with those of earlier sessions."""
+        """The seconds of training so far, earlier sessions included."""
         return self._before + time.perf_counter() - self._began
 
     def add(self, total: torch.Tensor, parts: dict[str, torch.Tensor]) -> None:
@@ -101,7 +101,7 @@ class TrainingLog:
     Entries after the step at which a run resumes are removed. last: the last remaining entry.
 
     before: the hash of the log in the checkpoint that is resumed, None if it is not known. Raise DataError if the
-    entries that remain are not those of then; a log that is missing begins anew.
+    entries that remain have changed; a log that is missing begins anew.
     """
 
     def __init__(self, run: Path, step: int, boards: Sequence[Board] = (), before: str | None = None):

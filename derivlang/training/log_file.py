@@ -1,4 +1,4 @@
-"""Read log.jsonl, the log of a run: one JSON object a line, each with the number of its step."""
+"""Read log.jsonl, the log of a run: one JSON object per line, each with the number of its step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_log(run: Path) -> list[dict[str, Any]]:
 
 
 def _entry(line: bytes) -> dict[str, Any]:
-    """Raise an exception unless the values, and those of objects, are finite numbers, and the step is a whole one."""
+    """Raise an exception unless all values, also inside objects, are finite numbers, and the step is a whole one."""
     entry: dict[str, Any] = json.loads(line)
     check_types(entry, {"step": int})
     for name, value in entry.items():

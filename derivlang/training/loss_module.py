@@ -29,7 +29,7 @@ class LossModule(torch.nn.Module):
     def forward(self, micro: Step) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Return (the loss of a micro-batch, its parts without their weights and without gradient).
 
-        A part that has no term in the step, as that of a language without rows, is not among the parts.
+        A part that has no term in the step, e.g. of a language without rows, is not among the parts.
         A share is among the parts as its two counts, with the endings SOME and OF.
         """
         found = self.objective.loss(self.model, micro, self.state)

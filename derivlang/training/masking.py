@@ -102,7 +102,7 @@ def whole_words(rows: SubwordRows, able: Bool) -> Bool:
     """Return bool[B, H]: whether every sub-word of the position's word is able.
 
     Words of all rows get distinct numbers, row * (H + 1) + word id + 1. Special ids and padding have word id -1 and
-    form one word a row, which is able only if all of them are.
+    form one word per row, which is able only if all of them are.
 
     word ids [-1, 1, 1, 3, -1], able [0, 1, 0, 1, 0]  ->  [0, 0, 0, 1, 0]
     """

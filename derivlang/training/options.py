@@ -37,7 +37,7 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     the number of torch threads as well. Raise UsageError for wrong values.
     """
     asked, machine = given(TrainingSettings, options), Machine(**given(Machine, options))
-    asked.pop("precision", None)  # that of `Machine`, which may be auto
+    asked.pop("precision", None)  # `Machine` has its own, which may be auto
     elsewhere = None if options.get("init") is None else checkpoint_folder(options["init"])
     if elsewhere is None:
         model_config = ModelConfig.read(asked["model"])

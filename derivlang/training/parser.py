@@ -139,7 +139,7 @@ def _train(
     card: Mapping[str, Any],
     report: Callable[[str], None],
 ) -> StoredModel:
-    """Return the model, with its scores. card: what its card tells of the inputs. report: as of `train_parser`."""
+    """Return the model, with its scores. card: what its card says of the inputs. report: as of `train_parser`."""
     import torch
 
     from derivlang.parsing.training.fit import fit
@@ -185,7 +185,7 @@ def _arithmetic(threads: int) -> Iterator[None]:
 
 
 def _teacher(name: str, language: str) -> ModelParser:
-    """Return the teacher of this name. Raises UsageError parser-teacher if it is no stored model."""
+    """Return the teacher of this name. Raises UsageError parser-teacher if it is not a stored model."""
     teacher = find_parser(name, language)
     if not isinstance(teacher, ModelParser):
         raise UsageError(

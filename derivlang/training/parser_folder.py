@@ -1,4 +1,4 @@
-"""The folder of a parser as an artifact: its model card tells how it was trained, and so whether it may be kept.
+"""The folder of a parser as an artifact: its model card records how it was trained, and so whether it may be kept.
 
 {"trained_on": {"a.conllu": "3f…"}, "settings": {"seed": 1, …}, …}
     ->  {"language": "en", "seed": 1, …, "files": [{"name": "a.conllu", "sha256": "3f…"}], …}
@@ -21,7 +21,7 @@ _NEEDED = ("language", "settings", "threads", "licence", "trained_on")
 
 
 def recipe_of(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells a parser from another one: its files and settings.
+    """Return what distinguishes a parser from another one: its files and settings.
 
     score: names of the treebanks in its scores. scored_on: the same with hashes; earlier versions recorded none.
     """
@@ -45,7 +45,7 @@ def _files(hashes: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:
-    """Return the recipe of a folder's parser. Raise StoreError for a card that is damaged, or does not tell it."""
+    """Return the recipe of a folder's parser. Raise StoreError for a card that is damaged, or does not record it."""
     what = "model card of a parser"
     card = read_record(folder / CARD, what, id="parser-damaged")
     if any(name not in card for name in _NEEDED):
@@ -56,7 +56,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
 
 
 def _check(folder: Path) -> None:
-    """Raise StoreError if the model of a folder is damaged, or is not that of its card."""
+    """Raise StoreError if the model of a folder is damaged, or does not match its card."""
     try:
         load_model(folder)
     except DataError as error:

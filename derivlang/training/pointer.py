@@ -1,4 +1,4 @@
-"""A pointer from sub-words of one side of a sentence pair to those of the other, and the labels that it learns.
+"""A pointer from sub-words of one side of a sentence pair to sub-words of the other, and the labels that it learns.
 
     clean states ──self_links──▶ links bool[B, H, H] ──last_link──▶ labels int64[B * H] ──pointer_loss──▶ loss
 
@@ -30,7 +30,7 @@ def self_links(states: torch.Tensor, batch: SubwordRows, *, filtered: bool) -> t
     states: float[B, H, d]; similarities are their dot products. filtered: the links of itermax; otherwise each sub-word
     is linked to the best of the other side, so that a link needs one direction only.
     """
-    exact = states.double()  # autocast leaves it alone
+    exact = states.double()  # autocast does not change it
     cells = other_side(batch) & (batch.side == 0)[:, :, None]
     plan = sinkhorn((exact @ exact.mT).masked_fill(~cells, -torch.inf))
     forward: torch.Tensor = itermax(plan) if filtered else either(plan)

@@ -37,8 +37,8 @@ def is_main() -> bool:
 def gather(rows: torch.Tensor, total: int) -> torch.Tensor:
     """Return [total, d]: the rows of a step that all processes have, in their order in the step.
 
-    rows: those of this process. Of w processes process r has the rows total * r // w …, as the loader divides a step.
-    total 5, 2 processes: the rows 0 1 of the first and 2 3 4 of the second
+    rows: the rows of this process. Of w processes process r has the rows total * r // w …, as the loader divides a
+    step. total 5, 2 processes: the rows 0 1 of the first and 2 3 4 of the second
     """
     from torch import distributed
 

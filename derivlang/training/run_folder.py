@@ -140,7 +140,7 @@ def has_last_checkpoint(run: Path, record: Mapping[str, Any]) -> bool:
 
 
 def damages(run: Path, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each file that is not the one of the record, and what is wrong: of a missing model, `model`.
+    """Yield the name of each file that does not match the record, and what is wrong: of a missing model, `model`.
 
     record: of run.json, whose hash is right.
     """
@@ -349,7 +349,7 @@ def _silent(message: str) -> None:
 def restore_model(run: Path, record: dict[str, Any], warn: Callable[[str], None]) -> None:
     """Write the model of a finished run again from its last checkpoint, if it is missing, and say so.
 
-    Raise StoreError if that checkpoint is missing or damaged, or if a file of the run is not the one of its record.
+    Raise StoreError if that checkpoint is missing or damaged, or if a file of the run does not match its record.
     """
     step = record["step"]
     if any(name.partition("/")[0] == checkpoint.MODEL and what == "is missing" for name, what in damages(run, record)):

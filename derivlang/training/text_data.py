@@ -94,7 +94,7 @@ class TextData(Data):
         return Pieces(ids, words[np.repeat(begins[:-1], sizes) + self.slots[at]], spoken, np.zeros(len(at), bool))
 
     def links(self, pieces: Int64) -> Int64:
-        """Return int64[2, L]: each sub-word of a word is linked to all those of its image.
+        """Return int64[2, L]: each sub-word of a word is linked to all sub-words of its image.
 
         words of the source tokens 0 1 1, of the derived ones 1 0 0  ->  [[0, 0, 1, 2], [1, 2, 0, 0]]
         """
@@ -134,7 +134,7 @@ class TextWriter(DataWriter):
         self._counts: list[Int64] = []
 
     def arrays(self, batch: Batch, both: ParallelBatch, pieces: Int64, begins: Bool) -> dict[str, Any]:
-        """Return the sub-words of both languages, those of a piece together.
+        """Return the sub-words of both languages, the sub-words of a piece together.
 
         pieces [0, 2, 4], derived slots [3, 0, 2, 1]  ->  slots [0, 1, 1, 0] in their pieces, of the ids 1 3 0 2
         """

@@ -151,7 +151,7 @@ class TwinData(Data):
     def _in_language(self, at: Int64, derived: Bool) -> tuple[Int64, Bool]:
         """Return (ids of the sub-words at these positions, whether both languages have the same id).
 
-        derived: which ids are those of the derived language.
+        derived: which ids belong to the derived language.
         """
         ids = self.ids[at].astype(np.int64)
         joint = self.table[ids].astype(np.int64)

@@ -82,7 +82,7 @@ class Transform(Parameterised):
         return []
 
     def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
-        """Return the index of the image that each word takes, int32[N], for a map with several images a type.
+        """Return the index of the image that each word takes, int32[N], for a map with several images per type.
 
         Index 0 is the type itself. batch: source words in the order so far, as in `order`. images: int32[N], the number
         of images of each word's type.
@@ -125,7 +125,10 @@ class Transform(Parameterised):
         return type(self).fit is not Transform.fit
 
     def stream(self, occurrence: int) -> Draws:
-        """Return the draws of this transform. occurrence: its number among those of its name in a pipeline, from 0."""
+        """Return the draws of this transform.
+
+        occurrence: its number among the transforms of its name in a pipeline, from 0.
+        """
         relevant = ",".join(
             f"{field.name}={quote(text_of(getattr(self, field.name)))}"
             for field in dataclasses.fields(self)
@@ -153,7 +156,7 @@ def steps_of(transforms: Sequence[Transform], lexicon: Lexicon) -> list[TypeMap 
 def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
     """Return an order. Raise LayerError, or UsageError plug-in, if it breaks the contract of `Transform.order`.
 
-    Only orders of other packages are checked: those of derivlang have tests, and checking costs time.
+    Only orders of other packages are checked: orders of derivlang have tests, and checking costs time.
     """
     if type(transform).__module__.partition(".")[0] == "derivlang":
         return order

@@ -52,7 +52,7 @@ class Lex(Transform):
 
     file: str = param("", "dictionary file: MUSE text, TSV or JSON", positional=True, draws=False, file=Named())
     rate: int = param(100, "percentage of the words with an entry to replace", draws=False, low=0, high=100)
-    case: Case = param("keep", "case of a translation: that of its word, or as in the dictionary", draws=False)
+    case: Case = param("keep", "case of a translation: as in its word, or as in the dictionary", draws=False)
     choose: Literal["sentence", "first"] = param(
         "sentence", "choice among several translations: drawn for each occurrence, or the first", draws=False
     )
@@ -160,7 +160,7 @@ def _read(file: str) -> Dictionary:
 
 @lru_cache(maxsize=4)
 def _read_once(file: str, *stamp: int) -> Dictionary:
-    """Read a dictionary, once a process and version of its file. Duplicate pairs are allowed."""
+    """Read a dictionary, once per process and version of its file. Duplicate pairs are allowed."""
     return read_dictionary(file, strict=True, allowed=("duplicate",))
 
 

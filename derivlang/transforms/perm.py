@@ -66,8 +66,10 @@ def _sort_within(random: UInt64, sentences: Int64, tails: Int32, window: int) ->
     start, body = start[body > 1], body[body > 1]
     begin = 0
     while begin < len(start):
-        # As many whole groups as fit a block. A group longer than a block is sorted alone, as positions exceed 16 bits.
+        # As many whole groups as fit a block. A group longer than a block is sorted by itself, as positions exceed 16
+        # bits.
         stop = int(np.searchsorted(start, start[begin] + _BLOCK, "left"))
+        # The last group that begins in the block may end behind it.
         while stop > begin + 1 and start[stop - 1] + body[stop - 1] > start[begin] + _BLOCK:
             stop -= 1
         where = expand_ranges(start[begin:stop], body[begin:stop])

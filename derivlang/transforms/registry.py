@@ -1,4 +1,4 @@
-"""Transforms by name: the built-in ones, and those of other packages (entry points `derivlang.transforms`)."""
+"""Transforms by name: the built-in ones, and transforms from other packages (entry points `derivlang.transforms`)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Syn(Transform):
 
     grammar: str = param(
         "fr",
-        "shipped grammar (fr, ja, …), file, or one grammar a class: fr@N~hi@V",
+        "shipped grammar (fr, ja, …), file, or one grammar per class: fr@N~hi@V",
         positional=True,
         draws=False,
         file=GRAMMARS,
@@ -128,6 +128,7 @@ def _choose(
     """
     seen = block.seen
     ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
+    # Families of roots have no head to order them: their number is n + t.
     which = np.flatnonzero(listing.heads < len(forest))
     which = which[np.flatnonzero(ordered[seen.upos[top[listing.heads[which]]]])]
     if not len(which):
@@ -148,6 +149,7 @@ def _choose(
     tokens = tuple(_token(code, seen) for code in np.flatnonzero(is_used).tolist())
     head = listing.heads[which]
     tree = forest.tree_of[head]
+    # The head's place in its tree, so that a draw does not depend on the batch.
     family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
     families = Families(offsets, members, tokens, family_keys)
     return listing.reordered(entries, begins + model.draw(families, draws))
@@ -231,6 +233,7 @@ def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64,
 
         sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
     """
+    # The sentences that end with their tree: sentences [0, 3, 5, 8], trees [0, 5, 8] -> [1, 2].
     last = np.searchsorted(batch.sentences, forest.trees[1:], "right") - 2
     of_tree = batch.tails[last] if len(last) else np.zeros(0, np.int32)
     if len(forest.trees) == len(batch.sentences):

@@ -219,6 +219,7 @@ def map_script(types: pa.Array, script: Script) -> pa.Array:
     points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
     mapped = script.map_codepoints(points)
     lengths = to_numpy(pc.utf8_length(types))
+    # Bytes of a code point in UTF-8: one, and one more from each of these on.
     width = np.ones(len(mapped), np.int64)
     for least in (0x80, 0x800, 0x10000):
         width += mapped >= least
@@ -240,7 +241,7 @@ def private_share(apply: Callable[[pa.Array], pa.Array], types: pa.Array, counts
 def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Reference:
     """Return the reference with its kept types.
 
-    Types are ranked in groups: a type alone, or a type with its image, led by the first of the two. A pair that no
+    Types are ranked in groups: a single type, or a type with its image, led by the first of the two. A pair that no
     longer fits at the cut is skipped, and single types fill the room that is left:
 
         room for 3 types, ranked groups (a A) (b B) c   ->   a A c are kept
@@ -253,16 +254,18 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     found = ours[by_hash[at]] == theirs if len(ours) else np.zeros(0, bool)
     me = np.arange(len(ours))
     partner = np.where(found, by_hash[at] if len(ours) else me, me)
+    # partner[i]: the type that is the image of type i, or i itself.
     leader = np.minimum(me, partner)
     size = np.where(partner == me, 1, 2)
     weight = np.where(partner == me, counts, np.maximum(counts, counts[partner]))
     keys = fitted.pair_keys(ours, theirs)
     rank = np.lexsort((keys, -weight)) if fitted.by == "frequency" else np.argsort(keys, kind="stable")
-    rank = rank[leader[rank] == rank]  # one entry a group: its leader
+    rank = rank[leader[rank] == rank]  # one entry per group: its leader
     kept = np.zeros(len(ours), bool)
     if fitted.by == "mass":
         mass = np.cumsum(np.where(partner == me, counts, counts + counts[partner])[rank])
         target = fitted.overlap * int(counts.sum())
+        # The shortest prefix with at least the target; with the 0 in front, a target of 0 takes no group.
         chosen = rank[: int(np.searchsorted(np.append(0, mass * 100), target, "left"))]
     else:
         room = (2 * fitted.overlap * len(ours) + 100) // 200  # floor(PT/100 + 1/2)

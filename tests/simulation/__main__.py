@@ -12,7 +12,7 @@ parser.add_argument("--studies", type=int, default=3000)
 parser.add_argument("--units", type=int, nargs="+", help="Test sets of so few units, ten seeds that hardly differ.")
 asked = parser.parse_args()
 columns = (
-    "score", "units", "seeds", "deviation", "n", "mean", "difference", "interaction", "units alone",
+    "score", "units", "seeds", "deviation", "n", "mean", "difference", "interaction", "only units",
     "alike, no floor", "alike", "half-width",
 )  # fmt: skip
 print(f"| {' | '.join(columns)} |")

@@ -1,8 +1,8 @@
-"""Annotation layers: one kind a file, which reads, realigns, writes and compares its columns and names its losses.
+"""Annotation layers: one kind per file, which reads, realigns, writes and compares its columns and names its losses.
 
-words     one value a word (tags, lemmas)         misc      CoNLL-U's MISC
+words     one value per word (tags, lemmas)         misc      CoNLL-U's MISC
 tree      heads, relations, multiword tokens      spans     entities in BIO / IOB2
-values    one value a record (labels, ids)        answers   character spans of SQuAD-style sets
+values    one value per record (labels, ids)        answers   character spans of SQuAD-style sets
 parse     a parser's tags and trees
 
 `registry.py` finds a kind by its name in a schema; `base.py` says what a layer is.

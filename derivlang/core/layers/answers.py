@@ -101,8 +101,10 @@ class Answers(Layer):
         # Unit number in the upper 32 bits, code points in the lower ones: ascending over all units, so that one
         # search finds the words of all answers.
         scale = owners(batch.unit_words).astype(np.int64) << 32
+        # first: the first word that ends after `begin`. last: behind the last word that begins before `stop`.
         first = np.searchsorted(scale + word_end, (unit.astype(np.int64) << 32) + begin, "right")
         last = np.searchsorted(scale + word_start, (unit.astype(np.int64) << 32) + stop, "left")
+        # An answer of only white space takes the next word of its unit.
         last = np.maximum(last, first + (first < batch.unit_words[unit + 1]))
         empty = first >= batch.unit_words[unit + 1]
         if empty.any():
@@ -129,6 +131,8 @@ class Answers(Layer):
         best[1:] = answer[1:] != answer[:-1]
         answer, start, end = answer[best], start[best], end[best]
         kept = np.zeros(len(self.start) + 1, np.int64)
+        # Answers 0, 1, 2 at offsets [0, 2, 3]; 0 and 2 are left: kept [0, 1, 0, 1], sums [0, 1, 1, 2], new
+        # offsets [0, 1, 2].
         kept[answer + 1] = 1
         return Answers(self.name, np.cumsum(kept)[self.offsets], start, end, self.side)
 
@@ -153,7 +157,7 @@ class Answers(Layer):
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
-        """Set `inside` under `atomic`: the groups of the batch if they are settled, else those of the answers.
+        """Set `inside` under `atomic`: the groups of the batch if they are settled, else the groups of the answers.
 
         Overlapping answers become one group, and so do those to several questions of a context.
         """

@@ -43,7 +43,7 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
     if bad.size:
         at = int(bad[0])
         raise LayerError(
-            f"{field.column} is {flat[at].as_py()!r}, which is none of {', '.join(field.classes)}",
+            f"{field.column} is {flat[at].as_py()!r}, which is not one of {', '.join(field.classes)}",
             where=where(at),
             fix=_UD_V1 if (field.column, flat[at].as_py()) == ("upos", "CONJ") else None,
             id="unknown-label",

@@ -1,6 +1,6 @@
 """Parses: the tags and trees of a parser, for all sides of a set, in the columns `upos`, `head` and `deprel`.
 
-They are the layers `upos` and `head`, like those of a treebank, so what works on gold trees works on them. Each
+They are the layers `upos` and `head`, as in a treebank, so what works on gold trees works on them. Each
 sentence has one tree. Parses are not labels of the source, so `source_upos` and `source_head` are stored only if the
 order inserts or deletes words.
 """

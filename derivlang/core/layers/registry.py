@@ -1,4 +1,4 @@
-"""Kinds of layers by name: the built-in ones, and those of other packages (entry points `derivlang.layers`).
+"""Kinds of layers by name: the built-in ones, and kinds from other packages (entry points `derivlang.layers`).
 
 A `Field` of a schema names a kind.
 """

@@ -1,4 +1,4 @@
-"""Spans: entities, which move as spans. Their tags are IOB2; those of a source may be of another scheme.
+"""Spans: entities, which move as spans. Their tags are IOB2; a source may use another scheme.
 
 An entity whose words are still adjacent in the derived order stays one entity, whatever the order of its words. If they
 are separated, `split` makes each maximal run an entity and `drop` removes the entity; `atomic` prevents this, as the
@@ -101,10 +101,10 @@ class Spans(Layer):
         repair: bool = False,
         counts: dict[str, int] | None = None,
     ) -> Self:
-        """Return the entities of one tag a word.
+        """Return the entities of one tag per word.
 
         tags: int32[N], codes into `given`, by default the classes. batch_units: int64[U + 1], word offsets; an entity
-        ends with its unit. scheme: that of the tags. where: returns the place of a word, for errors. Raises LayerError
+        ends with its unit. scheme: the tag scheme. where: returns the place of a word, for errors. Raises LayerError
         for a tag with an unknown prefix, and for one that the scheme would not write for the entities that were read.
         With `repair` the second is counted in `counts`: the entities are those that were read, none is lost.
 
@@ -116,6 +116,8 @@ class Spans(Layer):
         names, types = given or classes, parse_tags(classes)[0]
         named, prefixes, kinds = parse_tags(names)
         place = {kind: i for i, kind in enumerate(types)}
+        # From numbers of the source's types to numbers of the classes' types. A tag without a type has -1 and reads the
+        # last element, -1.
         kinds = np.array([*(place.get(kind, -1) for kind in named), -1], np.int32)[kinds]
         prefix, kind = prefixes[tags], kinds[tags]
         unknown = np.flatnonzero(prefix == UNKNOWN)
@@ -123,6 +125,7 @@ class Spans(Layer):
             raise _unknown_tag(name, names, int(tags[unknown[0]]), _place(where, unknown), unknown.size)
         firsts = first_words(batch_units, len(tags))
         found = read_tags(prefix, kind, firsts)
+        # Tags follow a scheme if they are what it writes for the entities that were read from them.
         wrong = np.flatnonzero(SCHEMES[scheme].write(found, firsts) != prefix)
         if wrong.size and not repair:
             raise _ill_formed(name, names[tags[wrong[0]]], scheme, _place(where, wrong), wrong.size)
@@ -135,6 +138,7 @@ class Spans(Layer):
         begin, inside = _tag_numbers(self.classes, self.types)
         out = np.full(n_words, self.classes.index("O"), np.int32)
         out[expand_ranges(self.start, self.end - self.start)] = np.repeat(inside[self.labels], self.end - self.start)
+        # The line above wrote I- on all words of an entity, the first included.
         out[self.start] = begin[self.labels]
         return out
 
@@ -145,11 +149,13 @@ class Spans(Layer):
         kinds = np.zeros(n_words, np.int32)
         kinds[expand_ranges(self.start, self.end - self.start)] = np.repeat(self.labels, self.end - self.start)
         names = ["O", *(f"{prefix}-{kind}" for prefix in PREFIXES[1:] for kind in self.types)]
+        # Types PER and LOC: names O, B-PER, B-LOC, I-PER, I-LOC …; I (prefix 2) of LOC (1) is 1 + (2 - 1) · 2 + 1 = 4.
         codes = np.where(prefixes > 0, 1 + (prefixes - 1) * len(self.types) + kinds, 0)
         return string_array(names).take(to_arrow(codes))
 
     def realign(self, move: Move) -> Spans:
         """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
+        # One run for each part of an entity: an entity that was split occurs several times, a deleted one never.
         entity, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)
         broken = len(np.unique(entity[~whole]))
         gone = len(self.start) - len(np.unique(entity))
@@ -161,6 +167,7 @@ class Spans(Layer):
             move.counts[f"{self.name}-{how}"] += broken
         if move.policies.entities == "drop":
             entity, start, end = entity[whole], start[whole], end[whole]
+        # Runs come by entity; layers list entities by position.
         by = np.argsort(start)
         entity, start, end = entity[by], start[by], end[by]
         return Spans(self.name, start, end, self.labels[entity], self.types, self.classes)

@@ -64,6 +64,8 @@ class Scheme:
         out[expand_ranges(start, end - start)] = middle
         out[end - 1] = last
         out[start] = np.where(end - start == 1, alone, first)
+        # touches[e]: entity e + 1 follows entity e directly and has its type. Hence `+ 1` for `after`, but not for
+        # `before`.
         touches = (start[1:] == end[:-1]) & (types[1:] == types[:-1]) & ~firsts[start[1:]]
         if self.after:
             alone, first, _, _ = _table(self.after)
@@ -113,9 +115,11 @@ def read_tags(prefixes: Int32, kinds: Int32, firsts: Bool) -> Entities:
     """
     inside = prefixes > OUTSIDE
     goes_on = np.zeros(len(prefixes), bool)
+    # goes_on[w]: word w belongs to the entity of word w - 1. For B-PER I-PER O I-LOC: [F, T, F, F].
     goes_on[1:] = inside[1:] & inside[:-1] & (kinds[1:] == kinds[:-1])
     goes_on[1:] &= ~(firsts[1:] | _BEGINS[prefixes[1:]] | _ENDS[prefixes[:-1]])
     start = np.flatnonzero(inside & ~goes_on)
+    # An entity ends before the next word that does not go on: stops [0, 2, 3, 4] above, so start 0 -> 2 and 3 -> 4.
     stops = np.flatnonzero(np.append(~goes_on, True))
     return Entities(start, stops[np.searchsorted(stops, start, "right")], kinds[start].astype(np.int32))
 
@@ -156,11 +160,15 @@ class SchemeSearch:
         return list(self._numbers)
 
     def add(self, lists: pa.Array) -> None:
-        """Look at the tags of some sentences, a list array [S]. What is no tag is an error later, with its row."""
+        """Look at the tags of some sentences, a list array [S].
+
+        A value that is not a tag is an error later, with its row.
+        """
         flat = lists.flatten()
         codes = self._codes(flat)
         _, prefixes, kinds = parse_tags(self.names)
         known = (codes >= 0) & (codes < len(prefixes))
+        # -1 reads the element that is appended, so that this also works before any tag is known.
         prefix = np.where(known, np.append(prefixes, UNKNOWN)[np.where(known, codes, -1)], OUTSIDE)
         prefix[prefix == UNKNOWN] = OUTSIDE
         kind = np.append(kinds, -1)[np.where(known, codes, -1)]

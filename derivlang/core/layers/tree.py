@@ -59,7 +59,7 @@ class Nodes:
     ) -> Nodes:
         """Return the nodes of a column NODES[U].
 
-        mark: "-" in the ids of multiword tokens, "." in those of empty nodes. where: returns the place of a unit.
+        mark: "-" in the ids of multiword tokens, "." in the ids of empty nodes. where: returns the place of a unit.
         Raises LayerError node-id for a null, for an id that does not fit its unit, and for DEPS out of range.
         """
         unit: list[int] = []
@@ -76,7 +76,7 @@ class Nodes:
                 begin, end = (int(found[1]), int(found[3])) if found and found[2] == mark else (-1, -1)
                 if not (1 <= begin <= end <= n_words if mark == "-" else 0 <= begin <= n_words):
                     what = "range" if mark == "-" else "empty node"
-                    raise LayerError(f"{node['id']!r} is no {what} of {n_words} words", where=where(u), id="node-id")
+                    raise LayerError(f"{node['id']!r} is not a {what} of {n_words} words", where=where(u), id="node-id")
                 if first_stray([node["deps"]], [n_words]) is not None:
                     raise _stray(node["deps"], n_words, where(u))
                 unit.append(u)
@@ -158,16 +158,20 @@ class Tree(Layer):
         heads = _governors(self.head, move)
         index = move.order.index
         kept = index >= 0
+        # Index -1 would read the last word, so an inserted word reads word 0 here and gets its governor below.
         governor = heads[np.where(kept, index, 0)]
         if move.order.n_inserted:
             marks = move.order.marks
             assert marks is not None
+            # An inserted word depends on the word that it marks, or on that word's governor if the word was deleted.
             governor[~kept] = np.where(move.positions[marks] >= 0, marks, heads[marks])
         unit = move.derived_unit_of
+        # np.where computes both branches: for roots positions[-1] is read, too, and dropped.
         head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, 0)
         head = _one_root(head.astype(np.int32), move, unit)
         deprel = self.deprel.realign(move)
         if move.order.n_deleted:
+            # Only words that were not roots before: the relation of a source's root is left as it is.
             became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
             deprel = _root_relations(deprel, became)
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
@@ -227,7 +231,7 @@ def _governors(head: Int32, move: Move) -> Int64:
     """Return int64[N]: the governor of each source word, counted in the batch, -1 for a root.
 
     If a governor was deleted, its own governor takes its place, and so on up to a word that was kept, or to the root.
-    Raises LayerError if there is none because the deleted words form a cycle.
+    Raises LayerError if no head is left because the deleted words form a cycle.
     """
     start = move.source.unit_words[:-1][move.source_unit_of]
     up = np.where(head > 0, start + head - 1, -1)
@@ -244,7 +248,7 @@ def _governors(head: Int32, move: Move) -> Int64:
 
 
 def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
-    """Return heads with one root a unit: if a deleted root left several, the others depend on the first.
+    """Return heads with one root per unit: if a deleted root left several, the others depend on the first.
 
     head: int32[M], changed in place. [0, 1, 0] in one unit  ->  [0, 1, 1]
     """
@@ -254,6 +258,8 @@ def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
     first = np.ones(len(roots), bool)
     first[1:] = unit[roots[1:]] != unit[roots[:-1]]
     other = roots[~first]
+    # Roots of units [0, 0, 1, 1]: first [T, F, T, F], its sum [1, 1, 2, 2]. So the others, roots 1 and 3, get the first
+    # roots of their units, roots 0 and 2.
     keeper = roots[first][np.cumsum(first)[~first] - 1]
     head[other] = keeper - move.derived_units[unit[other]] + 1
     return head
@@ -273,6 +279,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     places = move.positions
     first, last = places[nodes.first], places[nodes.last]
     length = nodes.last - nodes.first
+    # Every step must be +1: this also fails where a word in the middle was deleted, as its position is -1.
     stays = np.array(
         [
             first[i] >= 0 and bool((np.diff(places[a : b + 1]) == 1).all())
@@ -283,6 +290,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     if not stays.all():
         move.counts["mwt-dissolved"] += int((~stays).sum())
     which = np.flatnonzero(stays)
+    # CoNLL-U lists multiword tokens in the order of their first words.
     which = which[np.argsort(first[which], kind="stable")]
     base = move.derived_units[nodes.unit]
     fields = tuple(
@@ -297,6 +305,8 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
     3.1 of a word that moves to position 5 of its unit  ->  5.1; 0.1 stays first
     """
     places = move.positions
+    # `first` is -1 for a node before the first word (0.1). The -1 that is appended can then be read in a batch without
+    # words.
     at = np.where(nodes.first >= 0, np.append(places, -1)[nodes.first], -1)
     gone = (nodes.first >= 0) & (at < 0)
     if gone.any():
@@ -344,6 +354,7 @@ def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], s
         if not found:
             out.append(((0, 0), part))
             continue
+        # The match ends with the colon, which stays: `4:nsubj` -> `:nsubj`.
         rest = part[found.end() - 1 :]
         if found[2]:
             new = numbers.get((unit, f"{found[1]}.{found[2]}"))

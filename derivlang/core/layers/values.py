@@ -1,4 +1,4 @@
-"""Values: one value a record (labels, ids, titles). No order touches them."""
+"""Values: one value per record (labels, ids, titles). No order touches them."""
 
 from __future__ import annotations
 

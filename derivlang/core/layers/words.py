@@ -75,7 +75,7 @@ class Words(Layer):
             return cls.read(field, labels)
         name, filler = field.column, _FILLERS.get(field.column, "_")
         codes = stored_classes(field, labels.per_word(name))
-        codes = np.where(codes < 0, np.int32(len(field.classes)), codes)  # -1: an inserted word's filler is no class
+        codes = np.where(codes < 0, np.int32(len(field.classes)), codes)  # -1: an inserted word's filler is not a class
         return cls(name, codes, pa.array([*field.classes, None], pa.string()), filler, field.classes)
 
     def realign(self, move: Move) -> Self:
@@ -96,7 +96,7 @@ class Words(Layer):
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column, with class numbers for a class label."""
         values = self.values
-        if self.classes is not None:  # a value that is no class (an inserted word's filler) is -1
+        if self.classes is not None:  # a value that is not a class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}
             values = pa.array([numbers.get(v, -1) for v in values.to_pylist()], pa.int64())
         return {self.name: record_lists(batch, values.take(to_arrow(self.codes)))}

@@ -11,7 +11,7 @@ Groups are `reverse`, from the derived language to the source, and `language`, w
 the model has any. A guess among the m rows of a language reaches 100 / m. A row of counts is an entry of the
 tokenizer, 0 of 0 if it is not asked for, so that runs with other overlaps and dictionaries have the same units.
 
-Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes those of the dictionary; CSLS: Conneau et al.
+Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes the dictionary's; CSLS: Conneau et al.
 2018, §2.3.
 """
 
@@ -57,7 +57,7 @@ class Alignment(Measure):
     reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the hits of each entry of the tokenizer, and those of a guess; NaN if no entry is asked for."""
+        """Yield the hits of each entry of the tokenizer, and of a guess; NaN if no entry is asked for."""
         assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
         rows = model.embeddings.detach().float()

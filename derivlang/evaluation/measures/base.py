@@ -34,5 +34,5 @@ class Measure(ABC):
         """Return its scores, each of one of its columns. The same model and sets give the same.
 
         A score with units gives counts, for which its column has a formula, and the set that was measured, such as
-        `sets.of_pairs`. One of a layer has its number, that of a guess the regime `chance`.
+        `sets.of_pairs`. The score of a layer has the layer's number, the score of a guess has the regime `chance`.
         """

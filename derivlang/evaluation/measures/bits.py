@@ -4,7 +4,7 @@
     masked    <s> we <mask> er </s>       of each sub-word, given all others
 
 A row is one sentence between <s> and </s>. The probabilities are over the vocabularies of both languages. Those of a
-causal model are exact. The sum of those of a masked model is a pseudo-log-likelihood (Salazar et al. 2020, section 2).
+causal model are exact. Their sum for a masked model is a pseudo-log-likelihood (Salazar et al. 2020, section 2).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SentenceBits:
     def of(cls, model: Encoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
         """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
         whole, ends = framed(ids, offsets, model.marks)
-        asked = np.ones(len(whole), bool)  # each position predicts the next one; the last of a row has none
+        asked = np.ones(len(whole), bool)  # each position predicts the next one; the last of a row predicts nothing
         asked[ends[1:] - 1] = False
         bits = losses(model, whole, ends, language, asked, np.roll(whole, -1)) / math.log(2)
         return cls(offsets, bits[expand_ranges(ends[:-1], lengths_of(offsets))], bits[ends[1:] - 2])
@@ -104,5 +104,5 @@ def averaged(metric: str, regime: str, sums: Floats, numbers: Any, of: ScoredSet
 
 
 def tokens_for(model: Encoder, share: float = 1.0) -> int:
-    """Return the number of padded sub-words in a batch of which a share is predicted."""
+    """Return the number of padded sub-words in a batch, if a share of them is predicted."""
     return max(1, min(tokens_on(model.device), int(_LOGITS / share) // int(model.module.config.vocab_size)))

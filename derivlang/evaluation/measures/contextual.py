@@ -2,8 +2,8 @@
 
     words     source words whose most similar word of the derived sentence, by cosine, is theirs (ties: the first)
 
-A guess reaches the mean over words of the share of right words among those of the sentence. Equal words of a sentence
-are right for each other (`ParallelWords`).
+A guess reaches the mean over words of the share of right words among the words of the sentence. Equal words of a
+sentence are right for each other (`ParallelWords`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Contextual(Measure):
     reads = ("pairs",)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the words of each sentence of `sets.pairs` that are right, by layer, and those of a guess."""
+        """Yield the words of each sentence of `sets.pairs` that are right, by layer, and of a guess."""
         for layer, (ours, theirs) in enumerate(sets.states(model).words):
             counts = right_words(ours.cpu().numpy(), theirs.cpu().numpy(), sets.words)
             yield Score("words", counts, layer=layer, set=sets.of_pairs)

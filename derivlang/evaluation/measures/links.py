@@ -4,8 +4,9 @@
     itermax      the same, then once more over what is left, with alpha = 0.9         Jalili Sabet et al. 2020, §2.2
     transport    itermax on a plan of optimal transport, two Sinkhorn rounds          Chi et al. 2021, §3.2
 
-Similarities are cosines; `align/similarity.py` makes the links. The gold links are exact, those of the order, so all
-are sure. Equal words of a sentence count as one word (`ParallelWords`): a link of any of them is a link of that word.
+Similarities are cosines; `align/similarity.py` makes the links. The gold links are exact, as the order gives them, so
+all are sure. Equal words of a sentence count as one word (`ParallelWords`): a link of any of them is a link of that
+word.
 
     the cat saw the dog     links the-eht (either), cat-tac, saw-was, dog-god: AER 0 %, although one `the` has no link
 

@@ -12,7 +12,7 @@ A causal model predicts every sub-word and the closing </s> from what is before 
 
     <s> we low er </s>        exp(-mean log p(x_t | x_<t)) over we, low, er and </s>
 
-Its bits a word are the bits of all of these, the closing </s> included, divided by the number of words of the text,
+Its bits per word are the bits of all of these, the closing </s> included, divided by the number of words of the text,
 among which </s> does not count. They do not depend on the number of sub-words in a word. The perplexities of the two
 kinds of models are different quantities.
 """
@@ -42,7 +42,7 @@ RATE = 0.15
 
 
 class Perplexity(Measure):
-    """Perplexity of held-out sentences in both languages; for causal models also bits a word."""
+    """Perplexity of held-out sentences in both languages; for causal models also bits per word."""
 
     columns = (
         Column("perplexity", unit="", better="down", formula="exp", headline=True),

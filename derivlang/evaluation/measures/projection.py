@@ -4,8 +4,8 @@
               the PAIRS most frequent ones outside the dictionary
     value     percentage of the variance that x and y have, of both languages' rows together
 
-The components are those of unit vectors, with the mean of both languages taken away: a language that lies apart is seen
-to lie apart. WEAM (Yang et al. 2021, Figure 2) shows such a picture by t-SNE, which keeps no distances.
+The components are computed from unit vectors, with the mean of both languages taken away: a language that lies apart is
+seen to lie apart. WEAM (Yang et al. 2021, Figure 2) shows such a picture by t-SNE, which keeps no distances.
 """
 
 from __future__ import annotations

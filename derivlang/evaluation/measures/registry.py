@@ -1,4 +1,4 @@
-"""Measures by name: the built-in ones, and those of other packages (entry points `derivlang.measures`).
+"""Measures by name: the built-in ones, and measures from other packages (entry points `derivlang.measures`).
 
 Help pages import this module, which therefore imports nothing heavy.
 """

@@ -33,7 +33,7 @@ class Retrieval(Measure):
     reads = ("pairs",)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the hits of each sentence of `sets.pairs` by layer, and those of a guess."""
+        """Yield the hits of each sentence of `sets.pairs` by layer, and of a guess."""
         states, n = sets.states(model), sets.pairs.n_sentences
         by_name = {"sentences": states.sentences} if model.causal else {
             "sentences": states.sentences, "first": states.first

@@ -41,7 +41,7 @@ class MeasureSets:
 
     @cached_property
     def text(self) -> Heldout:
-        """The held-out text, of which `pairs` and `sentences` are."""
+        """The held-out text that `pairs` and `sentences` come from."""
         return self.read()
 
     @cached_property
@@ -97,7 +97,7 @@ class MeasureSets:
         return self._bits[model]
 
     def states(self, model: Encoder) -> ParallelStates:
-        """Return the states of `pairs`, by layer, each sentence encoded alone."""
+        """Return the states of `pairs`, by layer, each sentence encoded by itself."""
         if model not in self._states:
             self._states[model] = ParallelStates.of(model, self.pairs, self.words)
         return self._states[model]

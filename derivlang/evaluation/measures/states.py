@@ -1,8 +1,8 @@
 """States of parallel sentences by layer, and which of their words are equal.
 
-The state of a word is the mean of its sub-words' states, that of a sentence the mean of all its sub-words' states, both
-without special ids. Layer 0 is the embeddings. A sentence and its derived one are encoded apart, each in a row of its
-own, or jointly, in one row, as in the pair rows of pre-training without position reset:
+The state of a word is the mean of its sub-words' states; the state of a sentence is the mean of all its sub-words'
+states, both without special ids. Layer 0 is the embeddings. A sentence and its derived one are encoded apart, each in a
+row of its own, or jointly, in one row, as in the pair rows of pre-training without position reset:
 
     apart      <s> the cat sat </s>      <s> tas tac eht </s>
     jointly    <s> the cat sat </s> <s> tas tac eht </s>
@@ -32,7 +32,7 @@ from derivlang.training.languages import DERIVED, SOURCE
 class ParallelWords:
     """W words of S sentences, with the one rule for equal words, which word-level measures share.
 
-    Words of a sentence are equal if their source sub-words are. No model that sees the words alone can tell them apart,
+    Words of a sentence are equal if their source sub-words are. No model that sees only the words can distinguish them,
     so a link between a source word and a derived word is right if the derived word comes from it or from an equal word.
     `source` and `derived` number the words in this sense: a link is right if the numbers of its two words are the same.
 
@@ -41,8 +41,9 @@ class ParallelWords:
 
     offsets: int64[S + 1], of the sentences. source: int64[W], for each source word the first word of its sentence that
     equals it, counted from the start of the text. derived: int64[W], the same for the words in derived order; the place
-    of a word is that of its first sub-word. of_source, of_derived: int64[M], the word of each sub-word in the order of
-    its language, by the place of the word in this language; -1 if the word has no sub-words in the other language.
+    of a word is the language of its first sub-word. of_source, of_derived: int64[M], the word of each sub-word in the
+    order of its language, by the place of the word in this language; -1 if the word has no sub-words in the other
+    language.
     """
 
     offsets: Int64

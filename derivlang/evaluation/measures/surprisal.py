@@ -9,9 +9,9 @@
     subword_bits     list<float>    the same for each sub-word, in the order of the language
     subword_words    list<int32>    the place of its word in `words`; -1 if that has no sub-words in the other language
 
-Row i of both files is the same sentence. With an order of sub-words (unit=token) those of a word may be apart: its
-place is that of the first, and its bits are of all. Words of white space alone have no sub-words and are left out.
-Source: Hale (2001), section 2.
+Row i of both files is the same sentence. With an order of sub-words (unit=token) the sub-words of a word may be apart:
+its place is the place of the first, and its bits are of all. Words of only white space have no sub-words and are left
+out. Source: Hale (2001), section 2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables of a report as data, and how numbers are written.
 
-A cell is a text, after whose line break stands what is smaller: "79.2\\n78.1–80.3, n=3".
+A cell is a text; what follows its line break is printed smaller: "79.2\\n78.1–80.3, n=3".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Table:
 
     @property
     def parts(self) -> tuple[list[str], list[tuple[str, ...]], list[tuple[tuple[str, ...], list[str]]]]:
-        """(names of the labels, names of each column with that of its group, rows of (labels, cells))."""
+        """(names of the labels, names of each column with the name of its group, rows of (labels, cells))."""
         labels, columns = ([name if isinstance(name, tuple) else (name,) for name in axis] for axis in self.shown.axes)
         cells = zip(labels, self.shown.to_numpy(), strict=True)
         rows = [(tuple(map(str, names)), list(values)) for names, values in cells]
@@ -82,7 +82,7 @@ def number(value: float, unit: str = PERCENT) -> str:
 
 
 def signed(value: float, unit: str = PERCENT) -> str:
-    """Return a number with its sign; 0 has none."""
+    """Return a number with its sign; 0 has no sign."""
     text = number(value, unit)
     return text if value != value or text.startswith("−") or float(text) == 0 else f"+{text}"
 

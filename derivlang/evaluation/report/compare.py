@@ -66,11 +66,11 @@ def compare(
     that is compared; NaN where a condition lacks the factor, or over `conditions`, their number); `contrast`, such as
     "objective align-mlm − mlm"; `task`, `metric`, `regime` (`delta`: SUP − ZS), `split`, `group`, `layer`; `step`, NA
     for finished models; `n` seeds; `value`, its 95 % interval `low` to `high`, and `p`, of a value of 0; `p_holm`, in
-    the `family` "primary" alone; `why` there is no interval, or what it leaves out; `units`, the number of test
+    the `family` "primary" by itself; `why` there is no interval, or what it leaves out; `units`, the number of test
     documents in it, of kind `unit`; `seeds` and their `values`.
 
-    Raise DataError for what is no table of scores, StoreError for two runs that differ in nothing, and UsageError for
-    a baseline or a primary outcome that the table lacks.
+    Raise DataError for a file that is not a table of scores, StoreError for two runs that differ in nothing, and
+    UsageError for a baseline or a primary outcome that the table lacks.
     """
     checked = ScoreTable.of(scores)
     return pd.concat([compared(one) for one in sections_of(checked, baseline, primary, test)], ignore_index=True)
@@ -150,7 +150,7 @@ def _comparisons(section: Section, values: RunValues) -> Iterator[dict[str, Any]
     """Yield all comparisons of an outcome in a regime."""
     yield from _means(section, values)
     for factor, base in section.baseline.items():
-        for level in filter(None, section.levels[factor]):  # to lack a factor is no level
+        for level in filter(None, section.levels[factor]):  # the lack of a factor is not a level
             sums = [
                 (condition, [(1.0, condition), (-1.0, partner)])
                 for condition in _with_level(section, factor, level)
@@ -246,9 +246,9 @@ def _estimate(values: Sequence[RunValue], *, same: bool) -> Estimate:
 
 
 def _with_families(section: Section, found: pd.DataFrame) -> pd.DataFrame:
-    """Return comparisons with `family`, and with `p_holm` in that of the primary outcome (Holm 1979).
+    """Return comparisons with `family`, and with `p_holm` in the primary outcome's family (Holm 1979).
 
-    Means have no p, unless they are those of Δ: that a score is not 0 is no finding.
+    Means have no p, unless they are means of Δ: it is not a finding that a score differs from 0.
     """
     found.loc[(found["kind"] == MEAN) & (found["regime"] != DELTA), "p"] = None
     primary = pd.Series(False, found.index)
@@ -274,7 +274,7 @@ def is_whole(found: pd.DataFrame, layer: int | None = None) -> pd.Series[bool]:
 
 
 def last_layer(found: pd.DataFrame, task: str, metric: str) -> int | None:
-    """Return the last layer of which there is a metric, None of one that is not by layer."""
+    """Return the last layer that a metric has, None if the metric is not by layer."""
     layers = found.loc[(found["task"] == task) & (found["metric"] == metric), "layer"].dropna()
     return None if layers.empty else int(layers.max())
 

@@ -31,7 +31,7 @@ _EXACT = 50_000  # permutations at most
 class Correlation:
     """A correlation of n points. rho, p, floor: None for fewer than three points, or if one side is constant.
 
-    floor: the smallest p that is possible. exact: whether p is that of all permutations.
+    floor: the smallest p that is possible. exact: whether p comes from all permutations.
     """
 
     n: int
@@ -47,7 +47,7 @@ def spearman(
 ) -> Correlation:
     """Return the rank correlation of two lists of the same length. Ties get their mean rank.
 
-    groups: that of each point; only points of one group are exchanged. None: all are of one.
+    groups: the group of each point; only points of one group are exchanged. None: all are of one group.
     """
     stats = module_of("scipy.stats", "a report")
     n = len(first)
@@ -73,7 +73,7 @@ def _places(groups: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, found.values()))
 
 
-@lru_cache(maxsize=4)  # a report asks for the same permutations once a panel
+@lru_cache(maxsize=4)  # a report asks for the same permutations once per panel
 def _all_orders(n: int, places: tuple[tuple[int, ...], ...]) -> Int64:
     """Return int64[P, n]: all permutations within groups. Groups (0, 2) and (1,): 0 1 2 and 2 1 0."""
     flat = np.concatenate([np.array(group, np.int64) for group in places])

@@ -2,8 +2,8 @@
 
 Candidates are the factors of the study, those that its report names first, then the settings of its runs. One that has
 a single level, or that follows from those before it (the lists of a [[zip]], what an objective implies), makes no
-condition, nor does one that repeats the pre-training seed, which tells replicates apart. A *condition* is a combination
-of levels; a run may lack a factor, and its level is then NONE.
+condition, nor does one that repeats the pre-training seed, which distinguishes replicates. A *condition* is a
+combination of levels; a run may lack a factor, and its level is then NONE.
 
     t            objective   coverage   seed
     trans        mlm                    1         factors objective and coverage; t is a caption. MLM, which reads no

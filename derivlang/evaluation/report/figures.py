@@ -1,8 +1,8 @@
 """The figures of a section, each with a caption that could stand in a paper.
 
 Large marks are means over pre-training seeds, vertical lines their 95 % intervals, small dots seeds. Only numbers are
-joined by lines: levels that are numbers, layers and steps. Marks of one place stand side by side. Colours are those of
-Okabe and Ito (2008), which colour-blind readers can distinguish, on light and dark backgrounds."""
+joined by lines: levels that are numbers, layers and steps. Marks of one place stand side by side. Colours are the
+colours of Okabe and Ito (2008), which colour-blind readers can distinguish, on light and dark backgrounds."""
 
 from __future__ import annotations
 

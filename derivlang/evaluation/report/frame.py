@@ -36,7 +36,7 @@ class ScoreTable:
 
     @classmethod
     def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """Raise DataError for a table that lacks a column, or has a row that is none of a table of scores."""
+        """Raise DataError for a table that lacks a column, or has a row that does not belong in a table of scores."""
         if missing := [name for name in NEEDED if name not in scores]:
             raise _bad(f"the table of scores has no column {', '.join(missing)}")
         if scores.empty:

@@ -1,7 +1,7 @@
 r"""Tables as LaTeX, for `\usepackage{booktabs,graphicx}`.
 
-There is one file a score and regime, since wide tables do not fit a page. A table that is still wider than the text is
-made smaller, to its width.
+There is one file per score and regime, since wide tables do not fit a page. A table that is still wider than the text
+is made smaller, to its width.
 What is smaller in a cell stands in \footnotesize behind its value; the signature stands below the table.
 """
 
@@ -38,7 +38,7 @@ def _latex(one: Table, part: pd.DataFrame, title: str, name: str) -> str:
         index=False, escape=False, caption=f"{_text(title)}. {_text(one.note)}", label=f"tab:{name}",
         column_format="l" * part.index.nlevels + "r" * part.shape[1], position="ht",
     )  # fmt: skip
-    # \width is that of the table itself
+    # \width is the width of the table itself
     fits = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{\\begin{tabular}"
     text = text.replace(r"\begin{tabular}", fits).replace(r"\end{tabular}", r"\end{tabular}}")
     end = r"\end{table}"

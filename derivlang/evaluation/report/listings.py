@@ -40,7 +40,7 @@ def _not_finite(rows: pd.DataFrame) -> Iterable[str]:
 
 
 def test_sets(section: Section) -> Table:
-    """Return the table of what scores were measured on."""
+    """Return the table of the data that scores were measured on."""
     rows = section.rows.drop_duplicates(["run", "task", "metric", "split", "set", "set_hash", "unit"])
     known = rows[(rows["set"] != "") | (rows["set_hash"] != "")]
     sets = []
@@ -60,7 +60,7 @@ def test_sets(section: Section) -> Table:
 
 
 def test_rows(section: Section) -> Table | None:
-    """Return the table of what became of the labels of test sets, by task; None if nothing is known.
+    """Return the table of the rows of test sets (cut, unscored, in train), by task; None if nothing is known.
 
     Runs cut sentences with their own tokenizers, so a cell has the range over runs.
     """
@@ -118,7 +118,7 @@ def _units_of(row: pd.Series[str]) -> int:
 
 
 def doses(section: Section) -> Table | None:
-    """Return the table of what runs were trained on, over the whole run; None if nothing is known."""
+    """Return the table of the training data of runs, over the whole run; None if nothing is known."""
     found = {run: section.scores.of_run("doses", section.name, run) for run in section.runs}
     known = {run: told for run, told in found.items() if told}
     if not known:

@@ -143,7 +143,7 @@ def contrast_table(section: Section, found: pd.DataFrame, task: str, metric: str
 
 
 def layer_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table | None:
-    """Return the table of a score by layer, or None of one that has none."""
+    """Return the table of a score by layer, or None if the score has no layers."""
     some = of_score(found, task, metric, MEAN, layers=True)
     if some["layer"].nunique() < 2:
         return None
@@ -263,7 +263,7 @@ def _few(some: pd.DataFrame) -> str:
 
 
 def _chance(section: Section, task: str, metric: str) -> str:
-    """Return the range of what a guess reaches, as a sentence."""
+    """Return the range of chance levels, as a sentence."""
     rows = section.of_score[task, metric]
     some = rows[(rows["regime"] == CHANCE) & rows["final"]]
     values = some.loc[is_whole(some.assign(step=pd.NA), last_layer(some, task, metric)), "value"].dropna()

@@ -16,7 +16,7 @@ from derivlang.evaluation.report.tables import condition_of, of_score, regime_ti
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """The headline of a measure, x, against that of a fine-tuned task, y. points: (condition, x, y)."""
+    """The headline of a measure, x, against the headline of a fine-tuned task, y. points: (condition, x, y)."""
 
     name: str
     x: str
@@ -28,7 +28,7 @@ class Scatter:
 def scatters_of(section: Section, found: pd.DataFrame) -> list[Scatter]:
     """Return the correlation of each measure with each fine-tuned task, over three conditions or more.
 
-    Of a task it is Δ, if it has one, else its last regime; of a measure that of the derived language.
+    Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
     """
     tasks: dict[str, tuple[str, dict[Condition, float]]] = {}
     measures: dict[str, tuple[str, dict[Condition, float]]] = {}
@@ -54,7 +54,7 @@ def scatters_of(section: Section, found: pd.DataFrame) -> list[Scatter]:
 
 
 def _group(section: Section, condition: Condition) -> Condition:
-    """Return what a permutation keeps: all levels but that of the first factor with a baseline."""
+    """Return what a permutation keeps: all levels but the level of the first factor with a baseline."""
     free = next(iter(section.baseline), None)
     return tuple(level for name, level in section.levels_of(condition).items() if free not in (None, name))
 
@@ -76,7 +76,7 @@ def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
     free = next(iter(section.baseline), "")
     note = (
         "Spearman's ρ over conditions, each a mean over pre-training seeds. p: two-sided permutation test"
-        f"{f', which exchanges conditions that differ in {free} alone' if free else ''}; over all permutations up to "
+        f"{f', which exchanges conditions that differ only in {free}' if free else ''}; over all permutations up to "
         "50,000, else over 10,000. Floor: the smallest p that is possible with these conditions; where it is above "
         "0.05, no ρ is significant. All are exploratory. Conditions share levels, so they are not independent, and p "
         "is too small."

@@ -143,7 +143,7 @@ def _record(sections: Sequence[Section], files: Sequence[str]) -> dict[str, Any]
 
 
 def _files(out: Path) -> list[str]:
-    """Return the files of an earlier report, which its record lists; none of what is no report."""
+    """Return the files of an earlier report, which its record lists; an empty list if it is not a report."""
     try:
         found = read_record(out / DATA, DATA, id="output")
     except StoreError:

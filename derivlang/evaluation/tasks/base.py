@@ -2,7 +2,7 @@
 
     check      whether a corpus has the labels            loss      of the scores of a batch
     examples   a batch as rows of both languages          decode    the most probable labels of a batch
-    head       the layers on top of the encoder           labels    as the metrics take them; told: as people do
+    head       the layers on top of the encoder           labels    as the metrics take them; told: as people read them
 
     batch ──examples──▶ Instances of both languages ──encoder, head──▶ scores ──decode──▶ labels ──metrics──▶ percent
 
@@ -41,8 +41,8 @@ class Task(NamedTask):
     """A task on one set, or on two.
 
     source: the named source of its sets; default: the set of a name without a colon.
-    needs: what a corpus must have, for messages. word: the sub-word that stands for a word, "" if none does. defaults:
-    settings of fine-tuning.
+    needs: what a corpus must have, for messages. word: the sub-word that stands for a word, "" if no sub-word does.
+    defaults: settings of fine-tuning.
 
     settings: of fine-tuning, the defaults if None is given.
     """
@@ -67,13 +67,13 @@ class Task(NamedTask):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The full names of its sources: one, or that of train and dev and that of test."""
+        """The full names of its sources: one, or one for train and dev and another for test."""
         sets = self.sets or (self.default,)
         return tuple(name if "/" in name or name.split(":")[0] == "demo" else f"{self.source}:{name}" for name in sets)
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The sets that the name gives: none, one, or that of train and dev and that of test."""
+        """The sets that the name gives: none, one, or one for train and dev and another for test."""
         return tuple(name for given in super().sets for name in given.split("+"))
 
     def no_labels(self, name: str) -> DataError:
@@ -87,7 +87,10 @@ class Task(NamedTask):
 
     @abstractmethod
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
-        """Return the names of the labels, () if labels have none. Raise DataError if the corpus has no such labels."""
+        """Return the names of the labels, () if labels have no names.
+
+        Raise DataError if the corpus has no such labels.
+        """
 
     @abstractmethod
     def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
@@ -109,11 +112,11 @@ class Task(NamedTask):
         return found
 
     def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
-        """Return int64[G, k] as the metrics take labels: one list a row, of names by default."""
+        """Return int64[G, k] as the metrics take labels: one list per row, of names by default."""
         return instances.by_row([classes[i] for i in values[:, 0].tolist()])
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
-        """Return int64[G, k] as files of predictions have labels: one value a row, of one Arrow type for all.
+        """Return int64[G, k] as files of predictions have labels: one value per row, of one Arrow type for all.
 
         words: of the rows. By default what `labels` returns.
         """

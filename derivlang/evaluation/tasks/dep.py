@@ -11,8 +11,8 @@ of the row; its relation is the best at that head. Heads are chosen word by word
 
 Both count all words, punctuation too, and ignore subtypes (`nmod:poss` is `nmod`), as the CoNLL 2018 shared task does
 (Zeman et al. 2018), here on gold words. Words whose head was cut off with the end of a long row are left out and
-counted as unscored. The chance level of uas is that of a head drawn uniformly among the possible ones. Fine-tuning as
-of the pos task, but with lr 5e-5.
+counted as unscored. The chance level of uas is the score of a head drawn uniformly among the possible ones. Fine-tuning
+as of the pos task, but with lr 5e-5.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Dependencies(Task):
     defaults = FinetuneSettings(lr=5e-5)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
-        if not any(field.kind == "tree" for field in corpus.schema.fields):  # a parser's trees are no labels
+        if not any(field.kind == "tree" for field in corpus.schema.fields):  # a parser's trees are not labels
             raise self.no_labels(corpus.name)
         return tuple(sorted(V2_RELATIONS))
 
@@ -116,7 +116,7 @@ class Dependencies(Task):
         return instances.by_row([(head, classes[relation]) for head, relation in values.tolist()])
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
-        """Return one list a row: head (the number of a word of the row, from 1; 0: the root) and deprel of each word,
+        """Return one list per row: head (the number of a word of the row, from 1; 0: the root) and deprel of each word,
         None for a word whose head was cut off."""
         number = np.where(values[:, 0] > 0, words.numbers(instances, values[:, 0]) + 1, 0)
         both = zip(number.tolist(), values[:, 1].tolist(), strict=True)

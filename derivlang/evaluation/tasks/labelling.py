@@ -65,7 +65,7 @@ class Labelling(Task):
 
 
 class WordLabelling(Labelling):
-    """A task with a label a word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
+    """A task with a label per word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
 
     needs: ClassVar[str] = "a label for each word"
     word = "first"
@@ -93,12 +93,12 @@ class WordLabelling(Labelling):
         return rows.examples(instances, classes, labelled)
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
-        """Return one list a row: the label of each word, None for a word without one."""
+        """Return one list per row: the label of each word, None for a word without one."""
         return words.labelled(instances, [classes[i] for i in values[:, 0].tolist()])
 
 
 class PairLabelling(PairTask, Labelling):
-    """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out.
+    """A task with a label per pair of sentences, at `<s>`. A pair without a label is left out.
 
     names: the labels of a set that does not list its labels, such as a TSV file.
     """

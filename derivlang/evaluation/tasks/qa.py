@@ -10,15 +10,15 @@ Other sets are named by folders or files: qa:my/squad+my/mlqa-test.json.
     f1    mean F1 of the words of the gold and the predicted answer
 
 Both take the best of several gold answers and compare text in the normal form of SQuAD's script (Rajpurkar et al.
-2016): lower case, without punctuation, without English articles, divided at white space. The text is that of the
+2016): lower case, without punctuation, without English articles, divided at white space. The text is the text of the
 source's words, of which the derived words are images, so a score means the same in both languages. Words that have no
 white space between them in the source, such as `don't` in three words, are joined wherever they are neighbours. A set
 whose words are given as lists has white space between all of them. A gold answer covers whole words, to which it is
 widened when a set is read, and has any length.
 
 There are no overlapping windows. A question whose answer was cut off with the end of the context is wrong, whatever is
-predicted, as in SQuAD's script, and is no example for training. A question without an answer is left out and counted as
-unscored.
+predicted, as in SQuAD's script, and is not an example for training. A question without an answer is left out and
+counted as unscored.
 
 Fine-tuning as BERT's on SQuAD 1.1 (Devlin et al. 2019, §4.2): 3 epochs, lr 5e-5, batch 32; rows of 384. There is no
 chance level.

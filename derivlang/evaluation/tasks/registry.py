@@ -1,4 +1,4 @@
-"""Tasks by name: the built-in ones, and those of other packages (entry points `derivlang.tasks`).
+"""Tasks by name: the built-in ones, and tasks from other packages (entry points `derivlang.tasks`).
 
 Help pages import this module, which therefore imports nothing heavy.
 """

@@ -154,7 +154,7 @@ def _train(
 
 
 def evaluate(network: TorchNetwork, data: EncodedTreebank) -> dict[str, float]:
-    """Return UPOS, UAS and LAS (percent, relations in full) with the best head of each word, which may be no tree."""
+    """Return UPOS, UAS and LAS in percent, with relations in full and the best head of each word (not of a tree)."""
     import torch
 
     right = np.zeros(4)

@@ -127,6 +127,7 @@ class TorchNetwork:
             sides = []
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
+                # The backward side reads each sentence from its own last word, not from the padding of the batch.
                 given = x if side == "forward" else x.gather(0, back.expand(-1, -1, x.shape[2]))
                 matrices = w[f"{name}.input"], w[f"{name}.state"], w[f"{name}.bias"]
                 if config.cell == "lstm":

@@ -59,7 +59,7 @@ def pretrain(network: TorchNetwork, text: EncodedTreebank, report: Callable[[str
             masked = torch.from_numpy(draws.random(target.shape) < config.text_masked) & batch.inside
             batch.code = torch.where(masked, MASKED, target)
             batch.buckets = torch.where(masked[:, :, None], 0, batch.buckets)
-            asked = masked & (target > MASKED) & (target < config.guessed + 2)  # codes 0 and 1 are no words
+            asked = masked & (target > MASKED) & (target < config.guessed + 2)  # codes 0 and 1 are not words
             scores = linear(network.states(batch, noise=True)[asked], guess, bias)
             loss = cross_entropy(scores, target[asked] - 2)
             for group in optimizer.param_groups:

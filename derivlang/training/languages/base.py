@@ -78,7 +78,7 @@ class Languages(ABC):
     """A language pair as input of a model.
 
     has_twin: whether every source sub-word has one counterpart. size: number of embeddings. marks: the special ids.
-    own: int32[K], the ids of each language without special tokens. unknown_id: that of what the tokenizer cannot
+    own: int32[K], the ids of each language without special tokens. unknown_id: for what the tokenizer cannot
     represent; None if it represents everything.
     """
 

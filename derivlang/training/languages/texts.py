@@ -96,7 +96,9 @@ class TextLanguages(Languages):
     def images(self, forms: pa.Array) -> pa.Array:
         if self.lexicon.chooses:
             raise UsageError(
-                f"{self.pipeline} chooses images by their place, so a word alone has none", where="--t", id="images"
+                f"{self.pipeline} chooses images by their place, so a single word has no image",
+                where="--t",
+                id="images",
             )
         return self.lexicon.apply(forms)
 

@@ -67,7 +67,7 @@ class TwinLanguages(Languages):
     def of(cls, pipeline: Pipeline, tokenizer: Tokenizer, folder: Path, fix: str) -> TwinLanguages:
         """Return the languages of a tokenizer and the twin of a folder.
 
-        Raise StoreError, with this advice, if the twin is that of another tokenizer or of another pipeline.
+        Raise StoreError, with this advice, if the twin belongs to another tokenizer or pipeline.
         """
         twin = Twin.load(folder)
         check_twin(twin.tokenizer, tokenizer, twin_trans(pipeline).stored, folder, fix)

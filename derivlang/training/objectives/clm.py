@@ -4,9 +4,9 @@
 
     <s>  we  low  er  </s>  <pad>      positions that predict  0 1 2 3      labels  we low er </s>
 
-Every sub-word and every closing </s> of a row is predicted, but no <s> and no padding. The rows are those of MLM, so
-the context of a sentence includes the earlier ones of its row. With --packing stream a row may begin inside a sentence;
-its first sub-word has no context and is not predicted. Source: Radford et al. (2019), section 2.
+Every sub-word and every closing </s> of a row is predicted, but no <s> and no padding. The rows are the same as for
+MLM, so the context of a sentence includes the earlier ones of its row. With --packing stream a row may begin inside a
+sentence; its first sub-word has no context and is not predicted. Source: Radford et al. (2019), section 2.
 """
 
 from __future__ import annotations

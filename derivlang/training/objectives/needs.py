@@ -139,7 +139,7 @@ class LinksNeed(Need):
         self.kind, self.parameter = kind, parameter
 
     def reads(self, files: Collection[str]) -> Set[str]:
-        return set()  # its stream reads those of the pairs
+        return set()  # its stream reads the links of the pairs
 
     def reads_text(self, files: Collection[str]) -> bool:
         return False
@@ -149,7 +149,7 @@ class LinksNeed(Need):
             raise UsageError(
                 f"{self.parameter}={self.kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
                 where="--objective",
-                fix="give a file of Pharaoh links, a line a pair, e.g. of derivlang align train",
+                fix="give a file of Pharaoh links, a line per pair, e.g. of derivlang align train",
                 id="missing-file",
             )
 

@@ -1,5 +1,5 @@
-"""WEAM (Word-Exchange Aligning Model): masked words of sentence pairs, predicted from their own states and from those
-of the words that they are linked to.
+"""WEAM (Word-Exchange Aligning Model): masked words of sentence pairs, predicted from their own states and from the
+states of the words that they are linked to.
 
     L = L_mp + weight * L_cp
     L_mp = mean over masked positions i of           -log p(x_i | H_i)
@@ -8,7 +8,7 @@ of the words that they are linked to.
 H are the last layer's states and E the input embeddings. A exchanges the states of linked words: row i of A^T H is the
 state of i's counterpart. g(h) = W4 GELU(W3 h + b3) + b4 is a head of its own. Positions do not restart in the second
 half, and there are no language ids. Source: Yang et al. (2021), section 2.2, equations 1 to 11; there, 30 % of the
-positions are masked, weight (lambda) is 1, and the links are those of FastAlign.
+positions are masked, weight (lambda) is 1, and the links come from FastAlign.
 
     links    1-4 1-5, masked 1 and 2, both sides: row 1 of A^T H is (H_4 + H_5) / 2; 2 has no link and no part in L_cp
 
@@ -16,7 +16,7 @@ Readings that are ours, where the paper is silent or contradicts itself: of seve
 masked positions without a link are left out of L_cp, which is divided by the number of the others (equation 10 counts
 all, and would predict them from a state of zeros); g is not shared with the head of L_mp; links of words join all of
 their sub-words; short pairs share a row, as in TLM; E is the input matrix if --no-tie unties it. The links of an
-aligner are those of derivlang's (links=hmm) or eflomal's.
+aligner come from derivlang's (links=hmm) or eflomal's.
 """
 
 from __future__ import annotations

@@ -59,13 +59,13 @@ class XlmAlign(Objective):
     name = "xlm-align"
     layer: int = param(-1, "layer whose states give the labels, 0 is the embeddings; -1: at 10/12 of the depth", low=-1)
     query: Literal["masked", "unmasked", "all-aligned"] = param("masked", "positions that point to the other side")
-    filter: bool = param(True, "whether labels are those of itermax; otherwise the best of either direction")
+    filter: bool = param(True, "whether labels come from itermax; otherwise the best of either direction")
     labels: str = param(
         OWN,
         "self: the model's own; gold, hmm, eflomal or a FILE: links of the pairs",
         file=Named(lambda: (OWN, GOLD, *ALIGNERS)),
     )
-    start: int = param(0, "steps of MLM and TLM alone before the alignment", low=0)
+    start: int = param(0, "steps of only MLM and TLM before the alignment", low=0)
     pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows, above 0", above=0)
 
     def streams(self) -> tuple[Stream, ...]:

@@ -146,7 +146,7 @@ class FilePairs(PairSource):
         kept = np.stack([_cut(e, starts[:, i], whole, i, room) for i, e in enumerate(encoded)], axis=1)
         some = np.flatnonzero((kept >= shortest).all(axis=1))
         if not len(some):
-            least = f" of {shortest} or more sub-words a side" if shortest > 1 else ""
+            least = f" of {shortest} or more sub-words per side" if shortest > 1 else ""
             raise DataError(f"holds no sentence pair{least}", where="--pairs", id="no-pair-fits")
         self._encoded, self._starts, self.sizes = encoded, starts[some], kept[some]
         words = file.source.offsets, file.derived.offsets

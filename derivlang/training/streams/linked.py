@@ -1,10 +1,10 @@
-"""Sentence pairs with links: the exact ones, those that an aligner finds, or those of a file.
+"""Sentence pairs with links: the exact ones, those that an aligner finds, or links from a file.
 
     gold             of the order, between sub-words; of pairs of a file, those that belong to it
     hmm, eflomal     found by an aligner (align/) in all pairs of the run, between words
-    FILE             Pharaoh links of the pairs of --pairs, a line a pair, between words
+    FILE             Pharaoh links of the pairs of --pairs, a line per pair, between words
 
-    DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line a pair; the digits depend on the pairs
+    DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line per pair; the digits depend on the pairs
     DATA/links-hmm-….pharaoh.recipe.json           with the hash of the links
 
 An aligner sees the words of both sides of the rows and nothing of the pipeline. A link between words becomes links
@@ -58,7 +58,7 @@ class LinkedPairs(SentencePairs):
         file = None if self.kind in (GOLD, *ALIGNERS) else Path(self.kind)
         if file is not None and material.pairs is None:
             raise UsageError(
-                f"{file} has links of the pairs of a file, but the pairs are those of the corpus",
+                f"{file} has links of the pairs of a file, but the pairs come from the corpus",
                 where="--objective",
                 fix="give these pairs with --pairs, or links=hmm",
                 id="unused-option",

@@ -79,7 +79,7 @@ class DerivedPairs(PairSource):
             "percent": round(100 * int(self.sizes[:, 0].sum()) / data.n_subwords, 2),
         }
         if not len(self.pieces):
-            least = f" of {shortest} or more sub-words a side" if shortest > 1 else ""
+            least = f" of {shortest} or more sub-words per side" if shortest > 1 else ""
             raise DataError(
                 f"none of {len(keys):,} sentences is a pair{least} at {float(rate):g} %",
                 where="--parallel",

@@ -3,7 +3,7 @@
     the dog sleeps .        ->    <s> the dog sleeps . </s> <s> the Hund sleeps . </s>
     der Hund schläft .      ->    <s> der Hund schläft . </s> <s> der dog schläft . </s>
 
-The sentences are those of both sides of --pairs, each with a copy of itself; which of them belong together is not used.
+The sentences come from both sides of --pairs, each with a copy of itself; which of them belong together is not used.
 A word and its translation may have different numbers of sub-words, so the words of the copies are drawn once for a run,
 and not anew in every epoch as in switched.py.
 """
@@ -49,7 +49,7 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
         raise DataError(
             "no word of the sentence pairs has an entry in the dictionary",
             where="--dictionary",
-            fix="give a dictionary of words of both languages, those of the source first",
+            fix="give a dictionary of words of both languages, the source's first",
             id="no-entry",
         )
     if (n[codes] > 0).sum() < _n_known(both, dictionary):

@@ -78,7 +78,7 @@ class Script:
         return self.map_codepoints(codepoints).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the name and the version alone: the table has 4 MB, and the package of the reader has it too."""
+        """Pickle only the name and the version: the table has 4 MB, and the package of the reader has it too."""
         return load_script, (self.name, self.version)
 
 
@@ -90,7 +90,7 @@ def script_names() -> list[str]:
 
 @functools.cache
 def load_script(name: str, version: int = 0) -> Script:
-    """Return the script of that name with a version of its table (0: the newest), read once a process.
+    """Return the script of that name with a version of its table (0: the newest), read once per process.
 
     Raise KeyError(name) if there is no such script, KeyError(version) if it has no such table.
     """

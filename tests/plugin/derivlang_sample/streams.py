@@ -1,4 +1,4 @@
-"""A stream with rows of the derived language alone, and an objective that reads it: masked words of these rows."""
+"""A stream with rows of only the derived language, and an objective that reads it: masked words of these rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DerivedRows(RowSource):
 
 @dataclass(frozen=True, kw_only=True)
 class DerivedMlm(Objective):
-    """Masked words of the derived language alone."""
+    """Masked words of only the derived language."""
 
     name = "derived-mlm"
 
