@@ -310,7 +310,7 @@ BAD = {
     "a factor that the study gives": (("seed =", "threads ="), "a study gives --threads"),
     "a factor without levels": (("[0, 25, 50, 100]", "[]"), "the factor overlap has no levels"),
     "a level that is no list": (("[1, 2, 3]", "1"), "seed must be a list of levels, got 1"),
-    "a level that is a list": (("[1, 2, 3]", "[[1]]"), "seed has the level .1., which is no text or number"),
+    "a level that is a list": (("[1, 2, 3]", "[[1]]"), "seed has the level .1., which is not a text or a number"),
     "a level twice": (("[1, 2, 3]", "[1, 2, 1]"), "the factor seed has the level 1 twice"),
     "levels in the place of an option": (("learning-rate = 2e-3", "keep = [1, 2]"), "must be one value, not a list"),
     "a formula without a factor": (("{overlap}", "{overlay}"), "no factor 'overlay'; did you mean overlap"),

@@ -84,7 +84,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--objective", "weam:links=none.txt"], "links=none.txt is neither gold, hmm, eflomal nor a file"),
         (["--objective", "mlm,xlm"], "names 2 objectives"),
         (["--objective", "dict-mlm:condition=yes", "--no-language-ids"], "needs language ids"),
-        (["--objective", "clm", "--model", "tiny-gpt", "--language-ids"], "cannot be told the language of a position"),
+        (["--objective", "clm", "--model", "tiny-gpt", "--language-ids"], "cannot get the language of a position"),
         (["--model", "tinny"], "there is no model 'tinny'; did you mean tiny"),
         (["--model", "none.toml"], "none.toml: cannot be read"),
         (["--steps", "0"], "--steps: must be at least 1, got 0"),
@@ -406,7 +406,7 @@ def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
         ("dict-tlm", "--parallel=50", "pairs"),
         ("xlm:pairs=0", "--pair-length=40", "pairs"),
         ("clm", "--mask=0.3", "masked"),
-        ("tlm", "--packing=stream", "rows of the corpus alone"),
+        ("tlm", "--packing=stream", "rows of only the corpus"),
     ],
 )
 def test_a_setting_that_the_objective_does_not_read(objective: str, option: str, what: str, tmp_path: Path) -> None:

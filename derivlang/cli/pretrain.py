@@ -32,7 +32,7 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
     "--source",
     metavar="SOURCE",
     shell_complete=completes("source"),
-    help="Name or path of the source. An objective that reads --pairs alone needs none.",
+    help="Name or path of the source. An objective that reads only --pairs needs none.",
 )
 @spec_option("Transforms of the derived language, e.g. trans,inv, if there is a source.")
 @settings_options(TrainingSettings, only=_CHOICES)
@@ -52,7 +52,7 @@ def command(source: str | None, out: Path | None, as_json: bool, **options: Any)
     The derived text is not written to disk. Without -o the run is written to a folder in the current folder, named
     after the source, the transforms and the objective, and the same command continues an interrupted run.
 
-    An objective that reads nothing but sentence pairs (dict-tlm, ppa, tlm, weam) takes those of --pairs without a
+    An objective that reads nothing but sentence pairs (dict-tlm, ppa, tlm, weam) takes the file of --pairs without a
     source and a derived language. They may be of any two languages, with the tokenizer of a checkpoint.
 
     \b

@@ -32,8 +32,8 @@ _OPTIONS = (
     option("--dry-run", is_flag=True, excludes="--array, --data-only",
            help="Print the steps with sizes, estimated time and disk; run nothing."),
     option("--array", is_flag=True, excludes="--dry-run, --data-only, --workers",
-           help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
-    option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words a second.  "
+           help="Print one command per cell, write OUT/array.sh for Slurm; run nothing."),
+    option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words per second.  "
            "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )  # fmt: skip
@@ -88,7 +88,7 @@ def _array(asked: AskedStudy, *, as_json: bool) -> None:
 
 
 def _dry_run(asked: AskedStudy, speed: float | None, *, as_json: bool) -> None:
-    """Print the commands with sizes, estimated time and disk. speed: in sub-words a second, None to measure it."""
+    """Print the commands with sizes, estimated time and disk. speed: in sub-words per second, None to measure it."""
     from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
     from derivlang.studies.plan import model_of, plan
 

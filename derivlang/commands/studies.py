@@ -40,7 +40,7 @@ class Study(InFolder):
     def verify(self) -> dict[str, Any]:
         """Check the runs, their results and the records of what is done, as `derivlang verify` does.
 
-        Return {"ok", "out", "checked", "problems", "notes"}. Raise StoreError if the folder is no study.
+        Return {"ok", "out", "checked", "problems", "notes"}. Raise StoreError if the folder is not a study.
         """
         from derivlang.studies.verify import verify_study
 

@@ -30,7 +30,7 @@ class Run(InFolder):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The content of run.json. Raise StoreError if the folder is no run, or was changed."""
+        """The content of run.json. Raise StoreError if the folder is not a run, or was changed."""
         from derivlang.training.run_folder import read
 
         return read(self.path)

@@ -28,7 +28,7 @@ _NAMED = {"--t": "spec=", "-o": "out="}  # arguments with other names than their
 
 
 def keyword_of(one: Declared) -> str:
-    """Return the argument of a setting: that of --dict-coverage is `dict_coverage`."""
+    """Return the argument of a setting: `dict_coverage` for --dict-coverage."""
     return _NAMED.get(str(one.option), str(one.option)).strip("-=").replace("-", "_")
 
 

@@ -27,7 +27,10 @@ class Numbers:
 
     @classmethod
     def read(cls, one: Declared, text: str) -> Self:
-        """Return the numbers of a text such as `1,2`. Raise UsageError for text that is none or is out of bounds."""
+        """Return the numbers of a text such as `1,2`.
+
+        Raise UsageError for text that is not a list of numbers or is out of bounds.
+        """
         try:
             numbers = tuple(map(one.read, text.split(",")))
         except UsageError as error:
@@ -54,13 +57,13 @@ def asked_for(
 ) -> EvaluateOptions:
     """Return the options of an evaluation, and warn of those that have no effect.
 
-    values: those of EvaluateNames and EvaluateOptions by name, and the settings of fine-tuning as Numbers (`frozen` as
-    a bool); what is missing or None has its default. typed: the names of those that the user gave. Raise UsageError for
-    values that are none or do not fit.
+    values: the fields of EvaluateNames and EvaluateOptions by name, and the settings of fine-tuning as Numbers
+    (`frozen` as a bool); what is missing or None has its default. typed: the names that the user gave. Raise UsageError
+    for invalid values and values that do not fit together.
     """
     listed = EvaluateNames(**given(EvaluateNames, values))
     (asked, also), measured = tasks_and_measures(listed.tasks), _listed(listed.measures, "--measure")
-    if also:  # --task links,retrieval measures these alone
+    if also:  # --task links,retrieval measures only these
         measured = (*also, *(measured if "measures" in typed else ()))
     numbers: dict[str, Numbers] = given(FinetuneSettings, values)
     frozen = numbers.pop("frozen", False)

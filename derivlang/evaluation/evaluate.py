@@ -34,7 +34,7 @@ from derivlang.training.processes import use_threads
 class Evaluated:
     """What was evaluated. record: the content of evaluation.json. scores: the rows of what was asked (`scores.py`).
 
-    columns: records of those of each task and measure that was asked for, by its label.
+    columns: records of the columns of each task and measure that was asked for, by its label.
     """
 
     record: dict[str, Any]

@@ -4,7 +4,7 @@ SUP is fine-tuned and tested on the derived language, ZS is fine-tuned on the so
 CS is fine-tuned on mixed pairs and tested on the derived language: each pair is replaced by two, one with its first
 side derived and its second in the source language, one the reverse, and both are in one batch (PPA, Pan et al. 2021,
 §2.3). All use the same examples in the same order and the same derived test sentences. The dev set of the fine-tuning
-language chooses the epoch (CS: that of the derived one), so ZS sees no derived label. Scores on the derived dev set,
+language chooses the epoch (CS: the derived dev set), so ZS sees no derived label. Scores on the derived dev set,
 which published tables use, are reported separately. A finished cell of the same settings, data and weights is not made
 again, so an interrupted evaluation resumes with the next cell.
 """
@@ -77,8 +77,8 @@ def finetuned(
 def _damaged(trained: PretrainedRun, entry: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the files of a task's results of these settings that were changed since, and what is wrong with them.
 
-    entry: of the task in the record that was there. Files of other settings are left out: those of a stopped evaluation
-    are not in the record yet.
+    entry: of the task in the record that was there. Files of other settings are left out: a stopped evaluation has
+    not recorded its files yet.
     """
     if entry is None or difference(entry["settings"], settings):
         return {}
@@ -113,7 +113,7 @@ def _chance(task: Task, sets: Sets, trained: PretrainedRun) -> Path:
 def _settings(task: Task, sources: Sequence[Source], sets: Sets) -> dict[str, Any]:
     """Return what the record says of a task: its sets, its fine-tuning, and the numbers of rows.
 
-    Sets that are named by a relative path have the hash of their files, since such a path is no name for a set.
+    Sets that are named by a relative path have the hash of their files, since such a path does not identify a set.
     """
     corpora = (source.corpus for source in sources)
     by_path = [

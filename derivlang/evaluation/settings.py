@@ -40,7 +40,7 @@ class EvaluateNames:
         option="--regime",
     )
     measures: str = setting(
-        ",".join(USUAL), "Measures, of those that `derivlang ls` lists; none for tasks alone.", option="--measure"
+        ",".join(USUAL), "Measures, as `derivlang ls` lists them; none to evaluate only tasks.", option="--measure"
     )
     every_checkpoint: bool = setting(False, "Evaluate every checkpoint of RUN, with a line for each.")
 

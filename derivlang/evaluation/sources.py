@@ -77,7 +77,7 @@ class Sources:
         trained, options, languages = self.trained, self.options, self.trained.languages
         if not trained.facts["source"]:
             raise UsageError(
-                f"{trained.folder} was trained on sentence pairs alone, so there is no held-out text",
+                f"{trained.folder} was trained only on sentence pairs, so there is no held-out text",
                 where="--measure",
                 fix="give --measure none, and tasks with --task",
                 id="no-text",
@@ -89,7 +89,7 @@ class Sources:
         check_files(trained.facts.get("heldout_files"), files, f"the source of {trained.folder}")
         if split == corpus.splits[0] and "checkpoint" not in trained.facts:
             self.events.warn(
-                f"{corpus.name} has no held-out split: the sentences are those of {split}, which the run was trained on"
+                f"{corpus.name} has no held-out split: the sentences come from {split}, which the run was trained on"
             )
         source = self._open(request, (split,))
         with stage("reading held-out text"):

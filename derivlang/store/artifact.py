@@ -9,7 +9,7 @@
 
 The same: its record has what is wanted (`record.check_same`). Whole: all files of the recipe are there. A file with its
 record beside it (a dictionary, a grammar) is found in the same way; its command writes both at once. Sets, runs and
-studies live longer lives (a journal, checkpoints); they compare by the same rule alone.
+studies live longer lives (a journal, checkpoints); they compare by the same rule.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Kind:
 
     noun: for messages. record: the file in its folder that holds its recipe; of a file, what its record adds to its
     name (`.recipe.json`). is_file: whether it is a file. names: patterns of the files that a folder owns
-    (`folders.py`). read: returns the record of what is there, or raises StoreError. files: the other files of a whole
-    folder, by its record. check: raises StoreError for files that are not those of the record. words: fields of the
+    (`folders.py`). read: returns the record of the existing artifact, or raises StoreError. files: the other files of a
+    whole folder, by its record. check: raises StoreError for files that do not match the record. words: fields of the
     record that mean nothing to a reader, such as hashes -> what is wrong if they differ. hashed: whether the record of
-    a folder gets the hashes of the files and of itself (`with_hashes`); those of earlier versions have none. shared:
-    whether other commands add files to its folder, which stay there without a warning. fix: what to do with another one
-    that is there. id: of that error.
+    a folder gets the hashes of the files and of itself (`with_hashes`); records of earlier versions have no hashes.
+    shared: whether other commands add files to its folder, which stay there without a warning. fix: what to do with
+    another one that is there. id: of that error.
     """
 
     noun: str
@@ -186,7 +186,7 @@ def with_hashes(record: Mapping[str, Any], files: Mapping[str, Path]) -> dict[st
 def check_hashes(
     folder: Path, record: Mapping[str, Any], *, names: Collection[str] | None = None, fix: str | None = None
 ) -> None:
-    """Raise StoreError for the first file of a folder that is not the one of its record. Earlier ones list no files.
+    """Raise StoreError for the first file of a folder that does not match its record. Earlier ones list no files.
 
     names: the files to check; None for all that are listed. fix: of the error.
     """

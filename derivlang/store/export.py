@@ -309,11 +309,12 @@ def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator
 
 def _squad(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     tables = (labelled(g.source if options.source else g.derived, schema) for g in groups)
-    # Not every source has paragraphs as its documents: those of the hub have rows.
+    # Not every source has paragraphs as its documents: sources of the hub have rows.
     squad.write((table.drop_columns(["document"]) for table in tables), out)
 
 
-# Each writes a file, and returns the number of its cells that a spreadsheet would run; None: none opens the format.
+# Each writes a file, and returns the number of its cells that a spreadsheet would run; None: no spreadsheet opens the
+# format.
 _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportOptions, BinaryIO], int | None]] = {
     "text": _text,
     "jsonl": _jsonl,

@@ -1,4 +1,4 @@
-"""What `export` can be told, declared once (core/settings.py). Help pages import this module."""
+"""Settings of `export`, declared once (core/settings.py). Help pages import this module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExportOptions:
     split: str | None = setting(None, "Split to take.", unset="the only one")
     format: Kind | None = setting(None, "Format to write.", unset="by the suffix of -o")
     source: bool = setting(False, "Write the source side instead, row for row; of a run, take the source's tokenizer.")
-    documents: bool = setting(False, "Write one document a line (of running text, a paragraph); text only.")
+    documents: bool = setting(False, "Write one document per line (of running text, a paragraph); text only.")
     escape_formulas: bool = setting(
         False, "Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only."
     )

@@ -1,4 +1,4 @@
-"""A study as Slurm arrays: OUT/array.txt with one command a cell, and OUT/array.sh, which runs one of them.
+"""A study as Slurm arrays: OUT/array.txt with one command per cell, and OUT/array.sh, which runs one of them.
 
 Cells that begin from other cells are an array of their own, OUT/array-2.txt and OUT/array-2.sh, and so on.
 """

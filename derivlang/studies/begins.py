@@ -3,7 +3,7 @@
     init = "{t}.mlm.cold.1"            the run of this cell; "{t}.mlm.cold.1@500" its checkpoint of step 500
     embeddings = "from={t}.cold"       its embeddings
 
-A name with `/`, such as "../other/RUN", and `hub:NAME` are no cells. A level stands in a name as in that of a folder:
+A name with `/`, such as "../other/RUN", and `hub:NAME` are not cells. A level stands in a name as in a folder's name:
 `trans,inv` as trans-inv.
 """
 
@@ -23,7 +23,7 @@ _HUB = "hub:"
 def linked(cells: Sequence[Cell], place: str) -> list[Cell]:
     """Return the cells with what they need, and with the paths of these runs in place of the names.
 
-    place: the file, for errors. Raise UsageError for a name that is no cell, and for cells that need each other.
+    place: the file, for errors. Raise UsageError for a name that is not a cell, and for cells that need each other.
     """
     names = [cell.name for cell in cells]
     known, found = set(names), []

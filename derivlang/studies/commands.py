@@ -79,7 +79,7 @@ class CommandOptions:
     check_values: Callable[[Mapping[str, Any]], None]
 
     def check_key(self, key: str, value: Any, where: str) -> None:
-        """Raise UsageError for a name that is no option, or for a value of another type."""
+        """Raise UsageError for a name that is not an option, or for a value of another type."""
         if key in self.reserved:
             raise UsageError(
                 f"a study gives --{key} to {self.command} itself", where=where, fix=self.reserved[key], id="study"

@@ -1,6 +1,6 @@
 """Estimates of what a study takes, for a dry run: positions, seconds and bytes of each cell, and of the shared data.
 
-The rates of `tiny` are measured on two cores, and those of wide models are assumed for an accelerator.
+The rates of `tiny` are measured on two cores, the rates of wide models are assumed for an accelerator.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 from derivlang.training.model import n_weights
 
-_PARSED = 19_000.0  # words a second that the bundled parser parses on one core
+_PARSED = 19_000.0  # words per second that the bundled parser parses on one core
 _SHARED = 80.0  # seconds for tokenizer, dictionaries and encoding, of WikiText-2 on one core
 _WORD = 5.3  # bytes of a word of running text, with its space
 # Bytes of encoded data for a byte of text, of WikiText-2 with 2,000 entries; more entries take less.
 _ENCODED = 2.0
 _RESULTS = 6e6  # bytes of a run besides weights: evaluation, tokenizers, log
-_NARROW = 256  # width of a model below which costs are those of `tiny` on a CPU
-# Number of examples in train, dev and test, and of sub-words in a row; of other tasks, those of pos are assumed.
+_NARROW = 256  # width of a model below which costs are as for `tiny` on a CPU
+# Number of examples in train, dev and test, and of sub-words in a row; other tasks are assumed to be like pos.
 _SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
 _DEMO = (76, 16, 23, 22)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a cell takes. positions: sub-words of pre-training with padding, None if only the data tells."""
+    """What a cell takes. positions: sub-words of pre-training with padding, None if only the data can show it."""
 
     positions: int | None
     pretraining: float
@@ -59,7 +59,7 @@ def is_narrow(cell: Cell) -> bool:
 
 
 def cost(cell: Cell, rate: float) -> Cost:
-    """Return the estimated cost of a cell. rate: training speed in sub-words a second."""
+    """Return the estimated cost of a cell. rate: training speed in sub-words per second."""
     # Seconds for a process to start, compile and save; minimum seconds of a step of fine-tuning, where an accelerator
     # waits for kernel launches.
     start, step = (12.0, 0.004) if is_narrow(cell) else (50.0, 0.015)
@@ -110,7 +110,7 @@ def _text_size(name: str, place: Place) -> int | None:
 def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float:
     """Return the estimated seconds of an evaluation's fine-tuning and tests. Tasks without fine-tuning count nothing.
 
-    rate: training speed in sub-words a second. a_step: minimum seconds of a step.
+    rate: training speed in sub-words per second. a_step: minimum seconds of a step.
     """
     asked = [name.partition(":") for name in tasks_in(options)]
     sizes = [(kind, _DEMO if which.startswith("demo") else _SIZES.get(kind, _SIZES["pos"])) for kind, _, which in asked]

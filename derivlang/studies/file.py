@@ -168,13 +168,13 @@ class _Reader:
                 raise UsageError(f"{key} = {value} must be at least 1", where=where, id="bad-value")
         for source in head.get("text", ()):
             if not isinstance(source, str):
-                raise UsageError(f"text has {source!r}, which is no source", where=where, id="bad-value")
+                raise UsageError(f"text has {source!r}, which is not a source", where=where, id="bad-value")
         if {"source", "text"} <= head.keys():
             raise UsageError("gives both source and text", where=where, fix="leave one of them out", id="study")
         return head
 
     def _grids(self, common: Mapping[str, Any]) -> list[Grid]:
-        """Return [factors] and [[zip]] as a grid, and those of [[grid]]. common: the options of [cell]."""
+        """Return [factors] and [[zip]] as a grid, and the grids of [[grid]]. common: the options of [cell]."""
         evaluate = self._options(self.found, "evaluate", EVALUATE)
         grids = []
         if "factors" in self.found or "zip" in self.found:
@@ -194,7 +194,7 @@ class _Reader:
         return grids
 
     def _axes(self, table: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-        """Return the axes of a grid: those of its factors, then those of its zipped lists."""
+        """Return the axes of a grid: first its factors, then its zipped lists."""
         place = f"{self.place} {where}[factors]"
         found: list[Axis] = []
         for name, value in self._table(table, "factors").items():
@@ -215,7 +215,7 @@ class _Reader:
     def _levels(self, name: str, value: Any, where: str, *, distinct: bool = True) -> list[Level]:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
             raise UsageError(
-                f"{name!r} is no name of a factor", where=where, fix="use letters, digits, -, _", id="study"
+                f"{name!r} is not the name of a factor", where=where, fix="use letters, digits, -, _", id="study"
             )
         if name in PRETRAIN.reserved:
             PRETRAIN.check_key(name, value, where)
@@ -227,7 +227,7 @@ class _Reader:
         for level in value:
             if not isinstance(level, (str, int, float)):
                 raise UsageError(
-                    f"{name} has the level {level!r}, which is no text or number", where=where, id="bad-value"
+                    f"{name} has the level {level!r}, which is not a text or a number", where=where, id="bad-value"
                 )
         twice = [text for text, times in Counter(map(text_of, value)).items() if times > 1]
         if distinct and twice:

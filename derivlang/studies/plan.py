@@ -38,7 +38,7 @@ _OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besi
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommand:
-    """A command of a study. arguments: as they are typed. keywords: those of its Python function.
+    """A command of a study. arguments: as they are typed. keywords: for its Python function.
 
     cell: its cell, or None for a shared step or the report. facts: what its result depends on, except data; it stands
     in the record of what is done, so it has no path of this machine.
@@ -121,7 +121,7 @@ def in_order(study: StudyFile) -> list[Cell]:
 
 
 def positions(cell: Cell) -> int | None:
-    """Return the number of sub-words, with padding, that a cell is trained on. None if only its data tells."""
+    """Return the number of sub-words, with padding, that a cell is trained on. None if only its data can show it."""
     if "tokens" in cell.options:
         return int(cell.options["tokens"])
     if "epochs" in cell.options:
@@ -129,7 +129,7 @@ def positions(cell: Cell) -> int | None:
     streams = read_objective(_setting(cell.options, "objective")).streams()
     size = _setting(cell.options, "steps") * _setting(cell.options, "batch-size") * _setting(cell.options, "seq-len")
     if cell.options.get("budget", "steps") != "steps":
-        return int(size)  # those of mlm
+        return int(size)  # as for mlm
     return round(float(size) * sum(stream.share / stream.every for stream in streams))
 
 

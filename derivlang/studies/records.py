@@ -240,7 +240,7 @@ def _write(path: Path, record: dict[str, Any]) -> None:
 def _json(path: Path, *, options: type = dict) -> dict[str, Any]:
     """Return a record, or {} if it is missing or damaged: then its step runs again, and says what is wrong.
 
-    options: the type of its options; those of `evaluate` are a list.
+    options: the type of its options; `evaluate` has a list of them.
     """
     try:
         return read_record(path, "record", partial(_check, path.name, options=options), id="run")

@@ -12,7 +12,7 @@
     task = "pos"
     metric = "accuracy"                          by default the one that stands for the task
     objective = "mlm"                            levels of the study
-    values = { sup = 94.1, zs = 56.5 }           or regime and value; of a measure, value alone
+    values = { sup = 94.1, zs = 56.5 }           or regime and value; of a measure, only value
     source = "Name (2022), Table 3"
 
 study.json has each published number as a row of its own, with `regime` and `value`.
@@ -119,7 +119,7 @@ def _names(names: Any, factors: Mapping[str, Sequence[Level]], where: str) -> It
     for factor, levels in tables:
         if not isinstance(levels, dict) or not all(isinstance(name, str) for name in levels.values()):
             fix = 'write e.g. [report.names.objective] and align-mlm = "ALIGN-MLM"'
-            raise UsageError(f"{factor} is no table of names", where=where, fix=fix, id="bad-value")
+            raise UsageError(f"{factor} is not a table of names", where=where, fix=fix, id="bad-value")
         yield factor, {text_of(_level(factor, level, factors, where)): name for level, name in levels.items()}
 
 
@@ -156,7 +156,7 @@ def _published(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each published number of a table."""
     if missing := [key for key in ("task", "source") if not isinstance(row.get(key), str)]:
-        raise UsageError(f"{missing[0]} is missing, or is no text", where=where, id="bad-value")
+        raise UsageError(f"{missing[0]} is missing, or is not a text", where=where, id="bad-value")
     values = row.get("values", {row.get("regime", ""): row["value"]} if "value" in row else None)
     if not isinstance(values, dict) or not values or ("values" in row and {"value", "regime"} & row.keys()):
         fix = "write values = { zs = 56.5 }, or regime and value"
@@ -165,6 +165,6 @@ def _published(
     levels = {name: text_of(_level(name, level, factors, where)) for name, level in row.items() if name not in _ROW}
     for regime, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise UsageError(f"{value!r} is no number", where=where, id="bad-value")
+            raise UsageError(f"{value!r} is not a number", where=where, id="bad-value")
         _check_outcome(".".join(filter(None, (row["task"], row.get("metric"), regime))), outcomes, where)
         yield {**told, **levels, "regime": regime, "value": float(value)}

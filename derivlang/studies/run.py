@@ -113,7 +113,7 @@ def run_study(
 def _run_chains(
     chains: dict[str, list[PlannedCommand]], place: Place, processes: Processes, say: Say, workers: int
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Run the commands of each cell after those of the cells that it needs.
+    """Run the commands of each cell after the commands of the cells that it needs.
 
     Return the messages of the cells that failed, and of those that were not run, as a cell that they need was not done.
     """
@@ -227,7 +227,7 @@ def _text(study: StudyFile, place: Place, say: Say) -> None:
             raise DataError(
                 f"the study's text {name} is missing",
                 where="--data-dir" if place.data_dir is None else str(place.data_dir),
-                fix="put novels there, one paragraph a line; the results depend on this text",
+                fix="put novels there, one paragraph per line; the results depend on this text",
                 id="missing-text",
             )
         requests.append(SourceRequest(str(path)))

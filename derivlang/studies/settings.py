@@ -1,4 +1,4 @@
-"""What `study` can be told, declared once (core/settings.py). Help pages import this module."""
+"""Settings of `study`, declared once (core/settings.py). Help pages import this module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Place:
     workers: int | None = setting(
         None, "Number of cells to run in parallel.", minimum=1, unset=_STUDY, excludes="--data-only"
     )
-    threads: int | None = setting(None, "Number of CPU threads a cell.", minimum=1, unset=_STUDY)
+    threads: int | None = setting(None, "Number of CPU threads per cell.", minimum=1, unset=_STUDY)
     as_is: bool = setting(
         False, "Use encoded data made elsewhere, without its text.", option="--data-as-is", key="data_as_is"
     )

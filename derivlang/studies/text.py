@@ -1,4 +1,4 @@
-"""Join several sources into one tokenised text: one paragraph a line, words joined by one space."""
+"""Join several sources into one tokenised text: one paragraph per line, words joined by one space."""
 
 from __future__ import annotations
 

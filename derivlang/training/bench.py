@@ -145,7 +145,7 @@ def _train(
     plan: Plan,
     device: torch.device,
 ) -> tuple[int, float]:
-    """Train for the seconds of the plan, and return (number of steps, seconds), both without those of the warm-up."""
+    """Train for the seconds of the plan, and return (number of steps, seconds), both without the warm-up."""
 
     def wait() -> None:
         if device.type == "cuda":

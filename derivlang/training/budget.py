@@ -5,7 +5,7 @@
     tokens        the sub-words that MLM reads in N steps, of all its rows and without padding
     predictions   the positions that MLM predicts in N steps
 
-    N = 1000, MLM reads 400 sub-words a step, the objective 600   ->   667 steps
+    N = 1000, MLM reads 400 sub-words per step, the objective 600   ->   667 steps
 
 The learning rate, checkpoints and log entries follow the steps that are made, so they are at equal shares of the
 budget. The reference of a causal objective is CLM, which reads the same rows.
@@ -65,8 +65,7 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: Material)
 def log_within(log: LogSettings, duration: Duration, steps: int, made: int) -> LogSettings:
     """Return the settings of a log whose entries and checkpoints are at the same shares of a budget.
 
-    steps: the model's default, where `duration` has none: those of MLM, in which the settings count. made: those of the
-    run.
+    steps: of MLM, in which the settings count, where `duration` has no number. made: steps of this run.
     """
     if duration.budget == "steps":
         return log

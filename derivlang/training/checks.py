@@ -29,7 +29,7 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
         )
     if settings.language_ids and not model_config.takes_languages:
         raise UsageError(
-            f"the model {settings.model} ({model_config.type}) cannot be told the language of a position",
+            f"the model {settings.model} ({model_config.type}) cannot get the language of a position",
             where="--language-ids",
             fix="use ModernBERT, RoBERTa or BERT, or leave it out",
             id="no-token-types",
@@ -69,7 +69,7 @@ def check_pairs(pairs: Path | None, objective: Objective, streams: tuple[OpenStr
     """Raise UsageError for a file of sentence pairs that no stream has read."""
     if pairs is not None and not any("sha256" in one.source.facts() for one in streams):
         raise UsageError(
-            f"the rows of {objective.name} are of the corpus alone, so it does not read {pairs}",
+            f"the rows of {objective.name} are only of the corpus, so it does not read {pairs}",
             where="--pairs",
             fix="leave --pairs out, or give an objective with sentence pairs, e.g. tlm",
             id="unused-option",

@@ -99,7 +99,7 @@ class ModelConfig:
 
     @property
     def takes_languages(self) -> bool:
-        """Whether the model can be told the language of each position."""
+        """Whether the model can be given the language of each position."""
         return self.type in _TAKE_LANGUAGES
 
     @property

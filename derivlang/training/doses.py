@@ -35,7 +35,8 @@ def tokens_of(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def percentages(counts: Counter[str], *, masks: bool) -> dict[str, float]:
-    """Return `masked_percent`, `translated_percent` and those of an objective's shares. masks: whether any are masked.
+    """Return `masked_percent`, `translated_percent` and the percentages of an objective's shares. masks: whether any
+    are masked.
 
     A percentage of nothing is left out, and so is `translated_percent` where nothing is translated.
     """

@@ -1,11 +1,11 @@
-"""The weights that a run begins with: those of another run or of a checkpoint, perhaps with other embeddings.
+"""The weights that a run begins with: from another run or a checkpoint, perhaps with other embeddings.
 
     --init RUN | RUN@STEP        the model of a finished run, or of one of its checkpoints
            FOLDER | hub:NAME     a checkpoint that was trained elsewhere (foreign.py), with its own tokenizer
     --embeddings keep            as they are
                  new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
                  permute         the same rows in another order, within each language (Wu et al. 2022, section 3)
-                 from=RUN        those of another run of the same tokenizers
+                 from=RUN        the embeddings of another run of the same tokenizers
 
 Rows of special tokens are always kept. Input and output embeddings are treated alike. The rows of a step and their
 masks are drawn anew: they depend on the weights that a run begins with.
@@ -164,7 +164,7 @@ def model_of(text: str, option: str) -> tuple[Path, Path]:
 
 
 def has_language_ids(text: str) -> bool:
-    """Return whether the model of RUN or RUN@STEP is told the language of each position; False if it is not there.
+    """Return whether the model of RUN or RUN@STEP gets the language of each position; False if it is not there.
 
     Raise StoreError if its record cannot be read.
     """
@@ -208,8 +208,8 @@ def _special_pairs(folder: Path, lm: Any, languages: Languages) -> list[tuple[in
     theirs, marks = ForeignTokenizer.load(folder).special_ids, languages.marks
     if lm.config.model_type in AFTER_PADDING and lm.config.pad_token_id != marks.pad:
         raise UsageError(
-            f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; that of the new tokenizer "
-            f"is {marks.pad}",
+            f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; the padding id of the new "
+            f"tokenizer is {marks.pad}",
             where=_EMBEDDINGS,
             fix="give --embeddings keep, or a checkpoint of another type",
             id="other-tokenizer",
@@ -267,7 +267,7 @@ def _check_width(source: Any, lm: Any) -> None:
     theirs, ours = (model.get_input_embeddings().weight.shape for model in (source, lm))
     if theirs != ours:
         raise UsageError(
-            f"its embeddings are {theirs[0]:,} × {theirs[1]}, those of the model {ours[0]:,} × {ours[1]}",
+            f"its embeddings are {theirs[0]:,} × {theirs[1]}, the model's {ours[0]:,} × {ours[1]}",
             where=_EMBEDDINGS,
             fix="name a run with a model of the same width",
             id="other-model",
@@ -289,7 +289,7 @@ def _replace_embeddings(
 ) -> None:
     """Change the rows of both languages in the input and output embeddings, and in the bias of the output.
 
-    fixed: rows that stay; None for all rows that are of no language, those of special tokens.
+    fixed: rows that stay; None for all rows that are of no language, such as special tokens.
     """
     rows = np.unique(np.concatenate(vocabulary.own))
     if fixed is not None:

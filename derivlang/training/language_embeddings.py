@@ -3,8 +3,8 @@
     embeddings of sub-words [B, T, d] + language_embeddings[language of each position] ──▶ the encoder's first norm
 
 They are a module of the encoder, `language_embeddings`, in the file of its weights; `type_vocab_size` of its config is
-2. `transformers` itself leaves them out, so `export` adds those of one language to the embeddings of all sub-words,
-which gives the same states (`fold`). Models with token types have the same in their own embeddings.
+2. `transformers` itself leaves them out, so `export` adds the embeddings of one language to the embeddings of all
+sub-words, which gives the same states (`fold`). Models with token types have the same in their own embeddings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def table_of(base: Any) -> torch.nn.Embedding | None:
 
 
 def has_own(lm: Any) -> bool:
-    """Return whether a language model has language embeddings that are no token types."""
+    """Return whether a language model has language embeddings that are not token types."""
     return hasattr(lm.base_model, _NAME)
 
 

@@ -16,7 +16,7 @@ from derivlang.training.loader import Loader
 from derivlang.training.loss_module import LossModule
 from derivlang.training.settings import TrainingSettings
 
-PROBE = 2  # rows, one of each language, whose forward pass tells what a row takes
+PROBE = 2  # rows, one of each language, whose forward pass shows what a row takes
 _MOST = 8  # rows of a probe, which must itself fit into the memory
 SMALLER = "lower --seq-len or --vocab-size, or change --model"
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -78,7 +78,7 @@ def check_step(
     elif parts is None:
         fix = SMALLER
     else:
-        fix = f"--accumulate {settings.accumulate * parts}: as many rows a step, {rows // parts} at once"
+        fix = f"--accumulate {settings.accumulate * parts}: as many rows per step, {rows // parts} at once"
     raise too_large(rows, settings.seq_len, free, fix)
 
 
@@ -95,8 +95,8 @@ def too_large(rows: int, seq_len: int, free: int, fix: str) -> UsageError:
 def rows_that_fit(net: LossModule, loader_of: Callable[[int], Loader], free: int, probe: int = PROBE) -> int:
     """How many rows a forward and backward pass of `net` may have in `free` bytes; 0 where not one fits.
 
-    loader_of: a loader of so many rows a step, in one micro-batch. Two passes tell what each row takes from what a step
-    takes besides its rows, the dictionary of align-mlm for example.
+    loader_of: a loader of so many rows per step, in one micro-batch. Two passes show what each row takes from what a
+    step takes besides its rows, the dictionary of align-mlm for example.
     """
 
     def kept(rows: int) -> int:
@@ -129,7 +129,7 @@ def _of_machine(proc: Path) -> int:
     free = _kilobytes(proc / "meminfo", "MemAvailable")
     if free:
         return 1024 * free
-    if not hasattr(os, "sysconf"):  # Windows, where nothing here tells
+    if not hasattr(os, "sysconf"):  # Windows, where nothing here says it
         return sys.maxsize
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # not Linux
 
@@ -143,7 +143,7 @@ def _of_containers(proc: Path, cgroups: Path) -> list[int]:
             continue
         top, names = (cgroups / "memory", _NAMES[1]) if controllers else (cgroups, _NAMES[2])
         own = top / path.lstrip("/")
-        # Inside a container the path may be that of the host. The container's own group is then at the top.
+        # Inside a container the path may be the host's. The container's own group is then at the top.
         for folder in (own, *own.parents):
             limit, used = (_text(folder / name).strip() for name in names)
             if limit.isdigit() and used.isdigit():

@@ -25,7 +25,7 @@ from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.objectives.xlm_align import XlmAlign
-from derivlang.training.pairs_alone import SPEC, check_text
+from derivlang.training.pairs_only import SPEC, check_text
 from derivlang.training.processes import use_threads
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings
 
@@ -33,7 +33,7 @@ from derivlang.training.settings import Duration, LogSettings, Machine, Training
 def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig, LogSettings]:
     """The settings, the model's description and the log settings, of options by name; None: not asked for.
 
-    source: None if it is not given, as the option `spec` may be: an objective may read the pairs of a file alone. Set
+    source: None if it is not given, as the option `spec` may be: an objective may read only the pairs of a file. Set
     the number of torch threads as well. Raise UsageError for wrong values.
     """
     asked, machine = given(TrainingSettings, options), Machine(**given(Machine, options))

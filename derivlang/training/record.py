@@ -39,7 +39,7 @@ RULE_VERSION = 2
 class RunInputs:
     """Everything that a run's model depends on.
 
-    init: what it begins from, None for a new model. pairs: the given file of sentence pairs, None for those of the
+    init: what it begins from, None for a new model. pairs: the given file of sentence pairs, None for pairs of the
     corpus. rules: of the objective, earlier ones in a run of an earlier version.
     """
 
@@ -59,7 +59,7 @@ class RunInputs:
 
     @property
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the streams tell of themselves, by name."""
+        """What the streams record of themselves, by name."""
         return {one.stream.name: one.source.facts() for one in self.streams}
 
     @property
@@ -220,7 +220,7 @@ class RunInputs:
         return found
 
     def _dictionary(self) -> dict[str, Any] | None:
-        """Return what run.json tells of the dictionary: how it was chosen, or the name of the file that was given."""
+        """Return what run.json records of the dictionary: how it was chosen, or the name of the file that was given."""
         settings, prepared = self.settings, self.prepared
         if prepared.pairs is None:
             return None
@@ -248,7 +248,7 @@ def record_of(resolved: Resolved) -> dict[str, Any]:
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:
-    """Return what run.json tells of the derived language, which also depends on the files that its spec names."""
+    """Return what run.json records of the derived language, which also depends on the files that its spec names."""
     return {"fingerprint": languages.fingerprint(), "format": FORMAT}
 
 

@@ -33,7 +33,7 @@ from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.pairs_alone import prepare_pairs
+from derivlang.training.pairs_only import prepare_pairs
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, as_begun
@@ -46,8 +46,8 @@ class RunPlan:
     """What is to be trained, on what, and where.
 
     settings: with the objective and the spec in their usual spelling; model_config: of the model that they name. Both
-    as `options.settings_of` gives them. request: None for an objective that reads the pairs of a file alone. rules: of
-    the objective, None for those of today.
+    as `options.settings_of` gives them. request: None for an objective that reads only the pairs of a file. rules: of
+    the objective, None for the rules of today.
     """
 
     settings: TrainingSettings
@@ -91,10 +91,10 @@ def pretrain(
     While another run holds the folder, the same call waits if it is to `resume`.
 
     Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
-    "doses"}; doses are those of run.json (doses.py).
+    "doses"}; doses are as in run.json (doses.py).
 
     Raise DerivlangError if an objective lacks what it needs, the folder is taken or held, settings or data differ from
-    those of the resumed run, the loss becomes NaN or infinite, or the disk is full.
+    the resumed run's, the loss becomes NaN or infinite, or the disk is full.
     """
     # Settings
     run, ranks = plan.paths.run, processes()
@@ -206,7 +206,7 @@ def _loader(
 
 
 def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: Material) -> int:
-    """Return the number of steps of the whole run. A number of sub-words counts those of all streams."""
+    """Return the number of steps of the whole run. A number of sub-words counts all streams."""
     if duration.tokens is not None:
         return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:

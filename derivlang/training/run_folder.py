@@ -254,7 +254,7 @@ def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> Non
 def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: dict[str, Any]) -> None:
     """Write the folder with its record and all files needed to use its model.
 
-    files: by their names in the folder, those of `Prepared`. A file that is there already is kept.
+    files: by their names in the folder, as in `Prepared`. A file that is there already is kept.
     """
     with disk(run):
         run.mkdir(parents=True, exist_ok=True)
@@ -275,7 +275,7 @@ def restore_copies(
 ) -> None:
     """Copy again what a run to resume has lost of its tokenizers, lexicon, dictionary and spec files, and say so.
 
-    files: as of `create`. record: run.json; that of an earlier version lists no files, so nothing is known to be lost.
+    files: as of `create`. record: run.json; an earlier version's lists no files, so nothing is known to be lost.
     Raise StoreError if the file to copy is gone, or is not the one that the record lists.
     """
     for name, what in damages(run, record):

@@ -141,7 +141,7 @@ class TrainingSettings:
     packing: Packing = _shared(
         "sentences",
         "Content of a row: whole sentences, or a stream cut every --seq-len.",
-        subject="rows of the corpus alone",
+        subject="rows of only the corpus",
     )
     limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
@@ -185,7 +185,7 @@ class Resolved:
 
 
 # Settings that some objectives do not read: `Objective.reads` says which it does. Every run has a dictionary all the
-# same, by which the measure `alignment` tells its held-out rows: so no warning says that these have no effect.
+# same, by which the measure `alignment` chooses its held-out rows: so no warning says that these have no effect.
 _OF_DICTIONARY = ("coverage", "dictionary_by", "dictionary_seed")
 CHOSEN = frozenset(_OF_DICTIONARY).union(name for name, one in declared(TrainingSettings).items() if one.subject)
 
@@ -194,7 +194,7 @@ CHOSEN = frozenset(_OF_DICTIONARY).union(name for name, one in declared(Training
 class Duration:
     """How long to train: steps, sub-words, or epochs over both corpora; nothing for the model's default.
 
-    One of them at most. steps: the option is that of `TrainingSettings`. budget: budget.py.
+    One of them at most. steps: the option belongs to `TrainingSettings`. budget: budget.py.
     """
 
     steps: int | None = None

@@ -117,7 +117,7 @@ class TwinLanguages(Languages):
 
 
 def twin_trans(pipeline: Pipeline) -> Trans:
-    """Return the `trans` of a twin: that of the pipeline or, if it keeps all words, trans:overlap=100.
+    """Return the `trans` of a twin: the pipeline's or, if this keeps all words, trans:overlap=100.
 
     Raise UsageError if the pipeline changes words in another way.
     """

@@ -105,7 +105,8 @@ class Objective(Parameterised):
         return ()
 
     def reads(self, files: Collection[str] = ()) -> Set[str]:
-        """Return which settings of CHOSEN it reads: those of its streams and needs, and `mask` unless it is causal.
+        """Return which settings of CHOSEN it reads: the settings of its streams and needs, and `mask` unless it is
+        causal.
 
         files: which of "dictionary" and "pairs" are given as files, and not made.
         """
@@ -146,7 +147,7 @@ class Objective(Parameterised):
         return None
 
     def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
-        """Follow the update of the weights, e.g. in a momentum encoder: called once a step, without gradient."""
+        """Follow the update of the weights, e.g. in a momentum encoder: called once per step, without gradient."""
         return None
 
 
@@ -155,7 +156,7 @@ def masked_part(
 ) -> LossPart:
     """Return the cross-entropy at the masked positions, divided by their number in the whole step.
 
-    states: float[n, d], the states to predict from; by default those of the model's last layer. The projection onto the
+    states: float[n, d], the states to predict from; by default from the model's last layer. The projection onto the
     vocabulary is computed only at masked positions.
     """
     from torch.nn.functional import cross_entropy

@@ -17,7 +17,7 @@
 A word has an entry if each of its sub-words has one; sub-words that both languages share have none. With either variant
 the log has the dose: the share of masked positions whose label or input is a translation.
 
-condition=yes tells the prediction which language to predict: its input is the state concatenated with that language's
+condition=yes gives the prediction the language to predict: its input is the state concatenated with that language's
 embedding, passed through a linear layer (section 2.3 there).
 """
 
@@ -56,7 +56,7 @@ class DictMlm(Objective):
         "align-mlm": {"variant": "input", "among": "all"},  # Tang et al. (2022), appendix G.4
     }
     rate: int = param(50, "percentage of the masked words to translate", low=0, high=100)
-    variant: Literal["label", "input"] = param("label", "variant: the paper's, or that of the released ALIGN-MLM code")
+    variant: Literal["label", "input"] = param("label", "variant: the paper's, or the released ALIGN-MLM code's")
     among: Literal["entries", "all"] = param("entries", "words to choose from: those with an entry, or all")
     condition: bool = param(False, "whether the prediction gets the label's language")
 

@@ -10,9 +10,9 @@ translation. The log has the dose: the share of masked positions whose label is 
 
 Readings that are ours: section 2.2 replaces 15 % of the words with an entry, while "simulated translation" in section
 2.3 suggests all (`switch=100`). Positions do not restart in the second half. The model gets the language of each
-position, as in DICT-MLM, but the prediction does not get that of the label, which section 2.3 describes for DICT-MLM
-(`condition=yes`). Section 2.3 has one sentence a row; here, short sentences share a row, as in TLM. The copy keeps
-the word order, so it shows nothing of an order such as that of `inv`.
+position, as in DICT-MLM, but the prediction does not get the label's language, which section 2.3 describes for DICT-MLM
+(`condition=yes`). Section 2.3 has one sentence per row; here, short sentences share a row, as in TLM. The copy keeps
+the word order, so it shows nothing of an order such as `inv`.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     L = moco * L_MoCo + tlm * L_TLM
 
     L_MoCo = mean over pairs of  -log(e^(q·k/t) / (e^(q·k/t) + sum over the queue of e^(q·k'/t)))
-    q = unit(W2 ReLU(W1 unit(h)))        h: the state of <s> of the first side alone; k: the same of the second side,
+    q = unit(W2 ReLU(W1 unit(h)))        h: the state of <s> of only the first side; k: the same of the second side,
                                          by encoder and projection of the keys, without gradient
 
 The rows hold one pair each. A coin of each pair says which side comes first, in both losses; TLM has no position reset
-and no language ids. The key encoder begins as a copy of the model. After each step its weights and those of its
+and no language ids. The key encoder begins as a copy of the model. After each step its weights and the weights of its
 projection become m times themselves plus 1 - m times the model's, and the step's keys replace the oldest of the queue.
 
 Source: Pan et al. (2021), sections 2.1 and 2.2. No code was released, and these readings are ours. The positive is in
@@ -43,7 +43,7 @@ class Ppa(Objective):
     """Masked words of sentence pairs, and sentences that are like their counterparts."""
 
     name = "ppa"
-    queue: int = param(32_000, "number of earlier sentences to tell a counterpart from", low=1)
+    queue: int = param(32_000, "number of earlier sentences to distinguish a counterpart from", low=1)
     momentum: float = param(0.999, "share of the key encoder's weights that stays at a step", low=0, high=1)
     temperature: float = param(0.05, "by which similarities are divided, above 0", above=0)
     width: int = param(300, "width of the projection", low=1)

@@ -1,4 +1,4 @@
-"""Objectives by name: the built-in ones, and those of other packages (entry points `derivlang.objectives`)."""
+"""Objectives by name: the built-in ones, and objectives from other packages (entry points `derivlang.objectives`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def register_objective(objective: type[Objective]) -> type[Objective]:
 
 
 def spelt_today(spec: str, rules: int) -> str:
-    """Return the objective of a record as this version spells it. rules: those of the record.
+    """Return the objective of a record as this version spells it. rules: the record's.
 
     "xlm", 1  ->  "xlm:pairs=0.5"
     """

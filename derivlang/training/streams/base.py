@@ -55,7 +55,7 @@ class RowSource(ABC):
         """Return the rows of these numbers [B]. keys: of the rows, for draws that differ between steps."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what run.json and the report tell of the stream; {} for nothing beyond its size."""
+        """Return what run.json and the report say of the stream; {} for nothing beyond its size."""
         return {}
 
 
@@ -98,7 +98,7 @@ class Stream(ABC):
     def n_rows(self, settings: TrainingSettings) -> int | Fraction:
         """Return the number of rows in a step, which may be one on average. Raise UsageError if it is below 1.
 
-        share 0.3, 16 rows of 32 sub-words, rows of pairs of 64: 2.4 rows a step, that is 2, 2, 3, 2, 3 …
+        share 0.3, 16 rows of 32 sub-words, rows of pairs of 64: 2.4 rows per step, that is 2, 2, 3, 2, 3 …
         """
         positions, length = settings.batch_size * settings.seq_len, self.length(settings)
         found = Fraction(self.share).limit_denominator(10**6) * positions / length

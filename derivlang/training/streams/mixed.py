@@ -28,7 +28,7 @@ PAIRS = SentencePairs.name
 
 @dataclass(frozen=True, kw_only=True)
 class PackedAndPairs(Packed):
-    """The rows of both corpora and those of sentence pairs. reset: positions restart in the second half of a pair."""
+    """The rows of both corpora and of sentence pairs. reset: positions restart in the second half of a pair."""
 
     reset: bool = True
 
@@ -55,7 +55,7 @@ class PackedAndPairs(Packed):
 
 
 class RowsOfTwo(RowSource):
-    """The rows of the corpora, then those of the pairs, of one length. reset: whether positions restart in pairs."""
+    """The rows of the corpora, then of the pairs, of one length. reset: whether positions restart in pairs."""
 
     def __init__(self, packed: RowSource, pairs: RowSource, *, reset: bool):
         self.packed, self.pairs, self.length, self.reset = packed, pairs, packed.length, reset

@@ -1,8 +1,8 @@
 """Rows of sentence pairs, for TLM and for objectives that compare a sentence with its counterpart.
 
-    <s> s1 </s> s2 </s> <s> d1 </s> d2 </s> <pad>         several pairs a row, each side at most half of it
+    <s> s1 </s> s2 </s> <s> d1 </s> d2 </s> <pad>         several pairs per row, each side at most half of it
 
-A `PairSource` has the pairs: those of the corpus and its derived language (pair_source.py), or of a file (bitext.py).
+A `PairSource` has the pairs: of the corpus and its derived language (pair_source.py), or of a file (bitext.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from derivlang.training.streams.pair_source import DerivedPairs, PairSource
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePairs(Stream):
-    """Sentences and their derived forms. reset: positions restart in the second half. together: several pairs a row.
+    """Sentences and their derived forms. reset: positions restart in the second half. together: several pairs per row.
 
     shuffle: a coin of each row says which side comes first; otherwise the source does. links: the batch has the links
     between both sides, if the pairs have any. shortest: pairs with a side of fewer sub-words are left out.

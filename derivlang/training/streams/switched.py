@@ -2,9 +2,9 @@
 
     <s> we low er it </s> <s> we' low er it </s>          switch: share of the words with an entry that are replaced
 
-The sentences are those of both corpora. An epoch has each once in each language, and every epoch draws other words.
+The sentences come from both corpora. An epoch has each once in each language, and every epoch draws other words.
 The copy keeps the word order. A word has an entry if each of its sub-words has one. With the tokenizer of a checkpoint
-the sentences are those of a file, and the dictionary is one of words (switched_words.py). Source: Chaudhary et al.
+the sentences come from a file, and the dictionary is one of words (switched_words.py). Source: Chaudhary et al.
 (2020), sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
 """
 

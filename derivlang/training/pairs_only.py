@@ -1,9 +1,9 @@
-"""Runs on sentence pairs of a file alone, without a source and its derived language.
+"""Runs that read only sentence pairs of a file, without a source and its derived language.
 
     derivlang pretrain --objective tlm --pairs en-fr.parquet --init hub:FacebookAI/xlm-roberta-base -o run
 
 Whether an objective needs a source follows from what its streams and needs declare (`reads_text`). The pairs may be of
-any two languages, so their tokenizer is that of a checkpoint, and the pipeline is `identity` unless one is given.
+any two languages, so their tokenizer comes from a checkpoint, and the pipeline is `identity` unless one is given.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def check_text(objective: Objective, options: Mapping[str, Any], *, source: bool
     if source and spec:
         return
     if objective.reads_text({name for name in _FILES if options.get(name) is not None}):
-        alone = "" if objective.reads_text(_FILES) else ", or sentence pairs with --pairs"
+        pairs = "" if objective.reads_text(_FILES) else ", or sentence pairs with --pairs"
         raise UsageError(
             f"is missing: {objective.name} reads the text of a source and of its derived language",
             where="--t" if source else "--source",
-            fix=f"give --source and --t{alone}",
+            fix=f"give --source and --t{pairs}",
             id="missing-option",
         )
     for one in declared(SourceRequest).values() if not source else ():

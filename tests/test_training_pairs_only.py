@@ -85,7 +85,7 @@ def test_such_a_run_is_evaluated_on_tasks_and_has_no_held_out_text(pairs: Path) 
     asked = ("--task", "pos:demo", "--seeds", 1, "--regime", "sup", "--epochs", 1, "--threads", 1, "--device", "cpu")
     assert "pos:demo" in run("evaluate", "run", *asked, "--measure", "none").out
     message = run("evaluate", "run", "--measure", "perplexity", code=2).err
-    assert "trained on sentence pairs alone, so there is no held-out text [no-text]" in message
+    assert "trained only on sentence pairs, so there is no held-out text [no-text]" in message
 
 
 @dataclass(frozen=True, kw_only=True)
