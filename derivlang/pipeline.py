@@ -288,13 +288,13 @@ def _choose_images(
             order = before.order(batch, policies)
             kept = order.index >= 0
             seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
-            taken = np.zeros(len(words), np.int32)
-            taken[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
+            image_number = np.zeros(len(words), np.int32)
+            image_number[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
         else:
-            taken = transform.choices(batch, images, draws)
+            image_number = transform.choices(batch, images, draws)
         if counts is not None:
-            counts[f"{transform.name}-replaced"] += int((taken > 0).sum())
-        used, words = used_types((found.offsets[:-1][words] + taken).astype(np.int32), len(found.strings))
+            counts[f"{transform.name}-replaced"] += int((image_number > 0).sum())
+        used, words = used_types((found.offsets[:-1][words] + image_number).astype(np.int32), len(found.strings))
         types = found.strings.take(to_arrow(used))
     return words, types
 

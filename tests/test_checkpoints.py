@@ -117,7 +117,7 @@ def test_data_holds_every_subword_of_both_languages_once(tmp_path: Path, kind: s
         # pieces are in source order, so sentences that are cut change the order within them alone
         assert np.bincount(kept).tolist() == np.bincount(np.concatenate([side.ids for side in sides])).tolist()
         assert rows.lengths.max() <= length
-        assert (rows.clean_ids[:, 0] == found.marks.begin).all()
+        assert (rows.clean_ids[:, 0] == found.special_ids.begin).all()
         assert int(rows.lengths.sum()) == data.filled(language)
 
 

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from derivlang.cli.folders import default_folder
 from derivlang.cli.main import COMMANDS, main
-from derivlang.cli.types import SpecOption, Whole
+from derivlang.cli.types import SpecOption, WholeNumber
 from tests import commands
 from tests.commands import run, spawn
 
@@ -78,7 +78,7 @@ def cases() -> Iterator[object]:
     for words, command in EVERY:
         for parameter in command.params:
             values: tuple[str, ...] = ()
-            if isinstance(parameter.type, (Whole, click.types.IntParamType)):
+            if isinstance(parameter.type, (WholeNumber, click.types.IntParamType)):
                 values = NUMBERS
             elif takes_path(parameter):
                 values = PATHS

@@ -19,7 +19,7 @@ import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.formats import registry
-from derivlang.formats.base import WHOLE, Asked, Format
+from derivlang.formats.base import WHOLE, Format, ReadOptions
 from derivlang.formats.registry import find_format, format_names, format_of, formats, suffixes
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
@@ -78,7 +78,7 @@ def contents(format: Format, path: Path) -> list[Any]:
     if format.running is not None:
         splitter = Splitter("space")
         return [text for batch in format.batches(path, splitter, WHOLE) for text in batch.texts().to_pylist()]
-    options = format.looked_at([path], Asked()).options
+    options = format.looked_at([path], ReadOptions()).options
     return [row for rows in format.rows(path, options=options) for row in rows.table.to_pylist()]
 
 
@@ -121,7 +121,7 @@ def test_it_counts_what_it_reads(name: str, tmp_path: Path) -> None:
     if format.running is not None:
         assert format.running.count(path, Splitter("space"), WHOLE, "utf-8")[0] == len(contents(format, path))
         return
-    options = format.looked_at([path], Asked()).options
+    options = format.looked_at([path], ReadOptions()).options
     read = list(format.rows(path, options=options))
     documents = np.concatenate([rows.documents for rows in read])
     assert format.documents(path, options=options) == len(set(documents.tolist())) == documents[-1] + 1

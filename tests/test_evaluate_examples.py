@@ -113,8 +113,8 @@ def test_a_row_is_cut_before_a_word_and_labels_stay_with_their_words(spec: str, 
         assert ours[:-1] == full[: len(ours) - 1]
         assert cut.truncated[i] == (len(ours) < len(full))
         # what follows the cut begins a word, unless the first word fills the row
-        marks = {at for at in labels(whole.source)[i]} | {len(full) - 1}
-        assert len(ours) - 1 in marks or len(labels(cut.source)[i]) == 1
+        special_ids = {at for at in labels(whole.source)[i]} | {len(full) - 1}
+        assert len(ours) - 1 in special_ids or len(labels(cut.source)[i]) == 1
     if name == "ner":
         for row in [*labels(cut.source), *labels(cut.derived)]:
             tags = ["O", *(cut.classes[c] for _, c in sorted(row.items()))]

@@ -20,7 +20,7 @@ from derivlang.core.batch import Batch, groups, realign, split_sentences
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import Gaps
 from derivlang.core.layers.answers import ANSWERS, Answers
-from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tag_schemes import complete_classes
@@ -81,7 +81,7 @@ def local_orders(batch: Batch, order: Order) -> list[list[int]]:
 
 def local_marks(batch: Batch, order: Order) -> list[list[int]]:
     """The words that each unit's insertions mark, from 0 in the unit."""
-    marks = iter([] if order.marks is None else order.marks.tolist())
+    marks = iter([] if order.anchors is None else order.anchors.tolist())
     starts = batch.unit_words[:-1].tolist()
     return [
         [next(marks) - start for i in row if i < 0]
@@ -822,8 +822,8 @@ def test_words_and_tags_compose_with_deletions_too(
 def test_a_move_starts_with_no_counts() -> None:
     batch = batch_of([["a"]])
     order = Order.identity(batch.sentences, batch.tails)
-    assert Move(batch, order).counts == {}
-    assert Move(batch, order).counts is not Move(batch, order).counts
+    assert Realignment(batch, order).counts == {}
+    assert Realignment(batch, order).counts is not Realignment(batch, order).counts
 
 
 # gaps

@@ -22,9 +22,9 @@ def words_of(sentences: Int64) -> list[str]:
 
 def marked(order: Order) -> dict[str, int]:
     """The source word that each inserted word marks, by the inserted word (distinct here)."""
-    if order.inserted is None or order.marks is None:
+    if order.inserted is None or order.anchors is None:
         return {}
-    return dict(zip(order.inserted.to_pylist(), order.marks.tolist(), strict=True))
+    return dict(zip(order.inserted.to_pylist(), order.anchors.tolist(), strict=True))
 
 
 @laws

@@ -69,8 +69,8 @@ def test_inserted_words_lifted() -> None:
     lifted = lift_order(order, ONE, inserted, pa.array([f"e{i}" for i in range(10)])).check()
     assert lifted.index.tolist() == [-1, 1, 2, -1, -1, 3]
     assert lifted.inserted is not None
-    assert lifted.marks is not None
-    assert (lifted.inserted.to_pylist(), lifted.marks.tolist()) == (["e4", "e6", "e7"], [1, 3, 3])
+    assert lifted.anchors is not None
+    assert (lifted.inserted.to_pylist(), lifted.anchors.tolist()) == (["e4", "e6", "e7"], [1, 3, 3])
     with pytest.raises(LayerError, match="2 inserted words"):
         lift_order(order, ONE)
     with pytest.raises(LayerError, match="5 words"):

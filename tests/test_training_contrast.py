@@ -31,11 +31,11 @@ from tests.training import (
     built,
     links_of,
     loader,
-    marks,
     micro_of,
     model_file,
     network,
     opened,
+    special_ids,
     toml,
     trained,
 )
@@ -93,7 +93,7 @@ def test_ppa_by_a_slow_loop(kind: str) -> None:
             (net.lm.base_model, first, row[:half], queries),
             (net.state.key_encoder, second, row[half:length], keys),
         ):
-            assert [text[0], text[-1]] == [marks().begin, marks().end]
+            assert [text[0], text[-1]] == [special_ids().begin, special_ids().end]
             with torch.no_grad():
                 h = unit(encoder(input_ids=text[None]).last_hidden_state[0, 0].numpy())
             hidden = np.maximum(layers[0].weight.detach().numpy() @ h, 0)

@@ -122,7 +122,7 @@ def test_an_order_restricted_to_pieces(sizes: list[list[int]], seed: int) -> Non
 @pytest.mark.parametrize("spec", SPECS)
 def test_rows_by_a_slow_loop(spec: str) -> None:
     data, languages = pair(spec).data, pair(spec).languages
-    table, marks = languages.twin.joint.table(), data.marks
+    table, special_ids = languages.twin.joint.table(), data.special_ids
     instances = np.repeat(np.arange(data.n_instances(SOURCE)), 2)
     language = np.tile([SOURCE, DERIVED], data.n_instances(SOURCE))
     found = data.rows(instances, language)
@@ -130,7 +130,7 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
     assert found.positions is None
     assert not found.side.any()
     for row, (instance, spoken) in enumerate(zip(instances.tolist(), language.tolist(), strict=True)):
-        ids, words, sentences = [marks.begin], [-1], [-1]
+        ids, words, sentences = [special_ids.begin], [-1], [-1]
         for place, p in enumerate(range(data.instances[instance], data.instances[instance + 1])):
             first, last = data.pieces[p], data.pieces[p + 1]
             column = len(ids)
@@ -141,11 +141,11 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
                 ids.append(int(table[data.ids[at]]) if spoken == DERIVED and not kept else int(data.ids[at]))
                 words.append(column + number[at - first])
                 sentences.append(place)
-            ids.append(marks.end)
+            ids.append(special_ids.end)
             words.append(-1)
             sentences.append(-1)
         assert len(ids) == found.lengths[row] <= SEQ_LEN
-        assert found.clean_ids[row].tolist() == ids + [marks.pad] * (SEQ_LEN - len(ids))
+        assert found.clean_ids[row].tolist() == ids + [special_ids.pad] * (SEQ_LEN - len(ids))
         assert found.word_ids[row].tolist() == words + [-1] * (SEQ_LEN - len(ids))
         assert found.sentence_ids[row].tolist() == sentences + [-1] * (SEQ_LEN - len(ids))
 

@@ -674,12 +674,12 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
         ModelConfig.read(model_file("roberta")),
         pair().languages.size,
         32,
-        pair().data.marks,
+        pair().data.special_ids,
         tie=True,
         language_ids=False,
         seed=1,
     )
-    mlm = masked_part(Encoder(lm, pair().data.marks), rows_batch())
+    mlm = masked_part(Encoder(lm, pair().data.special_ids), rows_batch())
     (mlm.total / mlm.by).backward()
     norm = torch.sqrt(sum(p.grad.pow(2).sum() for p in lm.parameters()))  # type: ignore[arg-type]
     assert log(tmp_path / "run")[0]["grad_norm"] == pytest.approx(norm.item(), rel=1e-4)

@@ -16,7 +16,7 @@ from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, r
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.clm import Clm
 from tests.strategies import laws
-from tests.training import loader, marks, pair, rows_of
+from tests.training import loader, pair, rows_of, special_ids
 
 RATES = [0.05, 0.15, 0.5]
 
@@ -79,7 +79,7 @@ def test_behind_what_they_are_hidden() -> None:
     assert masked.label_language.tolist() == rows.language.ravel()[masked.targets].tolist()
     assert masked.language is rows.language
     n, seen = len(masked.targets), inputs[masked.targets]
-    masks = seen == found.data.marks.mask
+    masks = seen == found.data.special_ids.mask
     same = seen == masked.labels
     assert near(masks.mean(), 0.8, n)
     others = ~masks & ~same
@@ -97,7 +97,7 @@ def test_behind_what_they_are_hidden() -> None:
 def test_marks_and_padding_are_never_hidden() -> None:
     rows, keys = many(10)
     masked = mask(rows, keys, LanguageIds.of(pair().languages), 0.9999)
-    found = marks()
+    found = special_ids()
     assert not np.isin(masked.labels, [found.begin, found.end, found.pad]).any()
     assert len(masked.targets) > 0.99 * (rows.word_ids >= 0).sum()
     places = np.arange(rows.clean_ids.shape[1])[None] >= rows.lengths[:, None]
@@ -108,12 +108,12 @@ def test_other_subwords_are_uniform() -> None:
     """Chi-square of ten of them, 8,000 draws; 9 degrees of freedom, 99.99 % below 33.7."""
     ids = [[0, *[12 + i % 10 for i in range(100)], 2]] * 80
     rows = rows_of(ids, [[-1, *range(100), -1]] * 80, [0] * 80)
-    vocabulary = LanguageIds((np.arange(12, 22, dtype=np.int32), np.arange(22, 32, dtype=np.int32)), marks(), 32)
+    vocabulary = LanguageIds((np.arange(12, 22, dtype=np.int32), np.arange(22, 32, dtype=np.int32)), special_ids(), 32)
     counts: Counter[int] = Counter()
     for step in range(10):
         keys = Keys.of(3, step, np.arange(80))
         inputs = replace(rows, rows.word_ids >= 0, keys, vocabulary)
-        shown = inputs[(inputs != marks().mask) & (inputs != rows.clean_ids)]
+        shown = inputs[(inputs != special_ids().mask) & (inputs != rows.clean_ids)]
         counts.update(shown.tolist())
     n = sum(counts.values())
     assert set(counts) == set(range(12, 22))

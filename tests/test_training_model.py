@@ -26,12 +26,12 @@ from tests.training import (
     batches,
     built,
     loader,
-    marks,
     micro_of,
     model_file,
     model_of,
     pair,
     rows_batch,
+    special_ids,
     toml,
     trained,
     weights,
@@ -43,7 +43,7 @@ ties = pytest.mark.parametrize("tie", [True, False])
 
 def step(lm: Any, *, tie: bool) -> None:
     """One update by the masked words' loss."""
-    model = Encoder(lm, marks())
+    model = Encoder(lm, special_ids())
     part = rows_batch()
     logits = model.predict(model.states(part).flatten(0, 1)[part.targets])
     torch.nn.functional.cross_entropy(logits, part.labels).backward()
@@ -140,8 +140,14 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
         words = batch.strings().to_pylist()[:200]
         ids = tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]
         assert ids == found.ids[: found.offsets[200]].tolist()
-    assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (pair().data.marks.pad, pair().data.marks.mask)
-    assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (pair().data.marks.begin, pair().data.marks.end)
+    assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (
+        pair().data.special_ids.pad,
+        pair().data.special_ids.mask,
+    )
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (
+        pair().data.special_ids.begin,
+        pair().data.special_ids.end,
+    )
     assert encoder.config.pad_token_id == tokenizer.pad_token_id
     lm = load_model(folder).eval()
     spoken = kind in ("roberta", "bert")
@@ -149,7 +155,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
         theirs = encoder(input_ids=part.input_ids, attention_mask=part.attention.long(), **more).last_hidden_state
-        ours = Encoder(lm, marks(), language_ids=spoken).states(part)
+        ours = Encoder(lm, special_ids(), language_ids=spoken).states(part)
     torch.testing.assert_close(ours[part.attention], theirs[part.attention])
     assert weights(folder).keys() == weights(tmp_path / "run" / "checkpoints" / "step-00000002" / "model").keys()
 
@@ -248,12 +254,12 @@ def test_states_without_gradient_have_no_dropout() -> None:
         ModelConfig.read(model_file("roberta", 0.5)),
         pair().languages.size,
         SEQ_LEN,
-        pair().data.marks,
+        pair().data.special_ids,
         tie=True,
         language_ids=False,
         seed=1,
     )
-    model, batch = Encoder(lm.train(), marks()), rows_batch()
+    model, batch = Encoder(lm.train(), special_ids()), rows_batch()
     assert not torch.equal(model.states(batch), model.states(batch))
     with model.without_gradient():
         assert torch.equal(model.states(batch), model.states(batch))
@@ -270,9 +276,9 @@ def test_states_without_gradient_have_no_dropout() -> None:
 
 
 def test_the_named_models() -> None:
-    marks = pair().data.marks
+    special_ids = pair().data.special_ids
     paper = ModelConfig.read("roberta-8")
-    config = paper.config(80_000, 512, marks, tie=False, language_ids=True)
+    config = paper.config(80_000, 512, special_ids, tie=False, language_ids=True)
     assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (8, 8, 512)
     assert (config.intermediate_size, config.max_position_embeddings, config.vocab_size) == (2048, 514, 80_000)
     assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.1)
@@ -283,12 +289,16 @@ def test_the_named_models() -> None:
         "warmup": 0.02, "mask": 0.15,
     }  # fmt: skip
     tiny = ModelConfig.read("tiny")
-    config = tiny.config(3988, 32, marks, tie=True, language_ids=False)
+    config = tiny.config(3988, 32, special_ids, tie=True, language_ids=False)
     assert config.model_type == "modernbert"
     assert not tiny.token_types
     assert set(config.layer_types) == {"full_attention"}
     assert all(rope["rope_theta"] == 100.0 for rope in config.rope_parameters.values())
-    assert (config.cls_token_id, config.sep_token_id, config.pad_token_id) == (marks.begin, marks.end, marks.pad)
+    assert (config.cls_token_id, config.sep_token_id, config.pad_token_id) == (
+        special_ids.begin,
+        special_ids.end,
+        special_ids.pad,
+    )
 
 
 @kinds
@@ -306,10 +316,10 @@ def test_weights_follow_from_the_seed_alone(kind: str) -> None:
 
 def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml().replace("embedding_std = 0.1", "embedding_std = 3.0"))
-    marks = pair().data.marks
+    special_ids = pair().data.special_ids
     for tie in (True, False):
         lm = build_model(
-            ModelConfig.read(str(tmp_path / "a.toml")), 600, 32, marks, tie=tie, language_ids=False, seed=1
+            ModelConfig.read(str(tmp_path / "a.toml")), 600, 32, special_ids, tie=tie, language_ids=False, seed=1
         )
         for weight in (lm.get_input_embeddings().weight, lm.get_output_embeddings().weight):
             assert weight.std().item() == pytest.approx(3.0, rel=0.1)
@@ -318,7 +328,9 @@ def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
 def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml("roberta", more="max_position_embeddings = 20"))
     with pytest.raises(UsageError, match="max_position_embeddings"):
-        ModelConfig.read(str(tmp_path / "a.toml")).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+        ModelConfig.read(str(tmp_path / "a.toml")).config(
+            600, SEQ_LEN, pair().data.special_ids, tie=True, language_ids=False
+        )
 
 
 @pytest.mark.parametrize(
@@ -362,7 +374,7 @@ def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path
 
     def build() -> None:
         _, model_config, _ = settings_of("demo", options)
-        build_model(model_config, 600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
+        build_model(model_config, 600, SEQ_LEN, pair().data.special_ids, tie=True, language_ids=False, seed=1)
 
     with pytest.raises(UsageError) as error:
         build()
@@ -393,18 +405,18 @@ def test_operations_of_a_training_step_by_hand(kind: str) -> None:
 
 
 def test_fields_of_gpt2_have_the_common_names(tmp_path: Path) -> None:
-    config = ModelConfig.read("tiny-gpt").config(3988, 64, pair().data.marks, tie=True, language_ids=False)
+    config = ModelConfig.read("tiny-gpt").config(3988, 64, pair().data.special_ids, tie=True, language_ids=False)
     assert (config.n_embd, config.n_layer, config.n_head, config.n_inner, config.n_positions) == (64, 2, 4, 256, 64)
     assert config.resid_pdrop == config.embd_pdrop == config.attn_pdrop == 0
     path = tmp_path / "own.toml"
     path.write_text(toml("gpt2").replace("hidden_size", "n_embd"), "utf-8")
     with pytest.raises(UsageError, match="n_embd'; there are: hidden_size"):
-        ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+        ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.special_ids, tie=True, language_ids=False)
     path.write_text(toml("gpt2", more="max_position_embeddings = 20"), "utf-8")
     with pytest.raises(UsageError, match="max_position_embeddings = 20 is too small"):
-        ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+        ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.special_ids, tie=True, language_ids=False)
     path.write_text(toml("llama"), "utf-8")
-    config = ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+    config = ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.special_ids, tie=True, language_ids=False)
     assert (config.rope_parameters["rope_theta"], config.max_position_embeddings) == (100.0, 512)
 
 
@@ -412,7 +424,7 @@ def test_a_kind_that_cannot_be_trained() -> None:
     from transformers import AutoConfig, AutoModelForMaskedLM
 
     config = AutoConfig.for_model("xlm", vocab_size=50, emb_dim=16, n_layers=1, n_heads=2)
-    model = Encoder(AutoModelForMaskedLM.from_config(config), marks())
+    model = Encoder(AutoModelForMaskedLM.from_config(config), special_ids())
     with pytest.raises(UsageError, match="'xlm' is not suitable: it has no head"):
         model.predict(torch.zeros(1, 16))
 

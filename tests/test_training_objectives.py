@@ -26,7 +26,7 @@ from derivlang.training.objectives.needs import DICTIONARY, Need
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import RunPaths
-from derivlang.training.streams.base import Material
+from derivlang.training.streams.base import StreamInputs
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.plugin.derivlang_sample.streams import DerivedMlm
 from tests.training import (
@@ -36,7 +36,6 @@ from tests.training import (
     data_folder,
     loader,
     log,
-    marks,
     micro_of,
     model_of,
     network,
@@ -44,6 +43,7 @@ from tests.training import (
     pair,
     rows_of,
     settings,
+    special_ids,
     trained,
 )
 
@@ -140,7 +140,7 @@ def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
     wanted = settings("clm", packing=packing)
     found = prepare_data(wanted, SourceRequest("demo"), RunPaths(Path("none"), data_folder()))
     objective = read_objective("clm")
-    streams = open_streams(objective, Material(replace(wanted, batch_size=4), found.languages, found.encoded))
+    streams = open_streams(objective, StreamInputs(replace(wanted, batch_size=4), found.languages, found.encoded))
     net, _ = network("clm", kind)
     net.double()
     micro = micro_of(Loader(streams, objective, context(found), 1), 3)
@@ -148,8 +148,8 @@ def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
     for ids, attention, words in zip(batch.input_ids, batch.attention, batch.word_ids.tolist(), strict=True):
         row = ids[attention].tolist()
         for t in range(1, len(row)):
-            if words[t] < 0 and row[t] != marks().end:
-                assert row[t] == marks().begin
+            if words[t] < 0 and row[t] != special_ids().end:
+                assert row[t] == special_ids().begin
                 inside += 1
                 continue
             logs = net.lm(input_ids=ids[None, :t]).logits[0, -1].detach().log_softmax(-1)
@@ -165,7 +165,7 @@ def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
 def test_positions_that_a_causal_model_predicts_by_hand() -> None:
     """Each of 7 8 </s> 9 </s>, from the position before; not the first <s>, and no padding."""
     _, made = network("clm")
-    begin, end, pad = marks().begin, marks().end, marks().pad
+    begin, end, pad = special_ids().begin, special_ids().end, special_ids().pad
     rows = rows_of([[begin, 20, 21, end, 22, end], [begin, 23, end]], [[-1, 1, 1, -1, 4, -1], [-1, 1, -1]], [0, 1])
     rows = replace(rows, clean_ids=np.where(np.arange(6) < rows.lengths[:, None], rows.clean_ids, pad))
     found = made.objective.mask("rows", rows, Keys.of(1, 0, np.arange(2)), made.context)
@@ -293,14 +293,16 @@ def test_padding_changes_nothing(name: str, kind: str) -> None:
     net, made = network(name, kind)
     micro = micro_of(made)
     more = {"rows": 7, "pairs": 5, "switched": 5, "derived": 3}  # columns, the same of every view
-    batches = {name: padded(batch, more[name.partition(":")[0]], marks().pad) for name, batch in micro.batches.items()}
+    batches = {
+        name: padded(batch, more[name.partition(":")[0]], special_ids().pad) for name, batch in micro.batches.items()
+    }
     assert net(replace(micro, batches=batches))[0].item() == pytest.approx(net(micro)[0].item(), rel=1e-5)
 
 
 @pytest.mark.parametrize(("name", "kind"), MASKED)
 def test_only_masked_positions_are_projected_and_get_a_gradient(name: str, kind: str) -> None:
     net, made = network(name, kind)
-    net.model = Spy(net.lm, marks(), language_ids=net.model.language_ids)
+    net.model = Spy(net.lm, special_ids(), language_ids=net.model.language_ids)
     micro = micro_of(made)
     net(micro)[0].backward()
     batches = list(micro.batches.values())
@@ -485,7 +487,7 @@ def test_swapped_inputs_as_in_the_released_code(among: str, coverage: str) -> No
     shares_of_masks = abs(n / could.sum() - 0.3)
     assert shares_of_masks < 4.5 * np.sqrt(0.3 * 0.7 / could.sum())
     shares = {
-        "mask": ((seen[at] == marks().mask).mean(), 0.5 * 0.8),
+        "mask": ((seen[at] == special_ids().mask).mean(), 0.5 * 0.8),
         "swapped": (flipped[at].mean(), 0.5 * covered),
         "copied": ((~flipped[at] & (seen[at] == ids[at])).mean(), 0.5 * (1 - covered) + 0.5 * 0.1 * (1 + 1 / 288)),
     }

@@ -19,7 +19,7 @@ from derivlang.training.streams.pairs import PairRows, SentencePairs
 from derivlang.training.streams.switched import CodeSwitched
 from tests.commands import run
 from tests.strategies import batch_of
-from tests.training import PAIR_LENGTH, batches, links_of, marks, material, opened, pair, settings
+from tests.training import PAIR_LENGTH, batches, links_of, material, opened, pair, settings, special_ids
 
 SPECS = ["trans,inv", "trans,perm", "trans:overlap=25,perm"]
 HALF = PAIR_LENGTH // 2
@@ -75,11 +75,11 @@ def halves(rows: SubwordRows, row: int) -> list[list[list[int]]]:
     out: list[list[list[int]]] = [[], []]
     ids, side = rows.clean_ids[row].tolist(), rows.side[row].tolist()
     for column in range(rows.lengths[row]):
-        if ids[column] == marks().begin:
+        if ids[column] == special_ids().begin:
             assert not out[side[column]]
             out[side[column]].append([])
         elif rows.word_ids[row, column] < 0:
-            assert ids[column] == marks().end
+            assert ids[column] == special_ids().end
             out[side[column]].append([])
         else:
             out[side[column]][-1].append(ids[column])
@@ -113,8 +113,8 @@ def test_rows_by_a_slow_loop(spec: str, reset: bool, together: bool) -> None:
         half = 1 + sum(len(p.source) + 1 for p in held)
         n = 2 * half
         assert rows.lengths[row] == n
-        assert (rows.clean_ids[row, n:] == marks().pad).all()
-        assert rows.clean_ids[row, [0, half]].tolist() == [marks().begin] * 2
+        assert (rows.clean_ids[row, n:] == special_ids().pad).all()
+        assert rows.clean_ids[row, [0, half]].tolist() == [special_ids().begin] * 2
         for found in (rows.side, rows.language):
             assert found[row, :n].tolist() == [SOURCE] * half + [DERIVED] * half
         assert (rows.positions is None) == (not reset)
@@ -342,7 +342,7 @@ def test_the_first_half_is_the_text_of_both_corpora() -> None:
                 left = rows.language[row, :end][rows.side[row, :end] == 0]
                 if half == 0:
                     assert own[0] == own[1]
-                    ends = np.flatnonzero((ids == marks().end) & (rows.word_ids[row, at] < 0))
+                    ends = np.flatnonzero((ids == special_ids().end) & (rows.word_ids[row, at] < 0))
                     assert (own[ends] == own[ends - 1]).all()
                 special = rows.word_ids[row, at] < 0
                 assert (own[special] == left[special]).all()

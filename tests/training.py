@@ -37,7 +37,7 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import Callbacks, RunPlan, pretrain
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
-from derivlang.training.streams.base import Material, RowSource, Stream
+from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 torch.set_num_threads(1)  # models this small: a second one only waits
 _HOME = Path(tempfile.mkdtemp(prefix="derivlang-training-"))
@@ -145,11 +145,13 @@ def context(found: Prepared, rate: float = 0.15) -> Context:
     )
 
 
-def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> Material:
+def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> StreamInputs:
     """What streams of the shared pair are opened from. changes: of settings."""
     found = pair(spec, coverage=coverage)
     wanted = settings("mlm", spec, coverage=coverage, **changes)
-    return Material(wanted, found.languages, found.encoded, found={"dictionary": found.pairs, "links": found.folder})
+    return StreamInputs(
+        wanted, found.languages, found.encoded, found={"dictionary": found.pairs, "links": found.folder}
+    )
 
 
 def opened(stream: Stream, spec: str = "trans,inv", **changes: Any) -> RowSource:
@@ -218,7 +220,7 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
         model_config,
         found.languages.size,
         2 * SEQ_LEN,
-        found.data.marks,
+        found.data.special_ids,
         tie=tie,
         language_ids=language_ids,
         **{"seed": 1, **options},
@@ -227,7 +229,7 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
 
 
 def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False) -> Encoder:
-    return Encoder(built(kind, tie=tie, language_ids=language_ids), marks(), language_ids=language_ids)
+    return Encoder(built(kind, tie=tie, language_ids=language_ids), special_ids(), language_ids=language_ids)
 
 
 def micro_of(made: Loader, step: int = 0, part: int = 0) -> Step:
@@ -305,8 +307,8 @@ def same_batches(left: SubwordRows, right: SubwordRows, without: tuple[str, ...]
     return one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def marks() -> SpecialIds:
-    return pair().data.marks
+def special_ids() -> SpecialIds:
+    return pair().data.special_ids
 
 
 def every_step(made: Loader, first: int, last: int) -> Iterator[Any]:

@@ -49,8 +49,8 @@ class Links:
 
     def lines(self) -> Iterator[str]:
         """Yield Pharaoh lines, without line breaks."""
-        marks = np.where(self.sure, "-", "p").tolist()
-        pairs = list(map("%d%s%d".__mod__, zip(self.source.tolist(), marks, self.target.tolist(), strict=True)))
+        separators = np.where(self.sure, "-", "p").tolist()
+        pairs = list(map("%d%s%d".__mod__, zip(self.source.tolist(), separators, self.target.tolist(), strict=True)))
         offsets = self.offsets.tolist()
         for begin, end in itertools.pairwise(offsets):
             yield " ".join(pairs[begin:end])

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from derivlang.cli.dependent import option
-from derivlang.cli.types import FILE, FOLDER, PATH, Whole, completes
+from derivlang.cli.types import FILE, FOLDER, PATH, WholeNumber, completes
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
@@ -92,7 +92,7 @@ def type_of(one: Declared) -> Any:
     if one.choices:
         return click.Choice(one.choices)
     if one.kind is int:
-        return Whole(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
+        return WholeNumber(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
     if one.is_path:
         return PATH if one.either else FILE if one.file else FOLDER
     return one.item

@@ -22,7 +22,7 @@ from derivlang.core.settings import wrong_path
 _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg]
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]
     """A whole number from `least` to `most`, both included."""
 
     name = "integer"
@@ -78,9 +78,9 @@ def completes(what: str) -> Any:
     return complete
 
 
-COUNT = Whole(1)  # a number of things, at least one
-PLACE = Whole(0)  # a position, counted from 0
-SEED = Whole(0, 2**63 - 1)
+COUNT = WholeNumber(1)  # a number of things, at least one
+PLACE = WholeNumber(0)  # a position, counted from 0
+SEED = WholeNumber(0, 2**63 - 1)
 PATH = LocalPath()
 FILE = LocalPath(folder=False)
 FOLDER = LocalPath(file=False)

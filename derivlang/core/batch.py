@@ -22,7 +22,7 @@ from derivlang.core.bare_batch import BareBatch
 from derivlang.core.gaps import Gaps
 from derivlang.core.groups import together
 from derivlang.core.keys import hash_types, sequence_keys
-from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
@@ -165,15 +165,17 @@ def realign(
     words = (batch.words if words is None else words).take(order.index, mode="clip")
     if order.inserted is not None and len(order.inserted):
         words = words.copy()
-        marks = order.inserted.dictionary_encode()
-        words[order.index < 0] = len(image) + to_numpy(marks.indices)
-        image = pa.concat_arrays([image, marks.dictionary])
+        inserted = order.inserted.dictionary_encode()
+        words[order.index < 0] = len(image) + to_numpy(inserted.indices)
+        image = pa.concat_arrays([image, inserted.dictionary])
     # Types must differ from each other, but an inserted word may be spelled like a type, and two types may have one
     # image.
     if (order.n_inserted or not (distinct or types is None)) and pc.count_distinct(image).as_py() < len(image):
         merged = image.dictionary_encode()
         words, image = to_numpy(merged.indices)[words], merged.dictionary
-    move = Move(batch, order, policies or Policies(), counts if counts is not None else Counter(), labels or Lexicon())
+    move = Realignment(
+        batch, order, policies or Policies(), counts if counts is not None else Counter(), labels or Lexicon()
+    )
     move.counts.update(order.counts)
     return replace(
         batch,

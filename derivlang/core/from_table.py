@@ -84,14 +84,14 @@ def from_table(
         raise LayerError("an order points outside its row", id="row-order")
     # Orders are stored by row, from 0; the order of a batch counts through: [1, 0], [0, 1] -> [1, 0, 2, 3].
     index = np.where(local < 0, -1, local + source_units[:-1][owners(units)]).astype(np.int32)
-    marks = types.take(to_arrow(derived.words[local < 0]))
+    inserted = types.take(to_arrow(derived.words[local < 0]))
     order = Order(
         index,
         units,
         np.zeros(len(units) - 1, np.int32),
         int(source_units[-1]),
-        marks if len(marks) else None,
-        np.zeros(len(marks), np.int32) if len(marks) else None,
+        inserted if len(inserted) else None,
+        np.zeros(len(inserted), np.int32) if len(inserted) else None,
     ).check()
     sentences = _read_sentences(stored, source_units)
     layers = _read_layers(columns, schema, derived)

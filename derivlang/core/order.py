@@ -28,7 +28,7 @@ class Order:
     index: int32[M], the source word at each derived position, counted in the batch from 0; -1 for an inserted word.
     sentences: int64[S + 1], derived word offsets of the S sentences, in the order of the batch.
     tails: int32[S], number of words in the tail of each derived sentence.
-    inserted: Arrow strings, the inserted words in derived order. marks: int32, the source word that each one marks.
+    inserted: Arrow strings, the inserted words in derived order. anchors: int32, the source word that each one marks.
     counts: what its transform reports, by reason ("trees-not-projective"); added up when orders are composed.
     """
 
@@ -37,7 +37,7 @@ class Order:
     tails: Int32
     n_source: int
     inserted: pa.Array | None = None
-    marks: Int32 | None = None
+    anchors: Int32 | None = None
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
@@ -112,8 +112,8 @@ class Order:
         unit = np.searchsorted(units, gone, "right") - 1
         # A unit may have lost all its words. Its first position then belongs to the next unit, or is past the end of
         # the batch.
-        marks = np.minimum(derived_units[unit], self.n_derived - 1).astype(np.int32)
-        return Order(places, sentences, tails, self.n_derived, string_array([""] * len(gone)), marks)
+        anchors = np.minimum(derived_units[unit], self.n_derived - 1).astype(np.int32)
+        return Order(places, sentences, tails, self.n_derived, string_array([""] * len(gone)), anchors)
 
     def then(self, after: Order) -> Order:
         """Return the order that is first self, then `after`, which orders self's derived words.
@@ -127,7 +127,7 @@ class Order:
 
             a b  --self-->  x a b  --after-->  b x y a          index = [1, -1, -1, 0], inserted = [x, y]
 
-        Marks refer to source words. If a word inserted by `after` marks a word that self inserted, it marks in the
+        Anchors are source words. If a word inserted by `after` marks a word that self inserted, it marks in the
         result the source word that self's word marks.
         """
         if after.n_source != self.n_derived:
@@ -150,14 +150,14 @@ class Order:
         pick[from_self] = own
         pick[~from_self] = len(table[0]) + np.arange(int((~from_self).sum()))
         inserted = pa.concat_arrays(table).take(to_arrow(pick))
-        after_marks = _marks(after)
+        after_anchors = _anchors(after)
         # Marks of `after` are positions in self's result; self.index turns them into source words, or -1 for inserted
         # words.
-        through = self.index[after_marks] if len(after_marks) else after_marks
-        if len(after_marks) and (through < 0).any():  # marks on words that self inserted
-            through = np.asarray(np.where(through < 0, _marks(self)[which[after_marks]], through), np.int32)
-        marks = np.concatenate([_marks(self), through]).astype(np.int32)[pick]
-        return Order(index, after.sentences, after.tails, self.n_source, inserted, marks, self.counts + after.counts)
+        through = self.index[after_anchors] if len(after_anchors) else after_anchors
+        if len(after_anchors) and (through < 0).any():  # marks on words that self inserted
+            through = np.asarray(np.where(through < 0, _anchors(self)[which[after_anchors]], through), np.int32)
+        anchors = np.concatenate([_anchors(self), through]).astype(np.int32)[pick]
+        return Order(index, after.sentences, after.tails, self.n_source, inserted, anchors, self.counts + after.counts)
 
     def expand(self, groups: Int64) -> Order:
         """Return an order of groups of words as an order of words. The words of a group keep their order.
@@ -179,16 +179,16 @@ class Order:
         derived = offsets[self.sentences]
         # Tails count words now: a tail of one group of three words becomes 3.
         tails = np.asarray(derived[1:] - offsets[self.sentences[1:] - self.tails], np.int32)
-        marks = None if self.marks is None else groups[self.marks].astype(np.int32)
-        return Order(index, derived, tails, int(groups[-1]), self.inserted, marks, self.counts)
+        anchors = None if self.anchors is None else groups[self.anchors].astype(np.int32)
+        return Order(index, derived, tails, int(groups[-1]), self.inserted, anchors, self.counts)
 
 
 def _strings(strings: pa.Array | None) -> pa.Array:
     return string_array([]) if strings is None else strings
 
 
-def _marks(order: Order) -> Int32:
-    return np.zeros(0, np.int32) if order.marks is None else order.marks
+def _anchors(order: Order) -> Int32:
+    return np.zeros(0, np.int32) if order.anchors is None else order.anchors
 
 
 def runs_of_ranges(order: Order, start: Int64, end: Int64, places: Int32) -> tuple[Int64, Int64, Int64, Bool]:

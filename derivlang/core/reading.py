@@ -20,7 +20,7 @@ from derivlang.core.arrow import string_array, to_arrow, to_numpy, whole
 from derivlang.core.batch import Batch, build
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import NOTHING, USUAL, Gaps
-from derivlang.core.layers.labels import Labels, Where
+from derivlang.core.layers.labels import Labels, Locate
 from derivlang.core.layers.registry import find_layer
 from derivlang.core.schema import Schema, Side
 from derivlang.core.structure import conform
@@ -45,7 +45,7 @@ def to_batch(
     split: SplitTexts,
     *,
     documents: Int64,
-    where: Where,
+    where: Locate,
     counts: Counter[str],
     repair_tags: bool = False,
     no_null_strings: bool = False,
@@ -74,7 +74,7 @@ def to_batch(
     return replace(batch, layers={f.column: find_layer(f.kind).read(f, labels) for f in schema.fields})
 
 
-def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Where) -> tuple[Splits, Int64]:
+def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate) -> tuple[Splits, Int64]:
     """Return the words of a side and the unit of each row; adjacent rows with the same text share a unit."""
     if side.words is not None:
         column = conform(whole(table[side.words]), pa.list_(pa.string()), side.words, lambda row: where(row, None))

@@ -103,9 +103,9 @@ class Schema:
                 fix="name the column of the texts `context`; another name than `answers` keeps that column as it is",
                 id="answer-types",
             )
-        taken = own_columns(self.sides, self.fields)
+        reserved_names = own_columns(self.sides, self.fields)
         for name in (*(f.column for f in self.fields), *(side.text for side in self.sides)):
-            if name in taken:
+            if name in reserved_names:
                 raise LayerError(
                     f"a derived set has a column {name!r} of its own", fix="rename the set's column", id="reserved"
                 )

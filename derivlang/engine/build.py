@@ -176,12 +176,12 @@ def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events)
                 },
             )
             events.done(result)
-    vocabulary, marks = TypeCounts(), Counter[str]()
+    vocabulary, byte_order_marks = TypeCounts(), Counter[str]()
     for task in tasks:  # in the order of the plan, so that the manifest does not depend on who was first
         types, counts = read_vocabulary(journal.vocabulary(task.name))
         vocabulary.add(types, counts)
         if job.corpus.is_raw and job.corpus.words != "space":
-            marks[task.part.name] += int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
-    for name, n in (+marks).items():
+            byte_order_marks[task.part.name] += int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
+    for name, n in (+byte_order_marks).items():
         events.warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
     return Results({task.name: journal.done[task.name] for task in tasks}, vocabulary)

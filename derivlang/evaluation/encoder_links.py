@@ -114,7 +114,7 @@ class LinkEncoder:
             )
         linkable = sizes > 0
         within = offsets_of(sizes)[offsets]
-        whole, row_offsets = framed(ids, within, self.model.marks)
+        whole, row_offsets = framed(ids, within, self.model.special_ids)
         of_word = np.full(len(whole), -1, np.int64)
         of_word[expand_ranges(row_offsets[:-1] + 1, lengths_of(within))] = owners(offsets_of(sizes[linkable]))
         rows = StateRows(whole, np.full(len(whole), language, np.int32), row_offsets, (of_word,))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def framed(ids: Int32, offsets: Int64, marks: SpecialIds, n_sides: int = 1) -> tuple[Int32, Int64]:
+def framed(ids: Int32, offsets: Int64, special_ids: SpecialIds, n_sides: int = 1) -> tuple[Int32, Int64]:
     """Return sub-words [M] with special ids: one that begins each row, one that ends each segment; and new offsets.
 
     offsets: int64[R * n_sides + 1], of segments in ids, int32[M], n_sides for a row. The id that begins a row belongs
@@ -23,8 +23,8 @@ def framed(ids: Int32, offsets: Int64, marks: SpecialIds, n_sides: int = 1) -> t
     lengths = lengths_of(offsets)
     first = np.arange(len(lengths)) % n_sides == 0
     ends = offsets_of(lengths + 1 + first)
-    out = np.full(int(ends[-1]), marks.end, np.int32)
-    out[ends[:-1][first]] = marks.begin
+    out = np.full(int(ends[-1]), special_ids.end, np.int32)
+    out[ends[:-1][first]] = special_ids.begin
     out[expand_ranges(ends[:-1] + first, lengths)] = ids
     return out, ends
 

@@ -259,7 +259,7 @@ class ParallelRows:
         def rows(side: LanguageSide) -> LanguageRows:
             at, segment = segments.gather(side.slots)
             inside = offsets_of(np.bincount(segment, minlength=len(segments.units)))
-            ids, ends = framed(side.ids[at], inside, languages.marks, segments.n_sides)
+            ids, ends = framed(side.ids[at], inside, languages.special_ids, segments.n_sides)
             # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
             places = positions(inside[:: segments.n_sides]) + 1 + segment % segments.n_sides
             words = both.words(side)[at]

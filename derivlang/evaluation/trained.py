@@ -154,7 +154,7 @@ class PretrainedRun:
         if self.facts.get("checkpoint") and self.has_lm_head:
             check_head(module, str(path))
         bf16 = device.type == "cuda" and has_bf16()
-        return Encoder(module.to(device), self.languages.marks, language_ids=self.language_ids, bf16=bf16)
+        return Encoder(module.to(device), self.languages.special_ids, language_ids=self.language_ids, bf16=bf16)
 
     def encoder(self, device: torch.device) -> Encoder:
         """Return the model without its head, loaded from the folder."""

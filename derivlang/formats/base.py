@@ -39,7 +39,7 @@ WHOLE = Piece()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadOptions:
     """What the user says about the files.
 
     header: whether the first row is a header. names: of the columns, in order. quoting: whether fields are quoted as in
@@ -103,8 +103,8 @@ class Format:
     read: Callable[..., Iterator[Rows]] | None = None
     write: Callable[[Iterable[pa.Table], BinaryIO, Schema, Mapping[str, Any]], None] | None = None
     count: Callable[..., int] | None = None
-    look: Callable[[Sequence[Path], Asked], Look] | None = None
-    recognises: Callable[[Path, Asked], bool] | None = None
+    look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
+    recognises: Callable[[Path, ReadOptions], bool] | None = None
     running: Running | None = None
     binary: bool = False
     tabular: bool = False
@@ -150,7 +150,7 @@ class Format:
             last = int(rows.documents[-1]) + 1 if len(rows.documents) else last
         return last
 
-    def looked_at(self, paths: Sequence[Path], asked: Asked) -> Look:
+    def looked_at(self, paths: Sequence[Path], asked: ReadOptions) -> Look:
         """Return what the files hold; without a `look` function, the columns of the first rows."""
         if self.look is not None:
             with parse_errors(str(paths[0]), self.noun, id="format"):

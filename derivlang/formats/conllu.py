@@ -25,7 +25,7 @@ from derivlang.core.arrays import Bool, Int64, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.schema import UPOS, Field, Schema, Side
-from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
 from derivlang.formats.opening import open_lines
 from derivlang.formats.rows import Rows, in_tables
@@ -287,7 +287,7 @@ def _with_nodes(words: list[str], ranges: list[Node], empties: list[Node]) -> li
     ]
 
 
-def _look(paths: Sequence[Path], asked: Asked) -> Look:
+def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     entities = any("NER=" in line for path in paths for _, line in open_lines(path, asked.encoding))
     fields = (*MEANING.fields, Field("ner_tags", "entities")) if entities else MEANING.fields
     return Look(Schema(MEANING.sides, fields), options={"entities": entities})

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
-from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.delimiter import NAMES, find_delimiter
 from derivlang.formats.header import check_header, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
@@ -102,7 +102,7 @@ def count(
     return max(0, sum(1 for _ in _records(Path(path), encoding, delimiter)) - header)
 
 
-def look(paths: Sequence[Path], asked: Asked, delimiter: str | None = None) -> Look:
+def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None) -> Look:
     """Return the names of the columns and the first rows. delimiter: None for the one that the first file shows."""
     if delimiter is None and asked.quoting:
         raise UsageError(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import csv
-from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import check_header, look_at_columns, looks_like_header, names_of
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
@@ -95,7 +95,7 @@ def _names(
         check_header(path, fields)
         return fields, True
     if columns is None:
-        return names_of(path, [fields], Asked(header=header))
+        return names_of(path, [fields], ReadOptions(header=header))
     return list(columns), False
 
 
@@ -131,7 +131,7 @@ def _unwrap(field: str) -> str:
     return inner.replace('""', '"')
 
 
-def _look(paths: Sequence[Path], asked: Asked) -> Look:
+def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     if asked.delimiter is not None:
         raise UsageError(
             "the fields of a .tsv file are separated by tabs",

@@ -11,14 +11,14 @@ from itertools import islice
 from pathlib import Path
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.base import Asked
+from derivlang.formats.base import ReadOptions
 from derivlang.formats.header import LOOKED_AT, looks_like_header
 from derivlang.formats.opening import open_lines
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 
 
-def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]]], asked: Asked) -> str:
+def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]]], asked: ReadOptions) -> str:
     """Return the delimiter of a file. records: yields the fields of each row under a delimiter.
 
     It is the comma if no row is divided. Raises DataError delimiter if several or none divide all rows alike.

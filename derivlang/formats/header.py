@@ -19,7 +19,7 @@ from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.schema import is_nli
-from derivlang.formats.base import SAMPLE, Asked, Look
+from derivlang.formats.base import SAMPLE, Look, ReadOptions
 from derivlang.formats.opening import empty_file
 from derivlang.formats.rows import Rows
 
@@ -34,7 +34,7 @@ LOOKED_AT = 100  # rows that the advice in an error is based on
 def look_at_columns(
     paths: Sequence[Path],
     fields: Callable[[Path], Iterator[list[str]]],
-    asked: Asked,
+    asked: ReadOptions,
     read: Callable[..., Iterator[Rows]],
     **layout: Any,
 ) -> Look:
@@ -58,7 +58,7 @@ def look_at_columns(
     )
 
 
-def names_of(path: Path, rows: Sequence[Sequence[str]], asked: Asked) -> tuple[list[str], bool]:
+def names_of(path: Path, rows: Sequence[Sequence[str]], asked: ReadOptions) -> tuple[list[str], bool]:
     """Return the names of the columns and whether the first row is a header, from the first rows of a file.
 
     Raises UsageError: no-columns, column-names; DataError tsv-header.
@@ -110,7 +110,9 @@ def check_header(path: Path, fields: Sequence[str]) -> None:
         )
 
 
-def _check_all_or_none(paths: Sequence[Path], fields: Callable[[Path], Iterator[list[str]]], asked: Asked) -> None:
+def _check_all_or_none(
+    paths: Sequence[Path], fields: Callable[[Path], Iterator[list[str]]], asked: ReadOptions
+) -> None:
     """Raise DataError header-differs if the first row of one file is a header, and the first row of another is data.
 
     With --header, first rows with unknown names are headers, unless another file has known ones.
@@ -136,7 +138,7 @@ def _check_all_or_none(paths: Sequence[Path], fields: Callable[[Path], Iterator[
         )
 
 
-def _given_names(path: Path, first: list[str], asked: Asked) -> tuple[list[str], bool]:
+def _given_names(path: Path, first: list[str], asked: ReadOptions) -> tuple[list[str], bool]:
     names = list(asked.names)
     if len(set(names)) < len(names):
         raise UsageError(f"a name occurs twice in {','.join(names)}", where="--column-names", id="column-names")
@@ -150,7 +152,7 @@ def _given_names(path: Path, first: list[str], asked: Asked) -> tuple[list[str],
     return names, bool(asked.header)
 
 
-def _advice(rows: Sequence[Sequence[str]], asked: Asked) -> str:
+def _advice(rows: Sequence[Sequence[str]], asked: ReadOptions) -> str:
     """Return the options that say whether there is a header, for the columns of this file."""
     first, below = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])] or [rows[0]]
     spaces = [sum(" " in row[i] for row in below) for i in range(len(first))]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
-from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import empty_file, open_file
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
@@ -109,7 +109,7 @@ def _numbers(column: pa.Array, classes: Sequence[str]) -> pa.Array:
     return pc.index_in(column, pa.array(classes)).fill_null(-1).cast(pa.int64())
 
 
-def _look(paths: Sequence[Path], asked: Asked) -> Look:
+def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     sample = next((rows.table for rows in FORMAT.rows(paths[0], limit=100)), None)
     columns = schema(paths[0])
     layout = {"note": columns.metadata[_NOTE.encode()].decode()} if class_names(columns) else {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.plugins import Registry
-from derivlang.formats.base import Asked, Format
+from derivlang.formats.base import Format, ReadOptions
 from derivlang.formats.opening import suffix_of
 
 # If several formats have the same suffix, the first that recognises a file reads it.
@@ -58,7 +58,7 @@ def candidates(path: Path) -> list[Format]:
     return found or [format for format in formats() if suffix in format.suffixes]
 
 
-def format_of(path: Path, asked: Asked = Asked()) -> Format:  # noqa: B008 (frozen)
+def format_of(path: Path, asked: ReadOptions = ReadOptions()) -> Format:  # noqa: B008 (frozen)
     """Return the format that reads a file, by its suffix and options. Raises UsageError format if there is none."""
     for format in candidates(path):
         if format.recognises is None or format.recognises(path, asked):

@@ -20,7 +20,7 @@ import pyarrow as pa
 from derivlang.core.errors import DataError
 from derivlang.core.layers.answers import ANSWERS
 from derivlang.core.schema import Field, Schema, Side
-from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.json_text import load_json
 from derivlang.formats.opening import empty_file, read_text
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
@@ -165,7 +165,7 @@ def _question(row: Row) -> Row:
     return question if listed else {**question, "is_impossible": True}
 
 
-def _look(paths: Sequence[Path], asked: Asked) -> Look:
+def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(MEANING)
 
 

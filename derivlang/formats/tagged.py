@@ -27,7 +27,7 @@ from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Field, Schema, Side
-from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.opening import open_lines, suffix_of
 from derivlang.formats.rows import Rows, in_tables
@@ -196,7 +196,7 @@ def _language_prefix(lines: list[str]) -> str:
     return found[0] if found and all(line.startswith(found[0]) for line in lines) else ""
 
 
-def _recognises(path: Path, asked: Asked) -> bool:
+def _recognises(path: Path, asked: ReadOptions) -> bool:
     """Return whether a file holds words and tags.
 
     Options about columns mean another format. `.tsv` files may hold a table, too, so that their rows decide: only words
@@ -225,7 +225,7 @@ def _are_words_and_tags(rows: list[list[str]]) -> bool:
     return 2 * tags > len(rows) or not any(" " in row[0] or row[-1].strip().isdecimal() for row in rows)
 
 
-def _look(paths: Sequence[Path], asked: Asked) -> Look:
+def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(MEANING)
 
 

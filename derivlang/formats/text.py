@@ -18,7 +18,7 @@ from derivlang.core.batch import Batch, build, used_types
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import Gaps
 from derivlang.core.schema import TEXT
-from derivlang.formats.base import WHOLE, Asked, Format, Look, Piece, Running
+from derivlang.formats.base import WHOLE, Format, Look, Piece, ReadOptions, Running
 from derivlang.formats.line_chunks import NEWLINE, LineChunk, followed_by, line_chunks
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.pieces import Split, Splitting
@@ -142,7 +142,7 @@ class _Pending:
         )
 
 
-def _look(paths: Sequence[Path], asked: Asked) -> Look:
+def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(TEXT, words="space" if suffix_of(paths[0]) == ".tokens" else "spacy")
 
 

@@ -135,8 +135,8 @@ def _stretches(piece: str) -> Iterator[str]:
     """Yield a piece in stretches of at most _LONGEST characters, cut after a mark if the second half has one."""
     begin = 0
     while len(piece) - begin > _LONGEST:
-        marks = (at for at in range(begin + _LONGEST, begin + _LONGEST // 2, -1) if not piece[at - 1].isalnum())
-        end = next(marks, begin + _LONGEST)
+        cuts = (at for at in range(begin + _LONGEST, begin + _LONGEST // 2, -1) if not piece[at - 1].isalnum())
+        end = next(cuts, begin + _LONGEST)
         yield piece[begin:end]
         begin = end
     yield piece[begin:]

@@ -67,12 +67,12 @@ def build(
     held: Families | None,
     about: Mapping[str, str],
     counts: Mapping[str, Float] | None = None,
-    taken: Mapping[str, FitSettings] | None = None,
+    chosen_settings: Mapping[str, FitSettings] | None = None,
 ) -> tuple[Grammar, dict[str, FitSettings]]:
     """Return (the grammar, the settings of each class).
 
     held: families to choose settings by, none of the training families. counts: for each class float64[F], the count of
-    each family. taken: settings chosen before. Raises DataError few-heads if no class has enough heads.
+    each family. chosen_settings: settings chosen before. Raises DataError few-heads if no class has enough heads.
     """
     families = with_subtypes(families, recipe.subtypes)
     held = None if held is None else with_subtypes(held, recipe.subtypes)
@@ -88,7 +88,7 @@ def build(
     weights, used = {}, {}
     for name in classes:
         own = None if counts is None else counts[name]
-        known = None if taken is None else taken.get(name)
+        known = None if chosen_settings is None else chosen_settings.get(name)
         used[name] = choose(recipe, name, families, held, own) if known is None else known
         weights[name] = fit(families, name, used[name], own)
     header = {**about, "settings": _said(recipe, used)}

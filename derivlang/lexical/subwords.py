@@ -47,23 +47,23 @@ def lift_order(
     starts = np.zeros(order.n_derived, np.int64)
     counts[kept] = lengths_of(source.offsets)[order.index[kept]]
     starts[kept] = source.offsets[:-1][order.index[kept]]
-    strings = marks = None
+    strings = anchors = None
     if order.n_inserted:
         if inserted is None or entries is None or inserted.n_words != order.n_inserted:
             raise LayerError(f"the sub-words of {order.n_inserted} inserted words are not given", id="order")
         counts[~kept] = lengths_of(inserted.offsets)
         strings = entries.take(to_arrow(inserted.ids))
-        if order.marks is not None:
+        if order.anchors is not None:
             # A word may have no sub-words; if it is the last one, its offset is past the end.
-            first = np.minimum(source.offsets[order.marks], max(source.n_subwords - 1, 0))
-            marks = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
+            first = np.minimum(source.offsets[order.anchors], max(source.n_subwords - 1, 0))
+            anchors = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
     offsets = offsets_of(counts)
     index = expand_ranges(starts, counts).astype(np.int32)
     index[np.repeat(~kept, counts)] = -1
     # From the word where each tail begins to its end, both as sub-word offsets.
     tails = offsets[order.sentences[1:]] - offsets[order.sentences[1:] - order.tails]
     return Order(
-        index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, marks, order.counts
+        index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, anchors, order.counts
     )
 
 

@@ -148,11 +148,13 @@ def _read_tokenizer(folder: Path) -> tuple[list[tuple[str, int]], dict[str, Any]
             raise ValueError("it works on bytes, which have no twins in another script; use a character tokenizer")
         if found and (found[0][1] < 0 or found[-1][1] >= 1 << 32):
             raise ValueError("an id is negative, or above 2^32")
-        marks = [model.get(name) or "" for name in ("end_of_word_suffix", "continuing_subword_prefix")]
-        if not all(isinstance(mark, str) for mark in marks):
+        affixes = [model.get(name) or "" for name in ("end_of_word_suffix", "continuing_subword_prefix")]
+        if not all(isinstance(mark, str) for mark in affixes):
             raise ValueError("the suffix of last sub-words and the prefix of others must be strings")
-        if any(not right.startswith(marks[1]) for _, right in map(as_merge, model.get("merges") or [])):
-            raise ValueError(f"the right part of a merge does not begin with {marks[1]!r}")  # `tokenizers` would panic
+        if any(not right.startswith(affixes[1]) for _, right in map(as_merge, model.get("merges") or [])):
+            raise ValueError(
+                f"the right part of a merge does not begin with {affixes[1]!r}"
+            )  # `tokenizers` would panic
         "".join(token for token, _ in found).encode()  # raises for lone surrogates, which are not text
     return found, model
 

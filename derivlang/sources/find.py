@@ -22,7 +22,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
-from derivlang.formats.base import Asked
+from derivlang.formats.base import ReadOptions
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of
@@ -138,7 +138,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         )
     names = [relative(file, path) for file in files]
     parts = tuple(CorpusFile(split_of(name) or "train", file, name) for file, name in zip(files, names, strict=True))
-    asked = Asked(
+    asked = ReadOptions(
         request.encoding, request.header, request.names, request.quoting,
         None if request.delimiter is None else check_delimiter(request.delimiter, "--delimiter"),
         (*request.words, *request.texts),

@@ -103,16 +103,19 @@ def infer(
         fields.append(field)
     if [side.text for side in sides] == ["premise", "hypothesis"]:
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
-    taken = own_columns(tuple(sides), tuple(fields))
+    reserved_names = own_columns(tuple(sides), tuple(fields))
     free = [
-        replace(f, column=_free(f.column, {*types, *taken}), given=f.column) if f.column in taken else f for f in fields
+        replace(f, column=_free(f.column, {*types, *reserved_names}), given=f.column)
+        if f.column in reserved_names
+        else f
+        for f in fields
     ]
     return Schema(tuple(sides), tuple(free))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, reserved_names: set[str]) -> str:
     """Return the name with `_given` at its end, as often as needed: key -> key_given."""
-    while name in taken:
+    while name in reserved_names:
         name += "_given"
     return name
 

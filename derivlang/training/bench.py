@@ -73,7 +73,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
     device = device_of(None)
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
-    context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
+    context = Context(vocabulary_of(settings.vocab_size, data.special_ids), settings.mask)
     objective = read_objective("clm" if model_config.causal else "mlm")
 
     def loader_of(rows: int) -> Loader:
@@ -84,7 +84,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
         model_config,
         joint,
         settings.seq_len,
-        data.marks,
+        data.special_ids,
         tie=settings.tie,
         language_ids=settings.language_ids,
         seed=settings.seed,
@@ -193,17 +193,17 @@ def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:
         kept=None,
         table=np.arange(vocab_size, dtype=np.int32)
         + np.where(np.arange(vocab_size) >= _SPECIALS, vocab_size - _SPECIALS, 0).astype(np.int32),
-        marks=SpecialIds(0, 1, 2, 4),
+        special_ids=SpecialIds(0, 1, 2, 4),
         seq_len=seq_len,
         recipe={},
         stream=offsets_of(sizes + 2),
     )
 
 
-def vocabulary_of(vocab_size: int, marks: SpecialIds) -> LanguageIds:
+def vocabulary_of(vocab_size: int, special_ids: SpecialIds) -> LanguageIds:
     """Return the vocabulary of made-up data."""
     own = np.arange(_SPECIALS, vocab_size, dtype=np.int32)
-    return LanguageIds((own, own + vocab_size - _SPECIALS), marks, 2 * vocab_size - _SPECIALS)
+    return LanguageIds((own, own + vocab_size - _SPECIALS), special_ids, 2 * vocab_size - _SPECIALS)
 
 
 def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:

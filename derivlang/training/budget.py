@@ -21,14 +21,14 @@ from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.clm import Clm
 from derivlang.training.objectives.mlm import Mlm
 from derivlang.training.settings import Budget, Duration, LogSettings
-from derivlang.training.streams.base import Material
+from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 
 _POSITIONS = 1 << 20  # in which predictions are counted
 _NEAR = 0.05  # maximum difference from the budget, as a share of it
 
 
-def steps_within(budget: Budget, steps: int, loader: Loader, material: Material) -> int:
+def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInputs) -> int:
     """Return the number of steps of an objective that equals `steps` of MLM. loader: of all processes together.
 
     Raise UsageError if no whole number of steps is within 5 % of the budget.

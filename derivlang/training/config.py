@@ -123,7 +123,7 @@ class ModelConfig:
         names = _OWN_NAMES.get(self.type, {})
         return {names.get(name, name): value for name, value in self.fields.items()}
 
-    def config(self, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool) -> Any:
+    def config(self, vocab_size: int, seq_len: int, special_ids: SpecialIds, *, tie: bool, language_ids: bool) -> Any:
         """Return the config of `transformers`. Raise UsageError if it rejects a field."""
         from transformers import AutoConfig
 
@@ -142,7 +142,7 @@ class ModelConfig:
         if self.type in _ROTARY:
             fields.setdefault(positions, max(seq_len, 512))
         else:
-            offset = marks.pad + 1 if self.type in AFTER_PADDING else 0
+            offset = special_ids.pad + 1 if self.type in AFTER_PADDING else 0
             if fields.setdefault(positions, seq_len + offset) < seq_len + offset:
                 raise UsageError(
                     f"max_position_embeddings = {fields[positions]} is too small for rows of {seq_len} "
@@ -152,7 +152,7 @@ class ModelConfig:
                     id="model",
                 )
         if self.type == "modernbert":
-            fields |= {"cls_token_id": marks.begin, "sep_token_id": marks.end, "reference_compile": False}
+            fields |= {"cls_token_id": special_ids.begin, "sep_token_id": special_ids.end, "reference_compile": False}
             if rope is not None:
                 fields["rope_parameters"] = {"full_attention": rope, "sliding_attention": rope}
         elif rope is not None:
@@ -163,9 +163,9 @@ class ModelConfig:
             return AutoConfig.for_model(
                 self.type,
                 vocab_size=vocab_size,
-                pad_token_id=marks.pad,
-                bos_token_id=marks.begin,
-                eos_token_id=marks.end,
+                pad_token_id=special_ids.pad,
+                bos_token_id=special_ids.begin,
+                eos_token_id=special_ids.end,
                 tie_word_embeddings=tie,
                 **fields,
             )

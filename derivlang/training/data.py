@@ -52,7 +52,7 @@ class Data(ABC):
     sentences: Int64
     keys: UInt64
     pieces: Int64
-    marks: SpecialIds
+    special_ids: SpecialIds
     seq_len: int
     recipe: dict[str, Any]
 
@@ -117,7 +117,7 @@ class Data(ABC):
         row = np.repeat(row_of_piece, sizes)
         shape = (n_rows, length)
         out = SubwordRows(
-            clean_ids=np.full(shape, self.marks.pad, np.int64),
+            clean_ids=np.full(shape, self.special_ids.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
             language=np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
@@ -126,10 +126,10 @@ class Data(ABC):
             lengths=1 + np.concatenate([[0], ends])[offsets[1:]] - row_start,
             shared=np.zeros(shape, bool),
         )
-        out.clean_ids[:, 0] = self.marks.begin
+        out.clean_ids[:, 0] = self.special_ids.begin
         out.clean_ids[row, column] = tokens.ids
         out.shared[row, column] = tokens.shared
-        out.clean_ids[row_of_piece, piece_column + sizes] = self.marks.end
+        out.clean_ids[row_of_piece, piece_column + sizes] = self.special_ids.end
         out.word_ids[row, column] = np.repeat(piece_column, sizes) + tokens.words
         out.sentence_ids[row, column] = np.repeat(positions(offsets), sizes)
         return out

@@ -39,12 +39,12 @@ _HEADS: dict[str, Callable[[Any, Any], Any]] = {
 class Encoder:
     """A masked or causal language model of `transformers`, or one without a head, on any device.
 
-    marks: the special ids of its languages. language_ids: whether it gets the language numbers, as token types. bf16:
+    special_ids: of its languages. language_ids: whether it gets the language numbers, as token types. bf16:
     whether it computes in bfloat16; if not, in the caller's precision.
     """
 
     module: Any
-    marks: SpecialIds
+    special_ids: SpecialIds
     language_ids: bool = field(default=False, kw_only=True)
     bf16: bool = field(default=False, kw_only=True)
 

@@ -205,19 +205,19 @@ def _special_pairs(folder: Path, lm: Any, languages: Languages) -> list[tuple[in
 
     Raise UsageError if the model numbers positions from its id of padding, and the run's is another one.
     """
-    theirs, marks = ForeignTokenizer.load(folder).special_ids, languages.marks
-    if lm.config.model_type in AFTER_PADDING and lm.config.pad_token_id != marks.pad:
+    theirs, special_ids = ForeignTokenizer.load(folder).special_ids, languages.special_ids
+    if lm.config.model_type in AFTER_PADDING and lm.config.pad_token_id != special_ids.pad:
         raise UsageError(
             f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; the padding id of the new "
-            f"tokenizer is {marks.pad}",
+            f"tokenizer is {special_ids.pad}",
             where=_EMBEDDINGS,
             fix="give --embeddings keep, or a checkpoint of another type",
             id="other-tokenizer",
         )
-    lm.config.bos_token_id = lm.config.cls_token_id = marks.begin
-    lm.config.eos_token_id = lm.config.sep_token_id = marks.end
-    lm.config.pad_token_id = marks.pad
-    ours = marks.begin, marks.pad, marks.end, marks.mask
+    lm.config.bos_token_id = lm.config.cls_token_id = special_ids.begin
+    lm.config.eos_token_id = lm.config.sep_token_id = special_ids.end
+    lm.config.pad_token_id = special_ids.pad
+    ours = special_ids.begin, special_ids.pad, special_ids.end, special_ids.mask
     return [(old, new) for old, new in zip(theirs, ours, strict=True) if old is not None]
 
 

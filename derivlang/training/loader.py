@@ -28,7 +28,7 @@ from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.streams.base import Material, RowSource, Stream
+from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 _SUBWORDS = 1 << 15  # number of sub-words made at once
 _AHEAD = 4  # maximum number of steps that are ready before the device needs them
@@ -58,7 +58,7 @@ class OpenStream:
         return np.arange(begin, end) * size.numerator // size.denominator
 
 
-def open_streams(objective: Objective, material: Material) -> tuple[OpenStream, ...]:
+def open_streams(objective: Objective, material: StreamInputs) -> tuple[OpenStream, ...]:
     """Open the streams of an objective. Raise DerivlangError if one lacks something."""
     found: list[OpenStream] = []
     for stream in objective.streams():

@@ -21,7 +21,7 @@ class LossModule(torch.nn.Module):
     def __init__(self, lm: Any, objective: Objective, context: Context, *, language_ids: bool, seed: int):
         super().__init__()
         self.lm, self.objective = lm.train(), objective
-        self.model = Encoder(lm, context.vocabulary.marks, language_ids=language_ids)
+        self.model = Encoder(lm, context.vocabulary.special_ids, language_ids=language_ids)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.state = objective.state(self.model, context)

@@ -26,13 +26,13 @@ class LanguageIds:
     """The joint vocabulary. own: int32[K], joint ids of each language without special tokens. size: number of ids."""
 
     own: tuple[Int32, Int32]
-    marks: SpecialIds
+    special_ids: SpecialIds
     size: int
 
     @classmethod
     def of(cls, languages: Languages) -> LanguageIds:
         """Return the joint vocabulary of a language pair."""
-        return cls(languages.own, languages.marks, languages.size)
+        return cls(languages.own, languages.special_ids, languages.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds
     row, column = np.nonzero(chosen)
     how = keys.uniform("how", np.arange(rows.shape[1])[None])[row, column]
     mask = how < _HIDE
-    inputs[row[mask], column[mask]] = vocabulary.marks.mask
+    inputs[row[mask], column[mask]] = vocabulary.special_ids.mask
     other = (how >= _HIDE) & (how < _HIDE + _OTHER)
     at = row[other], column[other]
     bits = keys.bits("other", np.arange(rows.shape[1])[None])[at] >> np.uint64(1)

@@ -21,14 +21,14 @@ def build_model(
     model_config: ModelConfig,
     vocab_size: int,
     seq_len: int,
-    marks: SpecialIds,
+    special_ids: SpecialIds,
     *,
     tie: bool,
     language_ids: bool,
     seed: int,
 ) -> Any:
     """Return a new language model of `transformers`, with weights drawn from the seed."""
-    config = model_config.config(vocab_size, seq_len, marks, tie=tie, language_ids=language_ids)
+    config = model_config.config(vocab_size, seq_len, special_ids, tie=tie, language_ids=language_ids)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:

@@ -38,7 +38,7 @@ from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, as_begun
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
-from derivlang.training.streams.base import Material
+from derivlang.training.streams.base import StreamInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     prepared = prepare(plan, callbacks, before)
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader, Material(settings, prepared.languages, prepared.encoded))
+    steps = _steps(settings, plan.duration, loader, StreamInputs(settings, prepared.languages, prepared.encoded))
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
     given = resolved, objective, plan.model_config, prepared, loader.streams, init, paths.pairs
     return RunInputs(*given, rules=plan.rules or objective.rules), loader
@@ -197,7 +197,7 @@ def _loader(
 ) -> Loader:
     """Return the loader of a run, for one process. Raise DerivlangError if a stream lacks something."""
     needs = {need.name: need.prepare(prepared) for need in objective.needs()}
-    streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, paths.pairs, needs))
+    streams = open_streams(objective, StreamInputs(settings, prepared.languages, prepared.encoded, paths.pairs, needs))
     check_pairs(paths.pairs, objective, streams)
     context = Context(LanguageIds.of(prepared.languages), settings.mask, needs)
     # A run that begins from another one does not see its rows and masks again.
@@ -205,7 +205,7 @@ def _loader(
     return Loader(streams, objective, context, seed, settings.accumulate)
 
 
-def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: Material) -> int:
+def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:
     """Return the number of steps of the whole run. A number of sub-words counts all streams."""
     if duration.tokens is not None:
         return max(1, round(duration.tokens / loader.subwords_per_step))
@@ -234,9 +234,9 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
     elif inputs.init is not None:
         lm = inputs.init.model(settings, model_config, prepared.languages, longest)
     else:
-        size, marks = prepared.languages.size, prepared.languages.marks
+        size, special_ids = prepared.languages.size, prepared.languages.special_ids
         ids, seed = settings.language_ids, settings.seed
-        lm = build_model(model_config, size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
+        lm = build_model(model_config, size, longest, special_ids, tie=settings.tie, language_ids=ids, seed=seed)
     freeze(lm, settings.freeze)
     return lm
 

@@ -56,7 +56,7 @@ class TextData(Data):
         source, derived = (read_offsets(folder, name, recipe, n_pieces) for name in _INSTANCES)
         return cls(
             **shared,
-            marks=languages.marks,
+            special_ids=languages.special_ids,
             seq_len=recipe["seq_len"],
             recipe=recipe,
             ids=ids,

@@ -48,7 +48,7 @@ class TwinData(Data):
         shared = common(folder, recipe)
         return cls(
             **shared,
-            marks=languages.marks,
+            special_ids=languages.special_ids,
             seq_len=recipe["seq_len"],
             recipe=recipe,
             ids=mapped(folder, "ids", recipe),
@@ -128,7 +128,7 @@ class TwinData(Data):
         derived = np.asarray(language)[:, None] == DERIVED
         flat = np.where(derived & inside, self.pieces[piece] + self.order[flat], flat)
         ids, shared = self._in_language(flat, derived)
-        ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
+        ids[place == -1], ids[place == sizes] = self.special_ids.begin, self.special_ids.end
         # word ids, numbered from 0 in each row
         some, which = np.unique(piece, return_inverse=True)
         words, begins = self.words(some)

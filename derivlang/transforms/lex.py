@@ -89,11 +89,11 @@ class Lex(Transform):
         """
         keys = np.repeat(batch.keys, lengths_of(batch.sentences))
         drawn = draws.draw(keys, positions(batch.sentences))
-        taken = np.ones(len(drawn), np.uint64)
+        image_number = np.ones(len(drawn), np.uint64)
         if self.choose == "sentence":
-            taken += ((drawn & _LOW) * np.maximum(images - 1, 0).astype(np.uint64)) >> np.uint64(32)
+            image_number += ((drawn & _LOW) * np.maximum(images - 1, 0).astype(np.uint64)) >> np.uint64(32)
         replaced = (drawn >> np.uint64(32)) < np.uint64(self.rate * (1 << 32) // 100)
-        return np.where(replaced & (images > 1), taken, 0).astype(np.int32)
+        return np.where(replaced & (images > 1), image_number, 0).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offset
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.labels import Labels
 from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
@@ -115,7 +115,7 @@ class Answers(Layer):
             counts[f"{name}-widened"] += int((~covered).sum())
         return cls(name, offsets, first, last, side, column)
 
-    def realign(self, move: Move) -> Answers:
+    def realign(self, move: Realignment) -> Answers:
         """Return the answers in the derived order, under the policy `answers`. Counts those cut or dropped."""
         answer, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)
         broken = len(np.unique(answer[~whole]))

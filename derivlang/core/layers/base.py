@@ -33,7 +33,7 @@ from derivlang.core.schema import Field
 
 
 @dataclass(frozen=True)
-class Move:
+class Realignment:
     """What a layer needs to follow an order: the source, the order, and where each word went.
 
     counts: what was lost or changed, by reason; layers add to it. labels: the lexicon for words inside annotations
@@ -88,7 +88,7 @@ class Layer(ABC):
         return cls.read(field, labels)
 
     @abstractmethod
-    def realign(self, move: Move) -> Layer:
+    def realign(self, move: Realignment) -> Layer:
         """Return the layer in the derived order; add to `move.counts` what is lost."""
 
     @abstractmethod

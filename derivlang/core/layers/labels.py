@@ -17,7 +17,7 @@ from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.structure import conform, value_lists
 
-Where = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
+Locate = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Labels:
 
     columns: Mapping[str, pa.Array]
     batch: BareBatch
-    where: Where | None = None
+    where: Locate | None = None
     repair: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     no_null_strings: bool = False

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from derivlang.core.layers.base import Move
+from derivlang.core.layers.base import Realignment
 from derivlang.core.layers.words import Words
 
 _SPACE_KEYS = ("SpaceAfter=", "SpacesAfter=", "SpacesBefore=", "SpacesInToken=")
@@ -23,7 +23,7 @@ class Misc(Words):
     __slots__ = ()
     text = True
 
-    def realign(self, move: Move) -> Misc:
+    def realign(self, move: Realignment) -> Misc:
         """Return the notes in the derived order, without those on white space."""
         bare = pa.array([_without_spaces(value) for value in self.values.to_pylist()], self.values.type)
         return super(Misc, replace(self, values=bare)).realign(move)

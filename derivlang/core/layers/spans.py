@@ -21,7 +21,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Move, record_lists
+from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.tag_schemes import (
@@ -153,7 +153,7 @@ class Spans(Layer):
         codes = np.where(prefixes > 0, 1 + (prefixes - 1) * len(self.types) + kinds, 0)
         return string_array(names).take(to_arrow(codes))
 
-    def realign(self, move: Move) -> Spans:
+    def realign(self, move: Realignment) -> Spans:
         """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
         # One run for each part of an entity: an entity that was split occurs several times, a deleted one never.
         entity, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)

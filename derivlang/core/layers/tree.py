@@ -24,7 +24,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Move, record_lists
+from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
@@ -153,7 +153,7 @@ class Tree(Layer):
                 raise _stray(deps[stray], n_words[stray], labels.word(stray))
         return cls(to_numpy(_heads("head", labels)), deprel, deps, mwt, empty, lexical=field.lexical)
 
-    def realign(self, move: Move) -> Self:
+    def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
         heads = _governors(self.head, move)
         index = move.order.index
@@ -161,10 +161,10 @@ class Tree(Layer):
         # Index -1 would read the last word, so an inserted word reads word 0 here and gets its governor below.
         governor = heads[np.where(kept, index, 0)]
         if move.order.n_inserted:
-            marks = move.order.marks
-            assert marks is not None
+            anchors = move.order.anchors
+            assert anchors is not None
             # An inserted word depends on the word that it marks, or on that word's governor if the word was deleted.
-            governor[~kept] = np.where(move.positions[marks] >= 0, marks, heads[marks])
+            governor[~kept] = np.where(move.positions[anchors] >= 0, anchors, heads[anchors])
         unit = move.derived_unit_of
         # np.where computes both branches: for roots positions[-1] is read, too, and dropped.
         head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, 0)
@@ -227,7 +227,7 @@ def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0) -> No
         raise LayerError(f"{name} contains a number that is not a word of its row", id="head-range")
 
 
-def _governors(head: Int32, move: Move) -> Int64:
+def _governors(head: Int32, move: Realignment) -> Int64:
     """Return int64[N]: the governor of each source word, counted in the batch, -1 for a root.
 
     If a governor was deleted, its own governor takes its place, and so on up to a word that was kept, or to the root.
@@ -247,7 +247,7 @@ def _governors(head: Int32, move: Move) -> Int64:
     return up
 
 
-def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
+def _one_root(head: Int32, move: Realignment, unit: Int32) -> Int32:
     """Return heads with one root per unit: if a deleted root left several, the others depend on the first.
 
     head: int32[M], changed in place. [0, 1, 0] in one unit  ->  [0, 1, 1]
@@ -274,7 +274,7 @@ def _root_relations(deprel: Words, became: Bool) -> Words:
     return replace(deprel, codes=codes, values=string_array(values))
 
 
-def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
+def _move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
     """Return the multiword tokens whose words are still adjacent and in order, with new ids. Counts the others."""
     places = move.positions
     first, last = places[nodes.first], places[nodes.last]
@@ -299,7 +299,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     return Nodes(nodes.unit[which], first[which].astype(np.int64), last[which].astype(np.int64), fields)
 
 
-def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], str]]:
+def _move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, dict[tuple[int, str], str]]:
     """Return the empty nodes behind their words, and their new ids by (unit, old id). Counts those dropped.
 
     3.1 of a word that moves to position 5 of its unit  ->  5.1; 0.1 stays first
@@ -327,7 +327,9 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
     return kept, numbers
 
 
-def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str], str], unit: Int32) -> tuple[str, ...]:
+def _move_deps(
+    deps: tuple[str, ...], move: Realignment, numbers: dict[tuple[int, str], str], unit: Int32
+) -> tuple[str, ...]:
     """Return the DEPS of M derived words, `_` for inserted ones. numbers: of `_move_empty`. unit: int32[M]."""
     out = []
     places, sources, bases = move.positions.tolist(), move.source.unit_words.tolist(), move.derived_units.tolist()
@@ -342,7 +344,7 @@ def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str],
     return tuple(out)
 
 
-def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], str]) -> str:
+def _map_deps(deps: str, unit: int, move: Realignment, numbers: dict[tuple[int, str], str]) -> str:
     """Return DEPS with derived numbers, sorted by number as CoNLL-U requires. References to deleted words are left out.
 
     `4:nsubj|8.1:conj` with word 4 at position 6, word 8 at position 2  ->  `2.1:conj|6:nsubj`

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from derivlang.core.arrow import to_arrow
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
 from derivlang.core.schema import NO_LABEL, Field
@@ -39,7 +39,7 @@ class Values(Layer):
             stored_classes(field, values, null=-1)
         return cls(field.column, values)
 
-    def realign(self, move: Move) -> Values:
+    def realign(self, move: Realignment) -> Values:
         """Return self: an order does not change the values of a record."""
         return self
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int32
 from derivlang.core.arrow import is_string, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.layers.base import Layer, Move, record_lists
+from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
 from derivlang.core.schema import Field
@@ -78,7 +78,7 @@ class Words(Layer):
         codes = np.where(codes < 0, np.int32(len(field.classes)), codes)  # -1: an inserted word's filler is not a class
         return cls(name, codes, pa.array([*field.classes, None], pa.string()), filler, field.classes)
 
-    def realign(self, move: Move) -> Self:
+    def realign(self, move: Realignment) -> Self:
         """Return the values in the derived order; inserted words get the filler, null in columns of other types."""
         index = move.order.index
         codes, values = self.codes.take(index, mode="clip"), self.values

@@ -47,7 +47,7 @@ class SentenceBits:
     @classmethod
     def of(cls, model: Encoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
         """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
-        whole, ends = framed(ids, offsets, model.marks)
+        whole, ends = framed(ids, offsets, model.special_ids)
         asked = np.ones(len(whole), bool)  # each position predicts the next one; the last of a row predicts nothing
         asked[ends[1:] - 1] = False
         bits = losses(model, whole, ends, language, asked, np.roll(whole, -1)) / math.log(2)
@@ -62,12 +62,12 @@ def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Fl
         sentences [we low] and [er]     rows  <s> <mask> low </s>    <s> we <mask> </s>    <s> <mask> </s>
         sentence of each row            0, 0, 1        place of its mask  1, 2, 1
     """
-    whole, ends = framed(ids, offsets, model.marks)
+    whole, ends = framed(ids, offsets, model.special_ids)
     sentence, lengths = owners(offsets), lengths_of(ends)
     gold, rows = whole[expand_ranges(ends[sentence], lengths[sentence])], offsets_of(lengths[sentence])
     asked = np.zeros(len(gold), bool)
     asked[rows[:-1] + 1 + positions(offsets)] = True
-    masked = np.where(asked, np.int32(model.marks.mask), gold)
+    masked = np.where(asked, np.int32(model.special_ids.mask), gold)
     return losses(model, masked, rows, language, asked, gold)[asked] / math.log(2)
 
 

@@ -79,9 +79,9 @@ def chosen(text: Heldout) -> Bool:
 def masked_losses(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> Floats:
     """Return float64[S]: the cross-entropy of the masked sub-words of each sentence, in nats. masked: bool[M]."""
     within = text.offsets_in(side)
-    whole, offsets = framed(side.ids, within, model.marks)
+    whole, offsets = framed(side.ids, within, model.special_ids)
     asked = np.zeros(len(whole), bool)
     asked[expand_ranges(offsets[:-1] + 1, lengths_of(within))] = masked
-    shown = np.where(asked, np.int32(model.marks.mask), whole)
+    shown = np.where(asked, np.int32(model.special_ids.mask), whole)
     found = losses(model, shown, offsets, language, asked, whole, RATE)
     return np.asarray(np.bincount(owners(offsets), found, text.n_sentences), np.float64)

@@ -148,7 +148,7 @@ def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[StateRo
     found = []
     for side, language in ((text.source, SOURCE), (text.derived, DERIVED)):
         within = text.offsets_in(side)
-        ids, offsets = framed(side.ids, within, model.marks)
+        ids, offsets = framed(side.ids, within, model.special_ids)
         of_word, sentence, first = np.full((3, len(ids)), -1, np.int64)
         subwords = expand_ranges(offsets[:-1] + 1, lengths_of(within))
         of_word[subwords] = words.of_source if language == SOURCE else words.of_derived

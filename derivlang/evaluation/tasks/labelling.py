@@ -15,7 +15,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, offsets_of, owners
 from derivlang.core.batch import Batch
-from derivlang.core.layers.base import Move
+from derivlang.core.layers.base import Realignment
 from derivlang.core.layers.classes import read_classes
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.values import Values
@@ -84,7 +84,7 @@ class WordLabelling(Labelling):
         def instances(text: LanguageRows) -> Instances:
             counts = np.bincount(sentence_of[text.words], minlength=len(batch.tails))  # a row may lack words
             order = text.words.astype(np.int32), offsets_of(counts), np.zeros_like(batch.tails), batch.n_words
-            found = layer.realign(Move(batch, Order(*order), Policies()))
+            found = layer.realign(Realignment(batch, Order(*order), Policies()))
             if isinstance(found, Spans):
                 return text.word_labels(found.tags(len(text.words)).astype(np.int64))
             return text.word_labels(numbers[found.codes])

@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.layers.answers import Answers
-from derivlang.core.layers.base import Move
+from derivlang.core.layers.base import Realignment
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
@@ -89,7 +89,7 @@ class Questions(PairTask):
             place = rows.in_all_rows(text.segments, text.words).astype(np.int32)
             n = int(lengths_of(batch.unit_words)[rows.segments.units].sum())
             order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), n)
-            moved = answers.realign(Move(batch, order, Policies()))
+            moved = answers.realign(Realignment(batch, order, Policies()))
             found = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
             row = np.concatenate([owners(moved.offsets).astype(np.int64), lost])
             gold, by_row = np.append(found, np.full((len(lost), 2), -1), axis=0), np.argsort(row, kind="stable")

@@ -77,7 +77,7 @@ class ParallelBatch:
 class Languages(ABC):
     """A language pair as input of a model.
 
-    has_twin: whether every source sub-word has one counterpart. size: number of embeddings. marks: the special ids.
+    has_twin: whether every source sub-word has one counterpart. size: number of embeddings. special_ids: of rows.
     own: int32[K], the ids of each language without special tokens. unknown_id: for what the tokenizer cannot
     represent; None if it represents everything.
     """
@@ -87,7 +87,7 @@ class Languages(ABC):
     pipeline: Pipeline
     tokenizer: Tokenizer | ForeignTokenizer
     size: int
-    marks: SpecialIds
+    special_ids: SpecialIds
     own: tuple[Int32, Int32]
     unknown_id: int | None
 

@@ -56,7 +56,7 @@ class TextLanguages(Languages):
                     id="unit",
                 )
         self.pipeline, self.tokenizer, self.lexicon = pipeline, tokenizer, lexicon
-        self.marks = _special_ids(tokenizer)
+        self.special_ids = _special_ids(tokenizer)
         self.size, self.unknown_id = tokenizer.size, tokenizer.unknown
         self.own = tokenizer.own, tokenizer.own
 

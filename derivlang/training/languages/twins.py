@@ -52,7 +52,7 @@ class TwinLanguages(Languages):
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
         ids = {entry: i for i, entry in enumerate(tokenizer.bpe.entries[: tokenizer.n_special])}
         self.unknown_id = ids["<unk>"]
-        self.marks = SpecialIds(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
+        self.special_ids = SpecialIds(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
         # The source's ids are 0 … V - 1; the twin's table has the others.
         self.size = twin.joint.size
         source = np.arange(tokenizer.n_special, tokenizer.size, dtype=np.int32)

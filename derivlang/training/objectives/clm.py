@@ -36,9 +36,9 @@ class Clm(Objective):
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         """Return the rows as they are. Each position predicts the next one of its row."""
         asked = np.arange(rows.shape[1]) < rows.lengths[:, None]
-        marks = context.vocabulary.marks
-        if marks.begin != marks.end:  # one id for both, as GPT-2 has: only the <s> of column 0 begins a row then
-            asked &= (rows.clean_ids != marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
+        begin, end = context.vocabulary.special_ids.begin, context.vocabulary.special_ids.end
+        if begin != end:  # one id for both, as GPT-2 has: only the <s> of column 0 begins a row then
+            asked &= (rows.clean_ids != begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
         asked[:, 0] = False
         after = np.flatnonzero(asked)
         return replace(rows.predicting(after), targets=after - 1)

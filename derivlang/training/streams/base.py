@@ -1,6 +1,6 @@
 """The base classes of streams: a declaration, the rows that it opens, and what it opens them from.
 
-Stream ──open(Material)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
+Stream ──open(StreamInputs)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ SubwordRows
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from derivlang.training.languages import Languages
 from derivlang.training.masking import Keys
 from derivlang.training.settings import CHOSEN, TrainingSettings
 
-DICTIONARY_KEY, LINKS_KEY = "dictionary", "links"  # of `Material.found`, for needs of objectives
+DICTIONARY_KEY, LINKS_KEY = "dictionary", "links"  # of `StreamInputs.found`, for needs of objectives
 GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Material:
+class StreamInputs:
     """What streams are opened from.
 
     encoded: the corpus in pieces for rows of a length. pairs: the file of sentence pairs, if one was given. found: the
@@ -114,7 +114,7 @@ class Stream(ABC):
         return int(found) if found.denominator == 1 else found
 
     @abstractmethod
-    def open(self, material: Material) -> RowSource:
+    def open(self, material: StreamInputs) -> RowSource:
         """Return the rows. Raise DerivlangError if something is missing."""
 
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:

@@ -137,7 +137,7 @@ class FilePairs(PairSource):
     """The pairs of a file as sub-words, each side of at most `room` and at least `shortest`."""
 
     def __init__(self, file: PairFile, languages: Languages, room: int, shortest: int = 1):
-        self.marks, self._languages = languages.marks, file.languages
+        self.special_ids, self._languages = languages.special_ids, file.languages
         sides = (file.source, file.derived)
         source, derived = (languages.encode(s.types, s.codes, s.offsets, i) for i, s in enumerate(sides))
         encoded = source, derived

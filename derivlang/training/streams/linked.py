@@ -38,7 +38,7 @@ from derivlang.store.files import writing
 from derivlang.store.record import record_text
 from derivlang.training.batch import Pieces
 from derivlang.training.languages import DERIVED, SOURCE, Languages
-from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, Material
+from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
 from derivlang.training.streams.pairs import SentencePairs
@@ -53,7 +53,7 @@ class LinkedPairs(SentencePairs):
     links: bool = True
     kind: str = GOLD
 
-    def source(self, material: Material, links_file: Path | None = None) -> PairSource:
+    def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return the pairs. Raise DataError if they have no link, UsageError for links of a file without pairs."""
         file = None if self.kind in (GOLD, *ALIGNERS) else Path(self.kind)
         if file is not None and material.pairs is None:
@@ -80,7 +80,7 @@ class AlignedPairs(PairSource):
     """Other pairs with the links of an aligner, made unless they are in the folder."""
 
     def __init__(self, pairs: PairSource, model: str, languages: Languages, folder: Path):
-        self.pairs, self.sizes, self.marks = pairs, pairs.sizes, pairs.marks
+        self.pairs, self.sizes, self.special_ids = pairs, pairs.sizes, pairs.special_ids
         sides = _Words.of(pairs, SOURCE, languages), _Words.of(pairs, DERIVED, languages)
         links, digest = _links(sides, model, folder)
         words, encoded = (sides[0].offsets, sides[1].offsets), (sides[0].encoded, sides[1].encoded)

@@ -19,7 +19,7 @@ from derivlang.core.arrays import Ints
 from derivlang.training.batch import SubwordRows
 from derivlang.training.masking import Keys
 from derivlang.training.settings import TrainingSettings
-from derivlang.training.streams.base import Material, RowSource
+from derivlang.training.streams.base import RowSource, StreamInputs
 from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
 
@@ -45,7 +45,7 @@ class PackedAndPairs(Packed):
     def pair_kinds(self) -> Set[str]:
         return {PAIRS}
 
-    def open(self, material: Material) -> RowSource:
+    def open(self, material: StreamInputs) -> RowSource:
         settings = replace(material.settings, pair_length=self.length(material.settings))
         pairs = self._pairs().open(replace(material, settings=settings))
         return RowsOfTwo(super().open(material), pairs, reset=self.reset)

@@ -13,7 +13,7 @@ from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
-from derivlang.training.streams.base import Material, RowSource, Stream
+from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Packed(Stream):
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"packing"}
 
-    def open(self, material: Material) -> RowSource:
+    def open(self, material: StreamInputs) -> RowSource:
         return PackedRows(material.encoded[material.settings.seq_len])
 
 

@@ -25,10 +25,10 @@ from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
 
 
 class PairSource(ABC):
-    """P sentence pairs. sizes: int64[P, 2], number of sub-words of each side. marks: special ids."""
+    """P sentence pairs. sizes: int64[P, 2], number of sub-words of each side. special_ids: for the ends of rows."""
 
     sizes: Int64
-    marks: SpecialIds
+    special_ids: SpecialIds
 
     @abstractmethod
     def side(self, pairs: Int64, side: int) -> Pieces:
@@ -67,7 +67,7 @@ class DerivedPairs(PairSource):
         keys, sentences = np.asarray(data.keys), np.asarray(data.sentences)
         chosen = first_by_key(draw(pair_stream(seed), keys, np.zeros(len(keys), np.int64)), portion(rate, len(keys)))
         first, last = (np.searchsorted(data.pieces, ends) for ends in (sentences[chosen], sentences[chosen + 1]))
-        self.data, self.marks = data, data.marks
+        self.data, self.special_ids = data, data.special_ids
         pieces = expand_ranges(first, last - first)
         sizes = np.stack([data.sizes(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED)], axis=1)
         some = (sizes >= shortest).all(axis=1)  # words of other scripts may have no sub-words

@@ -20,7 +20,7 @@ from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.packing import pack
 from derivlang.training.settings import TrainingSettings
-from derivlang.training.streams.base import Material, RowSource, Stream
+from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs, PairSource
 
@@ -56,7 +56,7 @@ class SentencePairs(Stream):
     def pair_kinds(self) -> Set[str]:
         return {self.name}
 
-    def source(self, material: Material, links_file: Path | None = None) -> PairSource:
+    def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return the pairs: of a file if there is one, else of the corpus. links_file: Pharaoh links of that file."""
         settings, length = material.settings, self.length(material.settings) // 2
         if material.pairs is not None:
@@ -64,7 +64,7 @@ class SentencePairs(Stream):
         seed = settings.dictionary_seed
         return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=seed, shortest=self.shortest)
 
-    def open(self, material: Material) -> PairRows:
+    def open(self, material: StreamInputs) -> PairRows:
         return PairRows(self, self.source(material), self.length(material.settings))
 
 
@@ -93,7 +93,7 @@ class PairRows(RowSource):
         """
         begin, end = self.instances[numbers], self.instances[np.asarray(numbers) + 1]
         pairs, offsets = expand_ranges(begin, end - begin), offsets_of(end - begin)
-        n, row_of_pair, marks = len(offsets) - 1, owners(offsets), self.source.marks
+        n, row_of_pair, special_ids = len(offsets) - 1, owners(offsets), self.source.special_ids
         sizes = self.source.sizes[pairs]  # [K, 2]
         # of each row and side: the number of sub-words with <s> and </s>, and the column of its <s>
         widths = 1 + np.add.reduceat(sizes + 1, offsets[:-1], axis=0)
@@ -108,7 +108,7 @@ class PairRows(RowSource):
         columns = np.arange(self.length, dtype=np.int32)[None]
         side = (columns >= half).astype(np.int8)
         out = SubwordRows(
-            clean_ids=np.full(shape, marks.pad, np.int64),
+            clean_ids=np.full(shape, special_ids.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
             language=side ^ turned[:, None],
@@ -131,8 +131,8 @@ class PairRows(RowSource):
             out.sentence_ids[row, column] = np.repeat(number, sizes[:, s])
             out.language[row, column] = tokens.language
             out.shared[row, column] = tokens.shared
-            out.clean_ids[np.arange(n), starts[:, s]] = marks.begin
-            out.clean_ids[row_of_pair, first[:, s] + sizes[:, s]] = marks.end
+            out.clean_ids[np.arange(n), starts[:, s]] = special_ids.begin
+            out.clean_ids[row_of_pair, first[:, s] + sizes[:, s]] = special_ids.end
             at.append(row * self.length + column)
         return out if not self.stream.links else replace(out, links=self._links(pairs, at))
 

@@ -22,7 +22,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
-from derivlang.training.streams.base import DICTIONARY_KEY, Material
+from derivlang.training.streams.base import DICTIONARY_KEY, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
@@ -45,7 +45,7 @@ class CodeSwitched(SentencePairs):
     def pair_kinds(self) -> Set[str]:
         return frozenset()
 
-    def open(self, material: Material) -> PairRows:
+    def open(self, material: StreamInputs) -> PairRows:
         settings, dictionary = material.settings, material.found[DICTIONARY_KEY]
         if isinstance(dictionary, WordDictionary):
             return self._of_words(material, dictionary)
@@ -53,7 +53,7 @@ class CodeSwitched(SentencePairs):
         copies = Copies(data, Fraction(100), seed=settings.dictionary_seed)
         return SwitchedRows(self, copies, self.length(settings), dictionary)
 
-    def _of_words(self, material: Material, dictionary: WordDictionary) -> SwitchedWordRows:
+    def _of_words(self, material: StreamInputs, dictionary: WordDictionary) -> SwitchedWordRows:
         """Return the rows of sentences of a file. Raise UsageError if there is none."""
         settings = material.settings
         if material.pairs is None:
@@ -112,8 +112,8 @@ class SwitchedRows(PairRows):
         ids  <s> a b </s> <s> a b </s>      language  d d d d d d d d, for a sentence of the derived language
         """
         out = super().rows(numbers, keys)
-        special, marks, language = out.word_ids < 0, self.source.marks, out.language
-        end, begin = special & (out.clean_ids == marks.end), special & (out.clean_ids == marks.begin)
+        special, special_ids, language = out.word_ids < 0, self.source.special_ids, out.language
+        end, begin = special & (out.clean_ids == special_ids.end), special & (out.clean_ids == special_ids.begin)
         language[:, 1:][end[:, 1:]] = language[:, :-1][end[:, 1:]]
         language[:, :-1][begin[:, :-1]] = language[:, 1:][begin[:, :-1]]
         return out

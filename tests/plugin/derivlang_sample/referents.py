@@ -19,7 +19,7 @@ from derivlang.core.arrays import Int32, lengths_of
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.base import Layer, Move, record_lists
+from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.labels import Labels
 from derivlang.core.schema import Field
 
@@ -43,7 +43,7 @@ class Referents(Layer):
             raise LayerError(f"there is no word {numbers[at]} to refer to", where=labels.word(at), id="referent")
         return cls(field.column, numbers)
 
-    def realign(self, move: Move) -> Referents:
+    def realign(self, move: Realignment) -> Referents:
         first = move.source.unit_words[:-1][move.source_unit_of]
         target = np.where(self.numbers > 0, first + self.numbers - 1, -1)  # in the batch
         place = np.where(target >= 0, move.positions[target], -1)

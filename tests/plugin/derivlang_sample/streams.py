@@ -11,7 +11,7 @@ from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED
 from derivlang.training.objectives.base import Loss, Objective, masked_part
-from derivlang.training.streams.base import Material, RowSource, Stream
+from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Derived(Stream):
 
     name = "derived"
 
-    def open(self, material: Material) -> RowSource:
+    def open(self, material: StreamInputs) -> RowSource:
         return DerivedRows(material.encoded[material.settings.seq_len])
 
 
