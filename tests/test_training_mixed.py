@@ -1,6 +1,6 @@
 """XLM as published: rows of both corpora and of pairs in one set; runs of the rules before; budgets of objectives.
 
-And languages that keep all words.
+And languages that keep all words, and training on one language alone.
 """
 
 from __future__ import annotations
@@ -269,3 +269,41 @@ def test_a_dictionary_of_the_same_words_is_refused(objective: str, spec: str, tm
     given = ["pretrain", *"--source demo --vocab-size 300 --steps 4 -o".split(), tmp_path / "run"]
     told = run(*given, "--t", spec, "--objective", objective, code=2).err
     assert "changes no word, so a dictionary translates nothing [no-lexicon]" in told
+
+
+# one language
+
+
+@pytest.mark.parametrize("side", ["source", "derived"])
+def test_rows_of_one_language(side: str) -> None:
+    """As many per step as of both, and the same rows."""
+    made, both = loader(languages=side), loader()
+    language = ("source", "derived").index(side)
+    assert made.streams[0].size == both.streams[0].size
+    assert made.streams[0].source.n == both.streams[0].source.data.n_instances(language)  # type: ignore[attr-defined]
+    steps = -(-made.streams[0].source.n // made.streams[0].size)
+    batches = [micros[0]["rows"] for micros in made.steps(0, steps)]
+    assert {value for batch in batches for value in batch.language.ravel().tolist()} == {language}
+    rows = [row for batch in batches for row in batch.clean_ids.tolist()]
+    every = np.arange(made.streams[0].source.n)
+    wanted = both.streams[0].source.data.rows(every, np.full(len(every), language))  # type: ignore[attr-defined]
+    assert sorted(rows[: len(every)]) == sorted(wanted.clean_ids.tolist())
+    assert made.streams[0].source.mean_subwords == pytest.approx(wanted.lengths.mean())
+
+
+def test_a_run_on_one_language(tmp_path: Path) -> None:
+    given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 4".split()]
+    run(*given, "--languages", "derived", "-o", tmp_path / "one")
+    assert run_folder.read(tmp_path / "one")["settings"]["languages"] == "derived"
+    run(*given, "-o", tmp_path / "both")
+    assert "languages" not in run_folder.read(tmp_path / "both")["settings"]  # as in earlier versions
+    told = run(*given, "--languages", "source", "-o", tmp_path / "one", "--resume", code=1).err
+    assert "is another run: languages is derived, not source" in told
+    assert "languages" in run(*given, "-o", tmp_path / "one", "--resume", code=1).err
+    run("evaluate", tmp_path / "one", "--measure", "perplexity", "--sentences", 4)
+
+
+@pytest.mark.parametrize("name", ["xlm", "tlm", "align-mlm", "dict-mlm", "weam"])
+def test_an_objective_that_needs_both_languages(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs both languages"):
+        trained(tmp_path / "run", name, languages="derived")

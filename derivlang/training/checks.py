@@ -34,6 +34,13 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
             fix="use ModernBERT, RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
+    if settings.languages != "both" and not objective.of_one_language:
+        raise UsageError(
+            f"{objective.name} needs both languages",
+            where="--languages",
+            fix="leave it out, or give --objective mlm or clm",
+            id="unused-option",
+        )
     objective.check(settings, model_config)
     for need in objective.needs():
         need.check(settings)

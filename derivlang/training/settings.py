@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
 Packing = Literal["sentences", "stream"]
 Precision = Literal["fp32", "bf16"]
+Sides = Literal["both", "source", "derived"]
 Budget = Literal["steps", "tokens", "predictions"]
 By = Literal["random", "frequency", "mass"]
 
@@ -143,6 +144,7 @@ class TrainingSettings:
         "Content of a row: whole sentences, or a stream cut every --seq-len.",
         subject="rows of only the corpus",
     )
+    languages: Sides = setting("both", "Languages to train on: both, or one of them, with as many rows per step.")
     limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 

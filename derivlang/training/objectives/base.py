@@ -92,6 +92,11 @@ class Objective(Parameterised):
         """Return the streams that a step reads. An epoch is counted in the rows of the first."""
         return (Packed(),)
 
+    @property
+    def of_one_language(self) -> bool:
+        """Whether rows of one language are enough: it reads only `Packed`, and needs no dictionary or links."""
+        return not self.needs() and all(type(stream) is Packed for stream in self.streams())
+
     def of_rules(self, rules: int) -> Objective:
         """Return what this spec meant under earlier `rules`, in a spelling that means it today."""
         return self

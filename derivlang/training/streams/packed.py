@@ -1,4 +1,4 @@
-"""Rows of both corpora, as `packing.py` makes them: the same for every objective."""
+"""Rows of both corpora, or of one (`--languages`), as `packing.py` makes them: the same for every objective."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
+from derivlang.training.settings import Sides
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+
+_SIDES: dict[Sides, tuple[int, ...]] = {"both": (SOURCE, DERIVED), "source": (SOURCE,), "derived": (DERIVED,)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,18 +29,20 @@ class Packed(Stream):
         return {"packing"}
 
     def open(self, material: StreamInputs) -> RowSource:
-        return PackedRows(material.encoded[material.settings.seq_len])
+        settings = material.settings
+        return PackedRows(material.encoded[settings.seq_len], settings.languages)
 
 
 class PackedRows(RowSource):
-    """The rows of both languages: the source's first, then the derived language's."""
+    """The rows of both languages, the source's first and then the derived language's, or of one of them."""
 
-    def __init__(self, data: Data):
+    def __init__(self, data: Data, languages: Sides = "both"):
+        sides = _SIDES[languages]
         self.data = data
-        self._n_source = data.n_instances(SOURCE)
-        self.n = self._n_source + data.n_instances(DERIVED)
+        self._n_source = data.n_instances(SOURCE) if SOURCE in sides else 0
+        self.n = sum(data.n_instances(side) for side in sides)
         self.length = data.seq_len
-        self.mean_subwords = (data.filled(SOURCE) + data.filled(DERIVED)) / self.n
+        self.mean_subwords = sum(data.filled(side) for side in sides) / self.n
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         language = (numbers >= self._n_source).astype(np.int64)
