@@ -1,6 +1,6 @@
 """XLM as published: rows of both corpora and of pairs in one set; runs of the rules before; budgets of objectives.
 
-And languages that keep all words, and training on one language alone.
+And languages that keep all words, training on one language, and on another half of the text in each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import read_objective, spelt_today
 from derivlang.training.settings import Duration, LogSettings
 from derivlang.training.streams.mixed import PAIRS
-from derivlang.training.streams.packed import Packed
+from derivlang.training.streams.packed import Packed, halves
 from derivlang.training.streams.pairs import SentencePairs
 from tests.commands import run
 from tests.evaluations import options
@@ -307,3 +307,49 @@ def test_a_run_on_one_language(tmp_path: Path) -> None:
 def test_an_objective_that_needs_both_languages(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs both languages"):
         trained(tmp_path / "run", name, languages="derived")
+
+
+# other text in each language
+
+
+def test_no_sentence_of_a_half_is_in_the_other() -> None:
+    data = loader().streams[0].source.data  # type: ignore[attr-defined]
+    (source, derived), rows = halves(data), loader(halves=True).streams[0].source
+    first, last = data.first_pieces(0)[list(source)]
+    begin, end = data.first_pieces(1)[list(derived)]
+    assert 0 == first < last <= begin < end == len(data.pieces) - 1
+    sentence = np.searchsorted(data.sentences, data.pieces[:-1], "right")
+    assert not {*sentence[first:last].tolist()} & {*sentence[begin:end].tolist()}
+    assert abs((last - first) - (end - begin)) <= 0.1 * (end - begin) + 8
+    every = np.arange(rows.n)
+    found = rows.rows(every, Keys.of(1, 0, every))
+    assert rows.n == (source[1] - source[0]) + (derived[1] - derived[0])
+    assert found.language[:, 0].tolist() == [0] * (source[1] - source[0]) + [1] * (derived[1] - derived[0])
+    wanted = data.rows(np.arange(*derived), np.ones(derived[1] - derived[0], int))
+    assert found.clean_ids[source[1] :].tolist() == wanted.clean_ids.tolist()
+    assert rows.mean_subwords == pytest.approx(found.lengths.mean())
+
+
+@pytest.mark.parametrize(
+    ("objective", "more", "message"),
+    [
+        ("xlm", {}, "xlm reads sentences of the corpus in both languages"),
+        ("tlm", {}, "tlm reads sentences of the corpus in both languages"),
+        ("dict-tlm", {}, "dict-tlm reads sentences of the corpus in both languages"),
+        ("mlm", {"packing": "stream"}, "its halves would share one"),
+    ],
+)
+def test_halves_that_would_share_text(objective: str, more: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        trained(tmp_path / "run", objective, halves=True, **more)
+
+
+def test_a_run_on_halves(tmp_path: Path) -> None:
+    given = [
+        "pretrain",
+        *"--source demo --t trans,inv --vocab-size 300 --steps 4 --halves --objective align-mlm".split(),
+    ]
+    run(*given, "-o", tmp_path / "run")
+    record = run_folder.read(tmp_path / "run")
+    assert record["settings"]["halves"] is True
+    run("evaluate", tmp_path / "run", "--measure", "alignment,perplexity", "--sentences", 4)

@@ -12,6 +12,8 @@ from derivlang.training.languages import check_permutation, is_foreign, twin_tra
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.mixed import PackedAndPairs
+from derivlang.training.streams.packed import Packed
 
 
 def check_settings_fit(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
@@ -44,6 +46,29 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
     objective.check(settings, model_config)
     for need in objective.needs():
         need.check(settings)
+
+
+def check_halves(settings: TrainingSettings, objective: Objective, pairs: Path | None) -> None:
+    """Raise UsageError if --halves would not keep the texts of both languages apart. pairs: a given file of pairs."""
+    if not settings.halves:
+        return
+    files = () if pairs is None else ("pairs",)
+    if any(not isinstance(stream, Packed) and stream.reads_text(files) for stream in objective.streams()) or (
+        pairs is None and any(isinstance(stream, PackedAndPairs) for stream in objective.streams())
+    ):
+        raise UsageError(
+            f"{objective} reads sentences of the corpus in both languages",
+            where="--halves",
+            fix="give an objective without pairs, or pairs of another text with --pairs",
+            id="unused-option",
+        )
+    if settings.packing == "stream":
+        raise UsageError(
+            "a stream is cut without regard to sentences, so its halves would share one",
+            where="--halves",
+            fix="leave out --packing",
+            id="two-options",
+        )
 
 
 def check_languages(settings: TrainingSettings, tokenizer: Path | None, objective: Objective) -> None:

@@ -71,8 +71,20 @@ class Data(ABC):
         """Return the number of rows of a language in an epoch."""
 
     @abstractmethod
-    def filled(self, language: int) -> int:
-        """Return the number of positions in an epoch of a language that are not padding."""
+    def first_pieces(self, language: int) -> Int64:
+        """Return int64[n + 1]: the first piece of each row of a language, and the end of the last one."""
+
+    def filled(self, language: int, instances: tuple[int, int] | None = None) -> int:
+        """Return the number of positions that are not padding in rows of a language.
+
+        instances: the first of them, and the last + 1; None for all.
+        """
+        first, last = instances or (0, self.n_instances(language))
+        ends = self.first_pieces(language)
+        begin, end = int(ends[first]), int(ends[last])
+        pieces = np.arange(begin, end)
+        # each piece has </s>, each row <s>
+        return int(self.sizes(pieces, np.full(len(pieces), language)).sum()) + end - begin + last - first
 
     @abstractmethod
     def sizes(self, pieces: Int64, language: Ints) -> Int64:

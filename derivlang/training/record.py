@@ -116,7 +116,7 @@ class RunInputs:
         dictionary = before.get("dictionary") or before.get("alignment_dictionary") or {}
         pairs, model = self.prepared.pairs, self.settings.model
         recorded = {
-            "languages": "both",
+            **_LATER,
             **before["settings"],
             **(before.get("unread") or {}),
             "init": (before.get("init") or {}).get("run"),
@@ -126,7 +126,7 @@ class RunInputs:
             "fingerprint": before["fingerprint"],
         }
         wanted = {
-            "languages": "both",
+            **_LATER,
             **record_of(self.resolved),
             "init": self.init and self.init.facts["run"],
             "data": self.prepared.fingerprint,
@@ -247,10 +247,14 @@ def as_begun(settings: TrainingSettings, before: Mapping[str, Any] | None) -> tu
 def record_of(resolved: Resolved) -> dict[str, Any]:
     """Return the settings as run.json keeps them; their spec means the same to later versions.
 
-    `languages` is left out if both are trained on, so that runs of earlier versions keep their fingerprints.
+    Settings that earlier versions did not have are left out at their defaults, so that fingerprints stay.
     """
     found = resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
-    return {name: value for name, value in found.items() if name != "languages" or value != "both"}
+    return {name: value for name, value in found.items() if _LATER.get(name, _NONE) != value}
+
+
+_NONE = object()
+_LATER = {"languages": "both", "halves": False}
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:

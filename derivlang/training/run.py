@@ -23,7 +23,7 @@ from derivlang.store.record import digest
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit
+from derivlang.training.checks import check_division, check_halves, check_languages, check_pairs, check_settings_fit
 from derivlang.training.config import ModelConfig
 from derivlang.training.init_weights import Init, folders_begun_from, with_tokenizer
 from derivlang.training.loader import Loader, open_streams
@@ -110,6 +110,7 @@ def pretrain(
             settings, rules = as_begun(plan.settings, before)
             plan = replace(plan, settings=settings, rules=rules)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
+            check_halves(plan.settings, plan.objective, plan.paths.pairs)
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False, warn=callbacks.warn)
             inputs, loader = _data(plan, callbacks, before)

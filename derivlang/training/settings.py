@@ -145,6 +145,9 @@ class TrainingSettings:
         subject="rows of only the corpus",
     )
     languages: Sides = setting("both", "Languages to train on: both, or one of them, with as many rows per step.")
+    halves: bool = setting(
+        False, "Train on the first half of the text in the source and on the second half in the derived language."
+    )
     limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 

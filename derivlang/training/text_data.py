@@ -73,9 +73,8 @@ class TextData(Data):
     def n_instances(self, language: int) -> int:
         return len(self.instances[language]) - 1
 
-    def filled(self, language: int) -> int:
-        # each piece has </s>, each row <s>
-        return int(self.counts[:, language].sum()) + len(self.counts) + self.n_instances(language)
+    def first_pieces(self, language: int) -> Int64:
+        return self.instances[language]
 
     def sizes(self, pieces: Int64, language: Ints) -> Int64:
         return self.counts[pieces, language]

@@ -71,8 +71,13 @@ class TwinData(Data):
     def n_instances(self, language: int) -> int:
         return self._epoch[0]
 
-    def filled(self, language: int) -> int:
-        return self._epoch[1]
+    def first_pieces(self, language: int) -> Int64:
+        return self.instances
+
+    def filled(self, language: int, instances: tuple[int, int] | None = None) -> int:
+        if self.packing == "stream":  # its rows are full, but the last one of an epoch
+            return self._epoch[1]
+        return super().filled(language, instances)
 
     @property
     def _epoch(self) -> tuple[int, int]:

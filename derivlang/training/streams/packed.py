@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from derivlang.core.arrays import Ints
+from derivlang.core.errors import DataError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE
@@ -30,20 +31,43 @@ class Packed(Stream):
 
     def open(self, material: StreamInputs) -> RowSource:
         settings = material.settings
-        return PackedRows(material.encoded[settings.seq_len], settings.languages)
+        data = material.encoded[settings.seq_len]
+        return PackedRows(data, settings.languages, halves(data) if settings.halves else None)
 
 
 class PackedRows(RowSource):
-    """The rows of both languages, the source's first and then the derived language's, or of one of them."""
+    """The rows of both languages, the source's first and then the derived language's, or of one of them.
 
-    def __init__(self, data: Data, languages: Sides = "both"):
-        sides = _SIDES[languages]
-        self.data = data
-        self._n_source = data.n_instances(SOURCE) if SOURCE in sides else 0
-        self.n = sum(data.n_instances(side) for side in sides)
-        self.length = data.seq_len
-        self.mean_subwords = sum(data.filled(side) for side in sides) / self.n
+    ranges: the first and the last + 1 instance of each language, None for all.
+    """
+
+    def __init__(self, data: Data, languages: Sides = "both", ranges: Sequence[tuple[int, int]] | None = None):
+        self.data, self.length = data, data.seq_len
+        every = [(0, data.n_instances(side)) for side in (SOURCE, DERIVED)]
+        self._ranges = [span if side in _SIDES[languages] else (0, 0) for side, span in enumerate(ranges or every)]
+        sizes = [last - first for first, last in self._ranges]
+        self._n_source, self.n = sizes[SOURCE], sum(sizes)
+        filled = sum(data.filled(side, span) for side, span in enumerate(self._ranges) if span[1] > span[0])
+        self.mean_subwords = filled / self.n
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         language = (numbers >= self._n_source).astype(np.int64)
-        return self.data.rows(numbers - self._n_source * language, language)
+        first = np.array([span[0] for span in self._ranges])
+        return self.data.rows(numbers - self._n_source * language + first[language], language)
+
+
+def halves(data: Data) -> list[tuple[int, int]]:
+    """Return the source rows before the middle of the text, and the derived rows after it, as ranges.
+
+    The middle is the end of a sentence, so no sentence is read in both languages; a row that crosses it is left out.
+    Raise DataError if a half has no row.
+    """
+    middle = int(
+        np.searchsorted(data.pieces, data.sentences[len(data.sentences) // 2])
+    )  # a piece that begins a sentence
+    source = int(np.searchsorted(data.first_pieces(SOURCE), middle, "right")) - 1
+    derived = int(np.searchsorted(data.first_pieces(DERIVED), middle))
+    found = [(0, source), (derived, data.n_instances(DERIVED))]
+    if any(last <= first for first, last in found):
+        raise DataError("half of the text has no row", where="--halves", fix="give more text", id="no-text")
+    return found
