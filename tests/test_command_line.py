@@ -250,7 +250,7 @@ def test_a_tokenizer_and_its_twin_without_an_output(tmp_path: Path, monkeypatch:
         Path(out).rename("TOK") if words[0] == "train" else None
     (tmp_path / "TOK.trans" / "tokenizer.json").write_text("{}")
     damaged = run("tokenizer", "twin", "TOK", "--t", "trans", code=1).err
-    assert "TOK.trans/tokenizer.json: this is not a valid tokenizer" in damaged
+    assert "TOK.trans/tokenizer.json: was changed since it was made" in damaged
     assert "or --force" in damaged
 
 
@@ -473,6 +473,7 @@ def test_only_commands_that_go_on_say_so(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("derivlang.store.verify.verify", interrupt)
     monkeypatch.setattr("derivlang.engine.make.find", interrupt)
+    (tmp_path / "derivlang.json").write_text("{}")
     assert run("verify", tmp_path, code=130).err.strip() == "derivlang: interrupted"
     assert "same command" in run("-q", "make", "--t", "inv", "demo", "-o", tmp_path / "out", code=130).err
 

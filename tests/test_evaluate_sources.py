@@ -108,7 +108,7 @@ def test_a_run_of_a_source_without_held_out_text(tmp_path: Path) -> None:
     some("train", tmp_path / "bank" / "train.conllu")
     out = write_run(tmp_path / "run", source=str(tmp_path / "bank"))
     told = evaluate(out, "--measure", "retrieval", "--pairs", 9, "--sentences", 9).err
-    assert "bank has no held-out split: the sentences are those of train, which the run was trained on" in told
+    assert "bank has no held-out split: the sentences come from train, which the run was trained on" in told
     assert "no measure of this evaluation reads such sentences, so --sentences has no effect" in told
     assert stored(out)["measures"]["retrieval"]["settings"]["split"] == "train"
     told = evaluate(out, "--measure", "alignment", "--pairs", 7, "--heldout-length", 9).err

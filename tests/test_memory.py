@@ -113,7 +113,7 @@ def test_pretraining_refuses_a_step_that_does_not_fit_and_names_the_flag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    for free, fix in ((300_000, SMALLER), (5_000_000, "--accumulate 4: as many rows a step, 16 at once")):
+    for free, fix in ((300_000, SMALLER), (5_000_000, "--accumulate 4: as many rows per step, 16 at once")):
         monkeypatch.setattr(memory, "available", lambda free=free: free)
         with pytest.raises(UsageError, match="64 rows of 32 sub-words do not fit into the") as caught:
             trained(run, steps=2, batch_size=64)

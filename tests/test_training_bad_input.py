@@ -71,7 +71,6 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--t", "inv"], "inv has none"),
         (["--t", "lex:file=words.tsv"], "trans as the only transform that changes words, but lex:words.tsv has lex"),
         (["--t", "trans,trans:script=greek"], "has trans and trans"),
         (["--t", "trnas"], "there is no transform 'trnas'; did you mean trans"),

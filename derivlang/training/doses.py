@@ -66,7 +66,7 @@ def doses_of(
     found: dict[str, float | None] = {
         "subwords_per_step": _per(sum(seen.values()), step),
         "predicted_per_step": _per(masked, step),
-        "pair_share": _per(sum(seen[kind] for kind in paired), sum(seen.values()), 6) if paired else None,
+        "pair_share": _per(sum(seen.get(kind, 0) for kind in paired), sum(seen.values()), 6) if paired else None,
         "pairs_per_step": _per(sum(counts[kind + SENTENCES] for kind in paired), step) if paired else None,
         "translated_share": _per(translated, masked, 6) if translated or objective.translates else None,
         "dictionary_pairs_per_step": used,

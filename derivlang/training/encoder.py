@@ -19,7 +19,7 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.config import AFTER_PADDING, CAUSAL
-from derivlang.training.language_embeddings import table_of
+from derivlang.training.language_embeddings import has_own, table_of
 from derivlang.training.languages import SpecialIds
 
 # The heads of models, from states to logits, by the module that only models with such a head have.
@@ -127,7 +127,7 @@ class Encoder:
         given = {"input_ids": ids}
         if self.language_ids:
             spoken = torch.zeros_like(ids) + language
-            if "token_type_ids" in signature(base.forward).parameters:
+            if not has_own(self.module):
                 options["token_type_ids"] = spoken
             else:
                 given = {"inputs_embeds": self.module.get_input_embeddings()(ids) + self.language_embeddings[spoken]}

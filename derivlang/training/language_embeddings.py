@@ -28,7 +28,7 @@ def table_of(base: Any) -> torch.nn.Embedding | None:
 
 def has_own(lm: Any) -> bool:
     """Return whether a language model has language embeddings that are not token types."""
-    return hasattr(lm.base_model, _NAME)
+    return isinstance(getattr(lm.base_model, _NAME, None), torch.nn.Module)
 
 
 def add(lm: Any, std: float) -> None:

@@ -238,10 +238,11 @@ def as_begun(settings: TrainingSettings, before: Mapping[str, Any] | None) -> tu
     """
     today = read_objective(settings.objective).rules
     rules = today if before is None else before.get("rules", 1)
-    told = settings.objective if before is None else before["objective"]
+    told = settings.objective if before is None else before.get("objective", settings.objective)
     if rules >= today or settings.objective not in (told, spelt_today(told, rules)):
         return settings, today
-    return replace(settings, objective=told), rules
+    ids = (before or {}).get("settings", {}).get("language_ids", settings.language_ids)
+    return replace(settings, objective=told, language_ids=ids), rules
 
 
 def record_of(resolved: Resolved) -> dict[str, Any]:

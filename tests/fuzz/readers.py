@@ -649,7 +649,7 @@ learning-rate = 1e-3
     "study.toml",
     "text",
     lambda: [_STUDY],
-    "study.file",
+    "studies.file",
 )
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.studies.file import read
@@ -902,8 +902,8 @@ for _name in (
         f"{_name} of a study",
         "json",
         lambda name=_name: [(_study_folder()[2] / name).read_bytes()],
-        "study.records",
-        "study.verify",
+        "studies.records",
+        "studies.verify",
     )(_records(_name))
 reader("run.json", "json", _run_seed("run.json"), "evaluation.collect")(_collected("run.json"))
 reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.results", "evaluation.verify")(
