@@ -171,6 +171,15 @@ def test_spellings_of_today() -> None:
     assert [spelt_today(name, rules) for name, rules in (("xlm", 2), ("mlm", 1), ("gone", 1))] == ["xlm", "mlm", "gone"]
 
 
+def test_a_resumed_run_keeps_its_language_ids(tmp_path: Path) -> None:
+    """An earlier version had none for tiny by default."""
+    words = "--source demo --t trans,inv --vocab-size 300 --objective dict-mlm".split()
+    given = ["pretrain", *words, "-o", tmp_path / "run"]
+    run(*given, "--steps", 4, "--no-language-ids")
+    assert "already complete" in run(*given, "--steps", 4, "--resume").err
+    assert "language_ids is false, not true" in run(*given, "--steps", 4, "--resume", "--language-ids", code=1).err
+
+
 # presets
 
 

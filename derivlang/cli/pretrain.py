@@ -80,7 +80,7 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
     from derivlang.training.init_weights import with_tokenizer
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.options import check_size, settings_of, warn_of_unused
+    from derivlang.training.options import as_before, check_size, settings_of, warn_of_unused
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
     from derivlang.training.run import Callbacks, RunPlan, prepare, pretrain
@@ -96,6 +96,7 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = not options["force"]
     before = run_folder.read(out) if options["resume"] and (out / RUN).exists() else None
+    settings = as_before(settings, options, before)
     request = None if source is None else request_of(source, options)
     where = RunPaths(out, parser=options["parser"], parses=options["parses"], **given(RunPaths, options))
     duration = Duration(options["steps"], **given(Duration, options))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,19 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     )
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
+
+
+def as_before(
+    settings: TrainingSettings, options: Mapping[str, Any], before: Mapping[str, Any] | None
+) -> TrainingSettings:
+    """Return the settings with the language ids of a run to resume, unless the user asked for some.
+
+    before: its record. Its version may have had another default, and a run that it began from may be gone.
+    """
+    recorded = (before or {}).get("settings", {}).get("language_ids")
+    if options.get("language_ids") is not None or not isinstance(recorded, bool):
+        return settings
+    return replace(settings, language_ids=recorded)
 
 
 def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:
