@@ -453,21 +453,21 @@ class Finished:
     fail: ClassVar[tuple[str, ...]]
 
     def __init__(self, command: list[str], *, stdout: io.TextIOBase, cwd: Path, **options: Any) -> None:
-        kind, arguments = command[3], json.loads(command[4])
+        self.kind, self.stdout, self.cwd = command[3], stdout, cwd
         self.stdin = io.BytesIO()
+
+    def wait(self) -> None:
+        kind, arguments, cwd = self.kind, json.loads(self.stdin.getvalue()), self.cwd
         run = arguments["out"] if "out" in arguments else arguments["run"]
         self.calls.append(f"{kind} {Path(run).name}")
         self.returncode = int(kind == "pretrain" and Path(run).name in self.fail)
         if self.returncode:
-            stdout.write("derivlang: the loss became NaN or infinite [not-finite]\n")
+            self.stdout.write("derivlang: the loss became NaN or infinite [not-finite]\n")
         elif kind == "pretrain":
             (cwd / run).mkdir(parents=True)
             (cwd / run / "run.json").write_text(json.dumps({"status": "done", "fingerprint": run}))
         elif kind == "tokenizer":
             (cwd / run).mkdir()
-
-    def wait(self) -> None:
-        pass
 
     def terminate(self) -> None:
         pass

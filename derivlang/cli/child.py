@@ -1,8 +1,9 @@
-"""A step of a study, `python -m derivlang.cli.child FUNCTION ARGUMENTS`, which ends with the study, however that ends.
+"""A step of a study, `python -m derivlang.cli.child FUNCTION`, which ends with the study, however that ends.
 
-It calls `derivlang.FUNCTION` with the keyword arguments of a JSON object, and prints what the log says of the result.
-It ends with the messages and exit codes of a command. Its standard input is a pipe that only the study holds open. At
-the end of the pipe, the call ends as after `Processes.stop`.
+It calls `derivlang.FUNCTION` with keyword arguments, and prints what the log says of the result. It ends with the
+messages and exit codes of a command. Its standard input is a pipe that only the study holds open: it begins with the
+arguments, a JSON object in one line (a report may have more runs than fit into an argument). At the end of the pipe,
+the call ends as after `Processes.stop`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import derivlang
 from derivlang.cli.main import reported
@@ -24,11 +25,12 @@ from derivlang.core.errors import DerivlangError
 
 def main() -> None:
     """Call a function as the process's arguments say, with an empty standard input."""
-    pipe = os.dup(0)
+    pipe = os.fdopen(os.dup(0), "rb")
+    arguments = pipe.readline()
     with open(os.devnull, "rb") as empty:  # noqa: PTH123 (os.devnull is a text)
         os.dup2(empty.fileno(), 0)
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
-    name, arguments = sys.argv[1:]
+    (name,) = sys.argv[1:]
     with reported(continues=True), ends_well():
         try:
             echo(_CALLS[name](**json.loads(arguments)))
@@ -36,8 +38,8 @@ def main() -> None:
             raise error.__cause__ if isinstance(error.__cause__, DerivlangError) else error from None
 
 
-def _end_with(pipe: int) -> None:
-    os.read(pipe, 1)  # nothing is written to it, so this waits for its end
+def _end_with(pipe: BinaryIO) -> None:
+    pipe.read(1)  # nothing more is written to it, so this waits for its end
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from derivlang.core.errors import DataError
@@ -42,13 +43,17 @@ class Processes:
                 if self.stopped:
                     raise DataError(f"{step.name}: the study was ended", id="step")
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "derivlang.cli.child", step.arguments[0], json.dumps(step.keywords)],
+                    [sys.executable, "-m", "derivlang.cli.child", step.arguments[0]],
                     stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=self._place.out,
                 )  # fmt: skip
                 self._running.append(process)
-            process.wait()
             assert process.stdin is not None
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # it ended at once, and its log says why
+                process.stdin.write(json.dumps(step.keywords).encode() + b"\n")
+                process.stdin.flush()
+            process.wait()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
             with self._lock:
                 self._running.remove(process)
         if process.returncode:
