@@ -115,10 +115,15 @@ class _Collection:
         if facts.get("factors") and levels_of(facts["factors"]) != levels and cell:
             raise StoreError(f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run")
         if plan and cell:
-            self.attributes["studies"][study] = plan.record()
+            self.attributes["studies"].setdefault(study, plan.record())
         else:
             levels = levels_of(facts.get("factors") or {})
-        facts, levels = _spelt_today(facts, levels)
+        told, facts["objective"] = facts["objective"], spelt_today(facts["objective"], facts.get("rules", 1))
+        if told != facts["objective"]:
+            today = {name: facts["objective"] for name, level in levels.items() if level == told}
+            levels = {**levels, **today}
+            if plan and cell:
+                self.attributes["studies"][study] = _with_levels(self.attributes["studies"][study], told, today)
         name = f"{study}/{run}"
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
         places = list(evaluations(folder))
@@ -147,11 +152,28 @@ class _Collection:
             self.attributes["doses"][name] = facts["doses"]
 
 
-def _spelt_today(facts: Mapping[str, Any], levels: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a record and the levels of its factors with the objective as this version spells it."""
-    told = facts["objective"]
-    today = spelt_today(told, facts.get("rules", 1))
-    return {**facts, "objective": today}, {name: today if level == told else level for name, level in levels.items()}
+def _with_levels(plan: Mapping[str, Any], before: str, today: Mapping[str, str]) -> dict[str, Any]:
+    """Return the record of a study's plan with other levels. before: the level that each factor of `today` had.
+
+    What was published stays as it is: its numbers are not about what such a run has read.
+    """
+
+    def level_of(name: str, level: str) -> str:
+        return today[name] if name in today and level == before else level
+
+    def levels_by_name(levels: Mapping[str, str]) -> dict[str, str]:
+        return {name: level_of(name, level) for name, level in levels.items()}
+
+    return {
+        **plan,
+        "factors": {name: [level_of(name, level) for level in levels] for name, levels in plan["factors"].items()},
+        "names": {
+            name: {level_of(name, level): shown for level, shown in some.items()}
+            for name, some in (plan.get("names") or {}).items()
+        },
+        "cells": [{**cell, "factors": levels_by_name(cell["factors"])} for cell in plan["cells"]],
+        "baseline": levels_by_name(plan["baseline"]),
+    }
 
 
 def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.seal import check_intact, sealed
+from derivlang.core.settings import declared, text_of
 from derivlang.core.version import __version__
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.plan import FORMAT, STUDY
@@ -34,9 +35,13 @@ from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import PlannedCommand, plan
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
+from derivlang.training.config import ModelConfig
+from derivlang.training.objectives.registry import read_objective, spelt_today
 from derivlang.training.run_folder import FILES, RUN
+from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.bitext import PARTS
 
+_MODEL = declared(TrainingSettings)["model"].default
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 # Fields that are written only beside the hash of a record. The other two records are compared with what is there now.
 _WITH_HASH = {RUN: [FILES], STUDY: ["derivlang"]}
@@ -218,6 +223,8 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
         told = _options_differ(dict(done.get("options") or {}), step.facts)
     elif changed := _changed(done, _files(step.cell.options, place)):
         told = f"the content of {changed} ({step.facts[changed]}) has changed since"
+    else:
+        told = _other_rules(record, step.cell.options)
     if told:
         raise StoreError(
             f"was trained otherwise: {told}",
@@ -225,6 +232,20 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
             fix="give another -o, or remove this folder to train it again",
             id="other-study",
         )
+
+
+def _other_rules(record: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Return what the objective of a run meant in the version that trained it, "" if it means the same today."""
+    objective, model = record.get("objective"), record.get("model") or {}
+    if objective is None:
+        return ""
+    today = spelt_today(objective, record.get("rules", 1))
+    if today != objective:
+        return f"{objective} was {today} in that version"
+    if "language-ids" in options or "init" in options:
+        return ""
+    asked = read_objective(objective).gets_language_ids(ModelConfig.read(text_of(options.get("model", _MODEL))))
+    return difference({"language_ids": model.get("language_ids", asked)}, {"language_ids": asked})
 
 
 def _options_differ(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -252,7 +273,19 @@ def _check(name: str, record: dict[str, Any], options: type) -> None:
     """Raise ValueError if a field that is read here has another type, or was changed. name: of the file."""
     check_intact(record, _WITH_HASH.get(name, ()))
     check_types(
-        record, {}, {"init": dict, "options": options, "text": list, "tokenizers": dict, "files": dict, "report": dict}
+        record,
+        {},
+        {
+            "objective": str,
+            "rules": int,
+            "model": dict,
+            "init": dict,
+            "options": options,
+            "text": list,
+            "tokenizers": dict,
+            "files": dict,
+            "report": dict,
+        },
     )
     check_types(record.get("init") or {}, {}, {"weights": str, "embeddings": str}, where="init.")
     tokenizers = record.get("tokenizers") or {}
