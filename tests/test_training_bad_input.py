@@ -393,7 +393,7 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
 
 def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
     """Otherwise accumulating would change what a step reads."""
-    with pytest.raises(UsageError, match="a step has 1 rows of the stream 'pairs', fewer than its 4 micro-batches"):
+    with pytest.raises(UsageError, match="a step has 1 row of the stream 'pairs', fewer than its 4 micro-batches"):
         trained(tmp_path / "run", "xlm:pairs=0.5", accumulate=4, pair_length=128)
     assert not (tmp_path / "run").exists()
 
@@ -419,12 +419,12 @@ def test_a_setting_that_the_objective_does_not_read(objective: str, option: str,
 
 def test_factors_that_come_too_late_and_an_alignment_that_never_begins_are_told(tmp_path: Path) -> None:
     asked = ("--objective", "xlm-align:start=2", "--steps")
-    told = "the run ends after 2 steps, before the alignment of xlm-align:start=2 begins"
+    told = "the run ends after 2 steps, before all parts of xlm-align:start=2 begin, at step 2"
     assert told in pretrain(tmp_path / "run", *asked, 2, "--factor", "a=1").err
     assert "no effect" not in pretrain(tmp_path / "run", *asked, 2, "--factor", "a=1", "--resume").err
     late = pretrain(tmp_path / "run", *asked, 2, "--factor", "a=2", "--resume").err
     assert "so --factor has no effect" in late
-    assert "before the alignment" not in pretrain(tmp_path / "more", *asked, 3).err
+    assert "the run ends after" not in pretrain(tmp_path / "more", *asked, 3).err
 
 
 def test_a_parser_and_settings_of_fine_tuning_that_nothing_reads(tmp_path: Path) -> None:

@@ -713,7 +713,7 @@ def test_training_learns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("duration", "steps"),
-    [(Duration(steps=4), 4), (Duration(epochs=1.0), 19), (Duration(epochs=0.001), 1), (Duration(tokens=1), 1)],
+    [(Duration(epochs=1.0), 19), (Duration(epochs=0.001), 1), (Duration(tokens=1), 1)],
 )
 def test_durations(duration: Duration, steps: int, tmp_path: Path) -> None:
     result = trained(tmp_path / "run", duration=duration, log_every=100, save_every=100)

@@ -16,15 +16,19 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.evaluation.collect import scores
+from derivlang.evaluation.collect import _with_levels, scores
 from derivlang.evaluation.evaluate import evaluate
+from derivlang.studies.file import read
+from derivlang.studies.plan import plan
+from derivlang.studies.records import check_fits, mark_done
+from derivlang.studies.settings import Place
 from derivlang.training import run_folder
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.doses import counts_of
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import read_objective, spelt_today
-from derivlang.training.settings import Duration, LogSettings
+from derivlang.training.settings import LogSettings
 from derivlang.training.streams.mixed import PAIRS
 from derivlang.training.streams.packed import Packed, halves
 from derivlang.training.streams.pairs import SentencePairs
@@ -165,6 +169,60 @@ def test_it_is_reported_as_what_it_was(earlier: Path, tmp_path: Path) -> None:
     assert sorted(told.to_numpy().tolist()) == [["xlm", "xlm"], ["xlm:pairs=0.5"] * 2]
 
 
+def test_the_plan_of_an_earlier_study_has_the_levels_of_its_rows() -> None:
+    """But its published numbers keep theirs, which are about another dose."""
+    levels = ["mlm", "xlm"]
+    made = {
+        "factors": {"objective": levels, "other": ["xlm"]},
+        "names": {"objective": {"xlm": "XLM", "mlm": "MLM"}},
+        "baseline": {"objective": "xlm"},
+        "cells": [{"run": level, "factors": {"objective": level, "other": "xlm"}} for level in levels],
+        "published": [{"objective": "xlm"}],
+    }
+    today = {"objective": "xlm:pairs=0.5"}
+    assert _with_levels(made, "xlm", today) == {
+        "factors": {"objective": ["mlm", "xlm:pairs=0.5"], "other": ["xlm"]},
+        "names": {"objective": {"xlm:pairs=0.5": "XLM", "mlm": "MLM"}},
+        "baseline": {"objective": "xlm:pairs=0.5"},
+        "cells": [
+            {"run": "mlm", "factors": {"objective": "mlm", "other": "xlm"}},
+            {"run": "xlm", "factors": {"objective": "xlm:pairs=0.5", "other": "xlm"}},
+        ],
+        "published": [{"objective": "xlm"}],
+    }
+
+
+STUDY = """
+[study]
+source = "demo"
+steps = 6
+[factors]
+objective = ["{objective}"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("objective", "told"), [("xlm", "xlm was xlm:pairs=0.5 in that version"), ("dict-mlm", "language_ids is false")]
+)
+def test_a_study_does_not_mix_runs_of_earlier_rules_with_new_ones(
+    objective: str, told: str, earlier: Path, tmp_path: Path
+) -> None:
+    """Also of objectives whose rules are the same, but which had no language ids on tiny."""
+    file = tmp_path / "a.toml"
+    file.write_text(STUDY.format(objective=objective) + '[cell]\nt = "trans,inv"\n')
+    place = Place(tmp_path / "out")
+    (step,) = (one for one in plan(read(str(file)), place) if one.arguments[0] == "pretrain")
+    assert step.cell is not None
+    cell = place.out / "runs" / step.cell.name
+    if objective == "xlm":
+        shutil.copytree(earlier / "whole", cell)
+    else:
+        trained(cell, objective, steps=2)
+    mark_done(step, place)
+    with pytest.raises(StoreError, match=f"was trained otherwise: {told}"):
+        check_fits(step, place)
+
+
 def test_spellings_of_today() -> None:
     assert spelt_today("xlm", 1) == spelt_today("xlm:pairs=0.5", 1) == "xlm:pairs=0.5"
     assert spelt_today("xlm:tlm=2.0", 1) == "xlm:pairs=0.5:tlm=2.0"
@@ -235,10 +293,17 @@ def test_a_budget_without_text_is_refused() -> None:
 
 def test_the_log_follows_the_budget() -> None:
     log_settings = LogSettings(log_every=50, save_every=200)
-    assert log_within(log_settings, Duration(1000), 9, 500) is log_settings
-    found = log_within(log_settings, Duration(1000, budget="tokens"), 9, 500)
+    assert log_within(log_settings, "steps", 1000, 500) is log_settings
+    found = log_within(log_settings, "tokens", 1000, 500)
     assert (found.log_every, found.save_every) == (25, 100)
-    assert log_within(LogSettings(), Duration(budget="tokens"), 1000, 3).log_every == 1
+    assert log_within(LogSettings(), "tokens", 1000, 3).log_every == 1
+
+
+def test_an_objective_that_begins_after_the_end_of_a_budget(tmp_path: Path) -> None:
+    given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 40 --pair-length 32".split()]
+    given += ["--objective", "xlm-align:start=35", "-o"]
+    assert "at step 35" in run(*given, tmp_path / "tokens", "--budget", "tokens").err
+    assert "the run ends after" not in run(*given, tmp_path / "steps").err
 
 
 def test_a_run_within_a_budget(tmp_path: Path) -> None:
@@ -346,6 +411,7 @@ def test_no_sentence_of_a_half_is_in_the_other() -> None:
         ("tlm", {}, "tlm reads sentences of the corpus in both languages"),
         ("dict-tlm", {}, "dict-tlm reads sentences of the corpus in both languages"),
         ("mlm", {"packing": "stream"}, "its halves would share one"),
+        ("tlm", {"pairs": Path("pairs.parquet")}, "tlm reads no text of the corpus"),
     ],
 )
 def test_halves_that_would_share_text(objective: str, more: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -482,13 +482,14 @@ def test_an_objective_masks_each_stream_by_its_name() -> None:
         name = "notes"
 
         def streams(self) -> tuple[Stream, ...]:
-            return Packed(), SentencePairs(views=2), CodeSwitched(masked=False)
+            return Packed(), SentencePairs(views=2), CodeSwitched(views=2, masked=False)
 
         def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
             seen.append((stream, rows.clean_ids))
             return super().mask(stream, rows, keys, context)
 
-    list(loader(Notes()).steps(0, 1))
+    ((micro,),) = loader(Notes()).steps(0, 1)
+    assert list(micro.batches) == ["rows", "pairs", "pairs:2", "switched", "switched:2"]
     assert [name for name, _ in seen] == ["rows", "pairs", "pairs"]
 
 

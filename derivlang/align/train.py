@@ -264,8 +264,7 @@ def _gather(block: BitextBlock, links: Beliefs, new: tuple[_Counts, _Counts], *,
     for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
         summed = np.bincount(cells, found.ravel(), len(block.entries))
         counts.counts[block.entries] += summed.astype(counts.counts.dtype)
-    # [S, I] and [S, J]: the expected links of each given word. The word that is given is the source in the first
-    # direction.
+    # Expected links of each word of the given side: [S, I] forward, where the source is given, and [S, J] backward.
     sums = links.forward.sum(0), links.backward.sum(2).T
     sides = block.source, block.target
     for number, counts in enumerate(new):

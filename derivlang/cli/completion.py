@@ -5,8 +5,8 @@
     derivlang make wiki<TAB>                  wikitext2  wikitext103, and files
     derivlang evaluate out/<TAB>              folders of runs
 
-A completer has the signature of click's `shell_complete`. It returns nothing if it cannot complete: a plug-in that is
-broken, or a folder that cannot be read, must not print anything at a prompt.
+A completer has the signature of click's `shell_complete`. Where a plug-in is broken, or a folder cannot be read, it
+returns nothing, so that no message is printed at a prompt.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def _export_model(run: Path, out: Path, options: ExportOptions, *, as_json: bool
     from derivlang.evaluation.export import export_model
     from derivlang.evaluation.trained import PretrainedRun
     from derivlang.training.checkpoint import run_and_step
+    from derivlang.training.config import TOKEN_TYPES
     from derivlang.training.languages import DERIVED, SOURCE
 
     for word in typed(options, ("split", "documents", "escape_formulas")):
@@ -81,6 +82,6 @@ def _export_model(run: Path, out: Path, options: ExportOptions, *, as_json: bool
     trained = PretrainedRun.load(*run_and_step(run))
     result = export_model(trained, SOURCE if options.source else DERIVED, out, force=options.force)
     text = f"{out}: the model, with a tokenizer of {result['entries']:,} entries for the {result['language']} language"
-    if trained.language_ids and not options.source:
+    if trained.language_ids and not options.source and trained.config.model_type in TOKEN_TYPES:
         text += "; give the model token_type_ids of 1, as in training"
     echo(json.dumps(result) if as_json else text)

@@ -17,7 +17,6 @@ from derivlang.cli.options import Bar, complete, ends_well, find_options, parser
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FOLDER, completes
 from derivlang.core.messages import counted
-from derivlang.core.settings import given
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -77,13 +76,12 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
         )
     from derivlang.pipeline import Pipeline
     from derivlang.training import run_folder
-    from derivlang.training.init_weights import with_tokenizer
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.options import as_before, check_size, settings_of, warn_of_unused
+    from derivlang.training.options import plan_of, settings_of
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
-    from derivlang.training.run import Callbacks, RunPlan, prepare, pretrain
+    from derivlang.training.run import Callbacks, prepare, pretrain
     from derivlang.training.run_folder import RUN
 
     settings, model_config, log_settings = settings_of(source, options)
@@ -96,21 +94,18 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = not options["force"]
     before = run_folder.read(out) if options["resume"] and (out / RUN).exists() else None
-    settings = as_before(settings, options, before)
     request = None if source is None else request_of(source, options)
-    where = RunPaths(out, parser=options["parser"], parses=options["parses"], **given(RunPaths, options))
-    duration = Duration(options["steps"], **given(Duration, options))
-    plan = RunPlan(settings, model_config, request, where, duration)
-    check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
-    if is_main():
-        warn_of_unused(options, settings, duration, objective, warn)
+    plan = plan_of(
+        settings, model_config, request, out, options,
+        resume=options["resume"], warn=warn if is_main() else lambda message: None,
+    )  # fmt: skip
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
             found = prepare(plan, Callbacks(warn)).data
         assert found is not None
         subwords, rows = found.n_subwords, found.n_instances(SOURCE)
         if as_json:
-            echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))
+            echo(json.dumps({"data": str(plan.paths.data or out / "data"), "subwords": subwords, "rows": rows}))
         else:
             echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
         return

@@ -34,7 +34,7 @@ FORMAT = 1
 
 
 def _check_recipe(record: dict[str, Any]) -> None:
-    """Raise ValueError for a recipe of another form."""
+    """Raise ValueError if a field of a recipe is missing or has another type."""
     check_types(record, {"format": int, "files": dict, "result": dict, "sha256": str})
     for name in ("l2", "thin"):
         values = record["result"].get(name)

@@ -117,36 +117,24 @@ def pretrain(
     from derivlang.core.extras import require_torch
 
     require_torch()
-    from derivlang.training.init_weights import with_tokenizer
-    from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.options import as_before, check_size, settings_of, warn_of_unused
-    from derivlang.training.run import Callbacks, RunPlan, prepare
+    from derivlang.training.options import plan_of, settings_of
+    from derivlang.training.run import Callbacks, prepare
     from derivlang.training.run import pretrain as run
-    from derivlang.training.run_folder import RUN, read
 
-    values = with_defaults(_TRAINING, options | {"spec": spec})
-    settings, model_config, log_settings = settings_of(None if source is None else str(source), values)
-    before = read(Path(out)) if resume and not force and (Path(out) / RUN).exists() else None
-    settings = as_before(settings, options, before)
     parsed = Path(parses) if parses is not None else None
-    where = RunPaths(Path(out), parser=parser, parses=parsed, **given(RunPaths, options))
-    duration = Duration(values["steps"], **given(Duration, options))
-    check_size(values["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
-    objective = read_objective(settings.objective)
-    warn_of_unused({**values, "data_only": data_only}, settings, duration, objective, warn)
+    values = with_defaults(
+        _TRAINING, options | {"spec": spec, "parser": parser, "parses": parsed, "data_only": data_only}
+    )
+    settings, model_config, log_settings = settings_of(None if source is None else str(source), values)
     request = None if source is None else request_of(source, options)
-    plan = RunPlan(settings, model_config, request, where, duration)
+    resume = resume and not force
+    plan = plan_of(settings, model_config, request, Path(out), values, resume=resume, warn=warn)
     with ProgressBar() as bar:
         if data_only:
             prepare(plan, Callbacks())
             return Run(Path(out))
         log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
-        run(
-            plan,
-            resume=resume and not force,
-            force=force,
-            callbacks=Callbacks(log=log),
-        )
+        run(plan, resume=resume, force=force, callbacks=Callbacks(log=log))
     return Run(Path(out))
 
 

@@ -79,7 +79,8 @@ def unknown(
 
     known = sorted(names)
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    listed = f"there are: {', '.join(known)}" if known else "there are none"
+    hint = f"did you mean {' or '.join(near)}?" if near else listed
     return UsageError(
         f"there is no {kind} {name!r}; {hint}", where=where, fix=fix, id=id or f"unknown-{kind.split()[0]}"
     )

@@ -98,7 +98,7 @@ class Declared:
         return option if value else f"--no-{option.removeprefix('--')}"
 
     def read(self, text: str) -> Any:
-        """Return the value of one text as it is typed: "2" -> 2 of a whole number. Raise UsageError if it is none."""
+        """Return the value of a text as it is typed: "2" -> 2 of a whole number. Raise UsageError for another text."""
         if self.choices or self.commas:
             return text
         if self.is_path and (wrong := wrong_path(text)):

@@ -20,6 +20,7 @@ import torch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.lexical.pretrained import quiet
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
@@ -49,7 +50,8 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
         if lm is not None and has_own(lm):
             set_tie(lm, tie=False)
             fold(lm, language)
-            lm.save_pretrained(fresh)
+            with quiet():
+                lm.save_pretrained(fresh)
         languages.tokenizer.save(fresh)  # for its configuration
         if library is not None:
             (fresh / TOKENIZER).write_text(

@@ -98,7 +98,7 @@ class CommandOptions:
                 raise UsageError(f"{key} = {told} must be text or a number", where=where, id="bad-value")
 
     def check_flags(self, values: Mapping[str, Any], where: str) -> None:
-        """Raise UsageError for a flag that a factor or a formula makes neither true nor false."""
+        """Raise UsageError if a factor or a formula gives a flag another value than true or false."""
         for key, value in values.items():
             if self.options[key].kind is bool and value not in (False, True):
                 raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
@@ -129,13 +129,13 @@ class CommandOptions:
         }
 
     def _typed(self, values: Mapping[str, Any]) -> list[tuple[Declared, Any]]:
-        """Return the settings that some values give, without flags whose absence says that they are false."""
+        """Return the settings of some values. A flag that is off by default is left out if its value is false."""
         pairs = [(self.options[key], value) for key, value in values.items()]
         return [(one, value) for one, value in pairs if one.kind is not bool or value or one.is_open]
 
 
 def _read(one: Declared, value: Any) -> Any:
-    """Return the value of a setting as the command line reads it. Raise UsageError if it is none, or out of bounds."""
+    """Return the value of a setting as the command line reads it. Raise UsageError if it is wrong."""
     if one.kind is bool:
         return value
     if one in _NUMBERS:
@@ -150,7 +150,7 @@ def _check_pretraining(values: Mapping[str, Any]) -> None:
     from derivlang.training.options import settings_of  # imported late: it loads torch
 
     settings_of(values["source"], with_defaults(_PRETRAINING, values))
-    Duration(values.get("steps"), **given(Duration, values))
+    Duration(**given(Duration, values))
 
 
 def _check_evaluation(values: Mapping[str, Any]) -> None:

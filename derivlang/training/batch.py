@@ -2,8 +2,9 @@
 
     Pieces ──stream──▶ SubwordRows ──Objective.mask──▶ SubwordRows with targets ──loader──▶ Step ──loss──▶
 
-    Pieces   text without special ids       SubwordRows   rows of one stream       Step   the rows of every stream, by
-    name
+    Pieces        text without special ids
+    SubwordRows   rows of one stream
+    Step          the rows of every stream, by its name
 
 B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are masked
     clean_ids [[1, 17, 18], [5, 9, 2]]      input_ids [[1, 17, 4], [4, 9, 2]]      targets [2, 3]      labels [18, 5]
@@ -45,8 +46,8 @@ class Pieces:
 class Totals:
     """Numbers of a stream's whole step, over all micro-batches and processes: what sums of losses are divided by.
 
-    rows. masked: positions to predict, masked or not. by_language: those whose label is of the source, of the derived
-    language. links. linked: positions to predict that have a link.
+    rows. masked: positions to predict, of a causal objective, too; by_language: of them, those with a label of the
+    source, of the derived language. links. linked: positions to predict that have a link.
     """
 
     rows: int = 0

@@ -20,7 +20,7 @@ from derivlang.core.messages import counted
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.clm import Clm
 from derivlang.training.objectives.mlm import Mlm
-from derivlang.training.settings import Budget, Duration, LogSettings
+from derivlang.training.settings import Budget, LogSettings
 from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 
@@ -62,14 +62,13 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInp
     return found
 
 
-def log_within(log: LogSettings, duration: Duration, steps: int, made: int) -> LogSettings:
+def log_within(log: LogSettings, budget: Budget, steps: int, made: int) -> LogSettings:
     """Return the settings of a log whose entries and checkpoints are at the same shares of a budget.
 
-    steps: of MLM, in which the settings count, where `duration` has no number. made: steps of this run.
+    steps: of MLM, in which the settings count; made: of this run.
     """
-    if duration.budget == "steps":
+    if budget == "steps":
         return log
-    steps = duration.steps or steps
 
     def scaled(every: int) -> int:
         return max(1, round(every * made / steps))

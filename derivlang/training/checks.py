@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.messages import counted
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
@@ -12,8 +13,6 @@ from derivlang.training.languages import check_permutation, is_foreign, twin_tra
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
-from derivlang.training.streams.mixed import PackedAndPairs
-from derivlang.training.streams.packed import Packed
 
 
 def check_settings_fit(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
@@ -49,13 +48,18 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
 
 
 def check_halves(settings: TrainingSettings, objective: Objective, pairs: Path | None) -> None:
-    """Raise UsageError if --halves would not keep the texts of both languages apart. pairs: a given file of pairs."""
+    """Raise UsageError if --halves has no effect, or would not keep the texts of both languages apart.
+
+    pairs: a given file of sentence pairs.
+    """
     if not settings.halves:
         return
-    files = () if pairs is None else ("pairs",)
-    if any(not isinstance(stream, Packed) and stream.reads_text(files) for stream in objective.streams()) or (
-        pairs is None and any(isinstance(stream, PackedAndPairs) for stream in objective.streams())
-    ):
+    files, streams = () if pairs is None else ("pairs",), objective.streams()
+    if not any(stream.reads_text(files) for stream in streams):
+        raise UsageError(
+            f"{objective} reads no text of the corpus", where="--halves", fix="leave it out", id="unused-option"
+        )
+    if not all(stream.keeps_halves(files) for stream in streams):
         raise UsageError(
             f"{objective} reads sentences of the corpus in both languages",
             where="--halves",
@@ -120,7 +124,8 @@ def check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...], 
     few = min(streams, key=lambda one: one.size)
     if int(few.size) < parts:
         raise UsageError(
-            f"a step has {int(few.size)} rows of the stream {few.stream.name!r}, fewer than its {parts} micro-batches",
+            f"a step has {counted(int(few.size), 'row')} of the stream {few.stream.name!r}, fewer than its "
+            f"{parts} micro-batches",
             where="--accumulate",
             fix="lower it, or raise --batch-size; shorter rows (--pair-length) are more rows, too",
             id="bad-value",

@@ -35,8 +35,8 @@ _DECIDED = {
     "tie_word_embeddings", "model_type",
 }  # fmt: skip
 AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
-_TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
-_TAKE_LANGUAGES = (*_TOKEN_TYPES, "modernbert")  # by token types, or by language_embeddings.py
+TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
+_TAKE_LANGUAGES = (*TOKEN_TYPES, "modernbert")  # by token types, or by language_embeddings.py
 _ROTARY = ("modernbert", "llama")  # relative positions, of frequencies that `theta` sets
 _WIDTHS = {"llama": 4096}  # where the default is not 768
 _LAYERS = {"modernbert": 22, "llama": 32}  # where the default is not 12
@@ -95,7 +95,7 @@ class ModelConfig:
     @property
     def token_types(self) -> bool:
         """Whether the model has token types, which give it the language of each position."""
-        return self.type in _TOKEN_TYPES
+        return self.type in TOKEN_TYPES
 
     @property
     def takes_languages(self) -> bool:

@@ -80,7 +80,7 @@ def doses_of(
         found[f"{name}_epochs"] = epochs[name]
         found |= {of: facts[of] for of in ("pairs", "short_pairs") if of in facts}
         if "percent" in facts:
-            found[f"{name}_percent"] = facts["percent"]
+            found[f"{next(iter(one.stream.pair_kinds()), name)}_percent"] = facts["percent"]
     if entries is not None:
         found["dictionary_entries"] = entries
     return found | _shares(counts)

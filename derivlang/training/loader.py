@@ -177,7 +177,7 @@ class Loader:
         """Return the masked rows of a stream in these steps, by view."""
         rows, keys = self._rows(one, steps)
         if not one.stream.masked:
-            return {one.stream.name: rows.predicting(np.zeros(0, np.int64))}
+            return dict.fromkeys(one.stream.names(), rows.predicting(np.zeros(0, np.int64)))
         found = {}
         for view, name in enumerate(one.stream.names(), 1):
             masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)

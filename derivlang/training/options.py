@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.messages import counted
 from derivlang.core.settings import declared, given
 from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
+from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.foreign import checkpoint_folder, config_of
-from derivlang.training.init_weights import has_language_ids
+from derivlang.training.init_weights import has_language_ids, with_tokenizer
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.objectives.xlm_align import XlmAlign
 from derivlang.training.pairs_only import SPEC, check_text
 from derivlang.training.processes import use_threads
-from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings
+from derivlang.training.run import RunPlan
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 
 def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig, LogSettings]:
@@ -55,7 +56,7 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     if precision == "auto":
         precision = "bf16" if has_bf16() else "fp32"
     if options.get("init") is None:
-        told = objective.language_ids and model_config.takes_languages
+        told = objective.gets_language_ids(model_config)
     else:  # as the model that it begins from
         told = elsewhere is None and has_language_ids(options["init"])
     found = {
@@ -74,7 +75,7 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     return settings, model_config, log_settings
 
 
-def as_before(
+def _as_before(
     settings: TrainingSettings, options: Mapping[str, Any], before: Mapping[str, Any] | None
 ) -> TrainingSettings:
     """Return the settings with the language ids of a run to resume, unless the user asked for some.
@@ -115,7 +116,7 @@ def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
     return found
 
 
-def check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
+def _check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
     """Raise UsageError if a tokenizer that is there has another size. None: not asked for; still to be trained."""
     if vocab_size is None or tokenizer is None or tokenizer_of(tokenizer).size == vocab_size:
         return
@@ -127,20 +128,35 @@ def check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
     )
 
 
-def warn_of_unused(
-    options: Mapping[str, Any],
-    settings: TrainingSettings,
-    duration: Duration,
-    objective: Objective,
-    warn: Callable[[str], None],
-) -> None:
-    """Warn of a setting that the objective does not read, and of a run that ends before its objective begins.
+def _warn_of_unread(options: Mapping[str, Any], objective: Objective, warn: Callable[[str], None]) -> None:
+    """Warn of a setting that the objective does not read.
 
     The cells of a study, which give factors, share settings: nothing is said of these.
     """
     for one in declared(TrainingSettings).values() if not options["factors"] else ():
         if one.subject and one.name not in objective.reads() and options[one.key] is not None:
             warn(f"{objective.name} has no {one.subject}, so {one.option} has no effect")
-    by_steps = duration.tokens is None and duration.epochs is None and not options.get("data_only")
-    if by_steps and isinstance(objective, XlmAlign) and objective.start >= settings.steps:
-        warn(f"the run ends after {counted(settings.steps, 'step')}, before the alignment of {objective} begins")
+
+
+def plan_of(
+    settings: TrainingSettings,
+    model_config: ModelConfig,
+    request: SourceRequest | None,
+    out: Path,
+    options: Mapping[str, Any],
+    *,
+    resume: bool,
+    warn: Callable[[str], None],
+) -> RunPlan:
+    """Return the plan of a run, for the command and for `derivlang.pretrain` alike.
+
+    settings, model_config: as of `settings_of`. resume: whether a run in `out` goes on. warn: called for an option
+    without effect. Raise DerivlangError for options that do not fit a file that they name.
+    """
+    before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
+    settings = _as_before(settings, options, before)
+    paths = RunPaths(out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
+    _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
+    plan = RunPlan(settings, model_config, request, paths, Duration(**given(Duration, options)))
+    _warn_of_unread(options, plan.objective, warn)
+    return plan

@@ -14,7 +14,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.keys import text_key
-from derivlang.core.messages import warn
+from derivlang.core.messages import counted, warn
 from derivlang.formats.progress import stage
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import LOCK, held
@@ -135,13 +135,13 @@ def pretrain(
                 _write_folder(plan, prepared, record, callbacks.warn, fresh=before is None)
 
         # Loop
+        steps = inputs.resolved.steps
+        log = log_within(callbacks.log, plan.duration.budget, plan.settings.steps, steps)
         try:
-            with stage("training", "steps", inputs.resolved.steps):
+            with stage("training", "steps", steps):
                 found = train(
-                    run, inputs.resolved, lm, loader,
-                    fingerprint=inputs.fingerprint, last=last,
-                    log_settings=log_within(callbacks.log, plan.duration, settings.steps, inputs.resolved.steps),
-                )  # fmt: skip
+                    run, inputs.resolved, lm, loader, fingerprint=inputs.fingerprint, last=last, log_settings=log
+                )
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
                 run_folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
@@ -174,6 +174,9 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
     steps = _steps(settings, plan.duration, loader, StreamInputs(settings, prepared.languages, prepared.encoded))
+    if objective.first_step() >= steps:
+        what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
+        callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
     given = resolved, objective, plan.model_config, prepared, loader.streams, init, paths.pairs
     return RunInputs(*given, rules=plan.rules or objective.rules), loader
@@ -212,7 +215,7 @@ def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, mater
         return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:
         return max(1, round(duration.epochs * loader.steps_per_epoch))
-    return steps_within(duration.budget, duration.steps or settings.steps, loader, material)
+    return steps_within(duration.budget, settings.steps, loader, material)
 
 
 def _last_checkpoint(run: Path, fingerprint: str, callbacks: Callbacks) -> Checkpoint | None:

@@ -90,7 +90,7 @@ class TrainingSettings:
         "Number of sub-words in a row of sentence pairs, of both sides together.",
         minimum=8,
         maximum=LONGEST,
-        subject="sentence pairs",
+        subject="rows of only sentence pairs",
     )
     accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
     learning_rate: float = _shared(1e-4, "Peak learning rate.", also="--lr", above=0, unset=_MODELS)
@@ -197,12 +197,11 @@ CHOSEN = frozenset(_OF_DICTIONARY).union(name for name, one in declared(Training
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long to train: steps, sub-words, or epochs over both corpora; nothing for the model's default.
+    """How long to train, if not for `TrainingSettings.steps`: a number of sub-words, or of epochs over both corpora.
 
-    One of them at most. steps: the option belongs to `TrainingSettings`. budget: budget.py.
+    budget: what the steps hold equal between objectives (budget.py).
     """
 
-    steps: int | None = None
     tokens: int | None = setting(
         None, "Number of sub-words, of both languages together.", minimum=1, maximum=2**53, excludes="--steps, --epochs"
     )

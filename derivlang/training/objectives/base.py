@@ -94,12 +94,16 @@ class Objective(Parameterised):
 
     @property
     def of_one_language(self) -> bool:
-        """Whether rows of one language are enough: it reads only `Packed`, and needs no dictionary or links."""
-        return not self.needs() and all(type(stream) is Packed for stream in self.streams())
+        """Whether rows of one language are enough: for its streams, and without a dictionary or links."""
+        return not self.needs() and all(stream.of_one_language for stream in self.streams())
 
     def of_rules(self, rules: int) -> Objective:
         """Return what this spec meant under earlier `rules`, in a spelling that means it today."""
         return self
+
+    def gets_language_ids(self, model_config: ModelConfig) -> bool:
+        """Return whether a new model gets the language of each position, unless the user says otherwise."""
+        return self.language_ids and model_config.takes_languages
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         """Raise UsageError if the settings or the model exclude the objective; called before anything is made."""
@@ -138,6 +142,10 @@ class Objective(Parameterised):
     def entries_per_step(self, entries: int) -> int | None:
         """Return how many pairs of a dictionary with so many the loss reads in a step; None: none as pairs."""
         return None
+
+    def first_step(self) -> int:
+        """Return the step from which on the loss has all of its parts."""
+        return 0
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""

@@ -8,8 +8,8 @@ their number (`--parallel`), as in the released code of ALIGN-MLM (Tang et al. 2
 
     xlm:pairs=0.5      L = source * L_MLM(source rows) + derived * L_MLM(derived rows) + tlm * L_TLM(pairs)
 
-With a number, every step has the rows of MLM, and in addition rows of pairs, of `--pair-length` sub-words: so many
-positions for each position of the other rows, whatever the number of pairs. With 0.5 the three parts have equal sizes.
+With `pairs=0.5`, a step has MLM's rows and also rows of pairs, of `--pair-length` sub-words: half as many positions as
+the other rows have, however many pairs there are. So the three parts have equal sizes.
 """
 
 from __future__ import annotations

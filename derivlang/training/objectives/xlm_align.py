@@ -85,6 +85,9 @@ class XlmAlign(Objective):
                 id="bad-value",
             )
 
+    def first_step(self) -> int:
+        return self.start
+
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
         """Return the usual masks; in the second view of pairs the positions that are drawn as queries."""
         if keys.view == 1:

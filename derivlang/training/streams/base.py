@@ -63,13 +63,15 @@ class RowSource(ABC):
 class Stream(ABC):
     """One kind of rows in a step.
 
-    name: by which a loss finds its batch. share: of the step's positions, compared with `batch_size` rows of `seq_len`
+    name: by which a loss finds its batch. of_one_language: whether each row is in one language, so that the rows of one
+    language are enough (--languages). share: of the step's positions, compared with `batch_size` rows of `seq_len`
     sub-words. views: number of times that the rows are masked, each time by other draws; the second view is the batch
     `NAME:2`. masked: False for rows without masks. every, phase: the stream has rows in the steps s with s mod every =
     phase, and none in the others.
     """
 
     name: ClassVar[str]
+    of_one_language: ClassVar[bool] = False
     share: float = 1.0
     views: int = 1
     masked: bool = True
@@ -86,6 +88,10 @@ class Stream(ABC):
     def reads_text(self, files: Collection[str]) -> bool:
         """Return whether its rows are of the corpus: they are, unless a stream says otherwise. files: as of `reads`."""
         return True
+
+    def keeps_halves(self, files: Collection[str]) -> bool:
+        """Return whether no sentence of the corpus is in rows of both languages with --halves. files: as of `reads`."""
+        return not self.reads_text(files)
 
     def length(self, settings: TrainingSettings) -> int:
         """Return the number of sub-words in a row."""

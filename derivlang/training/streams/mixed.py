@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,10 +30,14 @@ PAIRS = SentencePairs.name
 class PackedAndPairs(Packed):
     """The rows of both corpora and of sentence pairs. reset: positions restart in the second half of a pair."""
 
+    of_one_language: ClassVar[bool] = False
     reset: bool = True
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return super().reads(files) | self._pairs().reads(files) - {"pair_length"}
+
+    def keeps_halves(self, files: Collection[str]) -> bool:
+        return self._pairs().keeps_halves(files)
 
     def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
         return super().piece_lengths(settings) | {self.length(settings) // 2}
@@ -63,7 +67,7 @@ class RowsOfTwo(RowSource):
         self.mean_subwords = (packed.mean_subwords * packed.n + pairs.mean_subwords * pairs.n) / self.n
 
     def facts(self) -> dict[str, Any]:
-        return self.pairs.facts() | {"rows_of_text": self.packed.n}
+        return self.pairs.facts() | {"rows": self.n, "rows_of_pairs": self.pairs.n}
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         """Return rows of both kinds, in the order of the numbers."""

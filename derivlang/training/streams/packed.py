@@ -25,9 +25,13 @@ class Packed(Stream):
     """`<s> s1 </s> s2 </s> …`, each row in one language; an epoch has every row in both."""
 
     name: ClassVar[str] = "rows"
+    of_one_language: ClassVar[bool] = True
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"packing"}
+
+    def keeps_halves(self, files: Collection[str]) -> bool:
+        return True
 
     def open(self, material: StreamInputs) -> RowSource:
         settings = material.settings
