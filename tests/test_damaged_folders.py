@@ -14,11 +14,13 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from derivlang.core.version import __version__
 from tests.commands import TREES, run, snapshot, written
 
 TABLE = Path(__file__).with_name("damaged_folders.txt")
@@ -150,14 +152,25 @@ def damage(file: Path, how: str) -> None:
         file.unlink()
         return
     if how == "cut off":
-        del data[len(data) // 2 :]
+        del data[_middle(data) :]
     else:
-        middle = len(data) // 2
+        middle = _middle(data)
         at = next((at for at in range(middle, len(data)) if chr(data[at]).isalnum()), middle)
         data[at] = ord("7") if data[at] != ord("7") else ord("3")
     fresh = file.with_name("fresh")  # the damaged file may be mapped into memory by this process
     fresh.write_bytes(data)
     fresh.replace(file)
+
+
+def _middle(data: bytes) -> int:
+    """Return the middle of a file, counted without what differs between machines: the folder's path and the version."""
+    passed, at = 0, []
+    varying = "|".join(map(re.escape, (f"{Path.cwd()}{os.sep}", __version__)))
+    for match in re.finditer(varying.encode(), data):
+        at.append(range(passed, match.start()))
+        passed = match.end()
+    constant = [*chain.from_iterable(at), *range(passed, len(data))]
+    return constant[len(constant) // 2]
 
 
 def restore(here: Path, whole: Path) -> None:
