@@ -150,7 +150,7 @@ def test_a_file_gives_what_the_command_line_gives(tmp_path: Path) -> None:
         "dictionary_seed": 7,
         "clip": 0.5,
     }
-    text = next(path for path in MODELS if path.stem == "tiny").read_text("utf-8").replace("batch_size = 16\n", "")
+    text = next(path for path in MODELS if path.stem == "tiny").read_text("utf-8").replace("batch_size = 4\n", "")
     lines = [f"{name} = {json.dumps(value)}" for name, value in wanted.items()]
     (tmp_path / "mine.toml").write_text(text + "\n".join(lines), "utf-8")
     asked = {"objective": "mlm", "spec": "trans"}

@@ -402,7 +402,7 @@ def test_fine_tuning_is_estimated_by_its_steps_or_by_its_sub_words() -> None:
 def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:
     options = ("--dry-run", "--rate", "1000", "-o", tmp_path / "out")
     told = run("study", written(tmp_path, GRID), *options, "--cells", "perm.0.*").out
-    assert "1,024 sub-words  derivlang pretrain --source demo" in told  # 2 steps of 16 rows of 32
+    assert "1,024 sub-words  derivlang pretrain --source demo" in told  # 2 steps of 4 rows of 128
     assert "3 cells: about" in told
     assert "at 1,000 sub-words per second (as asked); about 47 MB of disk" in told
     assert not (tmp_path / "out").exists()

@@ -223,6 +223,41 @@ def test_a_study_does_not_mix_runs_of_earlier_rules_with_new_ones(
         check_fits(step, place)
 
 
+SHORT_ROWS: dict[str, Any] = {"model": "tiny", "seq_len": 32, "batch_size": 16, "steps": 6, "vocab_size": 300}
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "told"),
+    [
+        ("", SHORT_ROWS, "seq_len is 32, not 128"),
+        ("seq-len = 32", SHORT_ROWS, "batch_size is 16, not 4"),
+        ("seq-len = 32\nbatch-size = 16", SHORT_ROWS, ""),
+        ("tokens = 3072", {**SHORT_ROWS, "seq_len": 128, "batch_size": 4}, ""),  # 6 steps follow from them, not 7,000
+        ("", {**SHORT_ROWS, "model": "a-checkpoint"}, ""),  # whose defaults are others
+        ("", {}, ""),  # of a version without settings in its records
+    ],
+)
+def test_a_study_does_not_mix_runs_of_a_model_s_former_defaults_with_new_ones(
+    options: str, settings: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    """`tiny` had rows of 32 in earlier versions."""
+    text = STUDY.format(objective="mlm") + f't = ["trans,inv"]\n[cell]\n{options}\n'
+    file = tmp_path / "a.toml"
+    file.write_text(text.replace("steps = 6\n", "") if "tokens" in options else text)
+    place = Place(tmp_path / "out")
+    (step,) = (one for one in plan(read(str(file)), place) if one.arguments[0] == "pretrain")
+    assert step.cell is not None
+    record = place.out / "runs" / step.cell.name / run_folder.RUN
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"status": "done", "fingerprint": "0123", "settings": settings}))
+    mark_done(step, place)
+    if not told:
+        check_fits(step, place)
+        return
+    with pytest.raises(StoreError, match=f"was trained otherwise: {told}"):
+        check_fits(step, place)
+
+
 def test_spellings_of_today() -> None:
     assert spelt_today("xlm", 1) == spelt_today("xlm:pairs=0.5", 1) == "xlm:pairs=0.5"
     assert spelt_today("xlm:tlm=2.0", 1) == "xlm:pairs=0.5:tlm=2.0"

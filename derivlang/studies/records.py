@@ -17,7 +17,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.seal import check_intact, sealed
-from derivlang.core.settings import declared, text_of
+from derivlang.core.settings import declared
 from derivlang.core.version import __version__
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.plan import FORMAT, STUDY
@@ -32,7 +32,7 @@ from derivlang.store.record import check_types, difference, digest, read_record,
 from derivlang.studies.begins import RUNS
 from derivlang.studies.cells import Cell
 from derivlang.studies.file import TEXT, StudyFile
-from derivlang.studies.plan import PlannedCommand, plan
+from derivlang.studies.plan import PlannedCommand, model_of, plan
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.config import ModelConfig
@@ -41,7 +41,7 @@ from derivlang.training.run_folder import FILES, RUN
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.bitext import PARTS
 
-_MODEL = declared(TrainingSettings)["model"].default
+_SETTINGS = declared(TrainingSettings)
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 # Fields that are written only beside the hash of a record. The other two records are compared with what is there now.
 _WITH_HASH = {RUN: [FILES], STUDY: ["derivlang"]}
@@ -224,7 +224,7 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
     elif changed := _changed(done, _files(step.cell.options, place)):
         told = f"the content of {changed} ({step.facts[changed]}) has changed since"
     else:
-        told = _other_rules(record, step.cell.options)
+        told = _other_rules(record, step.cell) or _other_defaults(record, step.cell)
     if told:
         raise StoreError(
             f"was trained otherwise: {told}",
@@ -234,7 +234,7 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
         )
 
 
-def _other_rules(record: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def _other_rules(record: Mapping[str, Any], cell: Cell) -> str:
     """Return what the objective of a run meant in the version that trained it, "" if it means the same today."""
     objective, model = record.get("objective"), record.get("model") or {}
     if objective is None:
@@ -242,10 +242,25 @@ def _other_rules(record: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     today = spelt_today(objective, record.get("rules", 1))
     if today != objective:
         return f"{objective} was {today} in that version"
-    if "language-ids" in options or "init" in options:
+    if "language-ids" in cell.options or "init" in cell.options:
         return ""
-    asked = read_objective(objective).gets_language_ids(ModelConfig.read(text_of(options.get("model", _MODEL))))
+    asked = read_objective(objective).gets_language_ids(ModelConfig.read(model_of(cell)))
     return difference({"language_ids": model.get("language_ids", asked)}, {"language_ids": asked})
+
+
+def _other_defaults(record: Mapping[str, Any], cell: Cell) -> str:
+    """Return which setting of a bundled model has another value today than a run was trained with, "" if none has.
+
+    Only of settings that the cell does not give. A model's file has a hash, and `check_shared` compares vocabularies.
+    """
+    before, model = record.get("settings") or {}, model_of(cell)
+    if before.get("model") != model or model.endswith(".toml"):  # another one: of a checkpoint that it began from
+        return ""
+    # Which may follow from the text, from a number of sub-words or epochs, or from another objective's budget.
+    computed = {"vocab_size", *(["steps"] if {"tokens", "epochs", "budget"} & cell.options.keys() else [])}
+    given = {name for name, one in _SETTINGS.items() if str(one.option).removeprefix("--") in cell.options}
+    defaults = ModelConfig.read(model).training.items()
+    return difference(before, {k: v for k, v in defaults if k in before and k not in computed | given})
 
 
 def _options_differ(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -280,6 +295,7 @@ def _check(name: str, record: dict[str, Any], options: type) -> None:
             "rules": int,
             "model": dict,
             "init": dict,
+            "settings": dict,
             "options": options,
             "text": list,
             "tokenizers": dict,
