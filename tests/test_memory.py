@@ -146,12 +146,12 @@ main()
 @pytest.mark.parametrize(
     ("free", "options", "code", "told"),
     [
-        (70_000_000, [], 0, "rows per step, not the model's 16: more do not fit into memory"),
+        (70_000_000, [], 0, "rows per step, not the model's 4: more do not fit into memory"),
         (
             200_000_000,
-            ["--batch-size", "4096"],
+            ["--batch-size", "1024"],
             2,
-            "4096 rows of 32 sub-words do not fit into the",
+            "1024 rows of 128 sub-words do not fit into the",
         ),
         (1_000_000, [], 2, "lower --seq-len or --vocab-size, or change --model"),
     ],

@@ -90,7 +90,7 @@ def noted(waits: list[str]) -> Iterator[None]:
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("model", ["tiny", "roberta-8"])
 def test_a_model_trains_in_bf16(model: str, compiled: bool) -> None:
-    asked = {"model": model, "spec": "trans,inv", "objective": "mlm", "batch_size": 16}
+    asked = {"model": model, "spec": "trans,inv", "objective": "mlm", "batch_size": 4 if model == "tiny" else 16}
     found, model_config, log_settings = settings_of("made-up", asked)
     assert found.precision == ("bf16" if devices.has_bf16() else "fp32")
     if compiled and not log_settings.compile:
@@ -208,7 +208,7 @@ def test_tying_holds_on_the_device(tie: bool) -> None:
 def test_a_full_memory_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     from derivlang.core.errors import UsageError
 
-    asked = {"model": "tiny", "spec": "trans", "objective": "mlm", "batch_size": 1 << 10, "vocab_size": 100_000}
+    asked = {"model": "tiny", "spec": "trans", "objective": "mlm", "batch_size": 1 << 8, "vocab_size": 100_000}
     found, model_config, _ = settings_of("made-up", asked)
     torch.cuda.set_per_process_memory_fraction(0.001)
     try:
