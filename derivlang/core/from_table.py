@@ -46,8 +46,8 @@ def from_table(
     sides = schema.sides
 
     def stack(part: str) -> pa.Array:
-        found = [columns[side.column(part)] for side in sides]
-        return found[0] if len(found) == 1 else pa.concat_arrays(found)
+        arrays = [columns[side.column(part)] for side in sides]
+        return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
     # Another program may have written them as other numbers: 1.0 is a word's number, NaN means no word.
     order_lists, stored = (stack(part).cast(pa.list_(pa.int32())) for part in ("order", "sentences"))
@@ -126,8 +126,9 @@ def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.
 
 def _encoded(lists: pa.Array) -> tuple[Int32, pa.Array]:
     """Return (int32[N], the type of each word; strings, the types) of lists of words."""
-    found = lists.flatten().dictionary_encode()
-    return to_numpy(found.indices).astype(np.int32), found.dictionary.cast(pa.string())  # from large strings, perhaps
+    encoded = lists.flatten().dictionary_encode()
+    types = encoded.dictionary.cast(pa.string())  # from large strings, perhaps
+    return to_numpy(encoded.indices).astype(np.int32), types
 
 
 def _undo(

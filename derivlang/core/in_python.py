@@ -38,10 +38,10 @@ def in_python(text: str, arguments: Mapping[str, str] = _ARGUMENTS) -> str:
     "name a parser: parser='stanza', parser='spacy:NAME', or leave parser= out"
     """
 
-    def argument(found: re.Match[str]) -> str:
-        if found["option"] is None:
-            return found[0]
-        return arguments[found["option"]] + (repr(found["value"]) if found["value"] else "")
+    def argument(match: re.Match[str]) -> str:
+        if match["option"] is None:
+            return match[0]
+        return arguments[match["option"]] + (repr(match["value"]) if match["value"] else "")
 
     return _pattern(tuple(arguments)).sub(argument, text)
 

@@ -149,19 +149,19 @@ class Lexicon:
         """
         types = types.filter(to_arrow(~special_types(types)))
         owner, image = np.arange(len(types), dtype=np.int32), types
-        found = np.full(len(types), not self.steps or not all(chooses(step) for step in self.steps))
+        listed = np.full(len(types), not self.steps or not all(chooses(step) for step in self.steps))
         for step in self.steps:
             if not chooses(step):
                 image = step.apply(image)
                 continue
             many = step.images(image)
             others = lengths_of(many.offsets) - 1
-            found = found | (others > 0)
+            listed = listed | (others > 0)
             # Skip the type itself if it has translations.
             first, count = many.offsets[:-1] + (others > 0), np.maximum(others, 1)
-            owner, found = np.repeat(owner, count), np.repeat(found, count)
+            owner, listed = np.repeat(owner, count), np.repeat(listed, count)
             image = many.strings.take(to_arrow(expand_ranges(first, count)))
-        owner, image = owner[found], image.filter(to_arrow(found))
+        owner, image = owner[listed], image.filter(to_arrow(listed))
         return pa.table({"source": types.take(to_arrow(owner)), "derived": image})
 
 
@@ -185,5 +185,5 @@ def unescape(cell: str) -> str:
 
 def special_types(types: pa.Array) -> Bool:
     """Return bool[T]: which of the types are special tokens, such as `<unk>`."""
-    found = pc.is_in(types, value_set=string_array(SPECIALS))
-    return to_numpy(found)
+    is_special = pc.is_in(types, value_set=string_array(SPECIALS))
+    return to_numpy(is_special)

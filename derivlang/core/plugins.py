@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 SCRIPT = "__main__"  # the module of a script or a notebook
 _of_script: list[str] = []
 
@@ -29,7 +29,7 @@ def script_has_added() -> bool:
     return bool(_of_script)
 
 
-class Registry(Generic[Found]):
+class Registry(Generic[Item]):
     """The objects of one kind by name. An added one hides a built-in one of the same name, which hides a plug-in.
 
     kind: the noun of messages; entry points have the group `derivlang.<kind>s`. base: the class of the objects; with
@@ -48,14 +48,14 @@ class Registry(Generic[Found]):
         self.of_classes = of_classes
         listed = f"`derivlang ls` lists the {kind}s"
         self.fix = f"{fix or listed}; a plug-in needs its package to be installed"
-        self.added: dict[str, Found] = {}
+        self.added: dict[str, Item] = {}
 
-    def add(self, name: str, found: Found) -> Found:
+    def add(self, name: str, item: Item) -> Item:
         """Add an object for this process, for notebooks and tests."""
-        self.added[name] = found
-        if getattr(found, "__module__", type(found).__module__) == SCRIPT:
+        self.added[name] = item
+        if getattr(item, "__module__", type(item).__module__) == SCRIPT:
             _of_script.append(name)
-        return found
+        return item
 
     def names(self) -> list[str]:
         """Return all names, in the order in which `find` looks."""
@@ -64,28 +64,28 @@ class Registry(Generic[Found]):
     def __contains__(self, name: str) -> bool:
         return name in self.added or name in self.built_in or name in plug_ins(self.group)
 
-    def find(self, name: str) -> Found:
+    def find(self, name: str) -> Item:
         """Return the object of a name.
 
         Raises UsageError with similar names if there is none, or if a plug-in cannot be loaded or is of another kind.
         """
         if name not in self:
             raise self.unknown(name)
-        found: Any = self.added[name] if name in self.added else self.built_in.get(name)
-        if isinstance(found, str):
-            module, _, attribute = found.partition(":")
-            found = getattr(import_module(module), attribute)
-        elif found is None:
-            found = load_plug_in(self.group, name)
+        item: Any = self.added[name] if name in self.added else self.built_in.get(name)
+        if isinstance(item, str):
+            module, _, attribute = item.partition(":")
+            item = getattr(import_module(module), attribute)
+        elif item is None:
+            item = load_plug_in(self.group, name)
         if self.of_classes:
-            right = isinstance(found, type) and issubclass(found, self.base)
+            right = isinstance(item, type) and issubclass(item, self.base)
         else:
-            if callable(found) and (isinstance(found, type) or not isinstance(found, self.base)):
-                found = found()  # a class may pass for an instance of a protocol, hence the first test
-            right = isinstance(found, self.base)
+            if callable(item) and (isinstance(item, type) or not isinstance(item, self.base)):
+                item = item()  # a class may pass for an instance of a protocol, hence the first test
+            right = isinstance(item, self.base)
         if not right:
             raise UsageError(f"the plug-in {name!r} is not a derivlang {self.base.__name__}", id="plug-in")
-        return found  # type: ignore[no-any-return]
+        return item  # type: ignore[no-any-return]
 
     def require(self, name: str, plug_ins: Mapping[str, str], where: str) -> None:
         """Raise StoreError unless there is an object of a name that a file of derivlang holds.
@@ -103,12 +103,12 @@ class Registry(Generic[Found]):
 
     def providers(self, names: Iterable[str]) -> dict[str, str]:
         """Return the package of each plug-in among the names: {"transform swap": "my-package"}."""
-        found = {}
+        packages = {}
         for name in names:
             point = None if name in self.added or name in self.built_in else plug_ins(self.group).get(name)
             if point is not None and point.dist is not None:
-                found[f"{self.kind} {name}"] = point.dist.name
-        return found
+                packages[f"{self.kind} {name}"] = point.dist.name
+        return packages
 
     def unknown(self, name: str, *others: str) -> UsageError:
         """Return the error for an unknown name. others: further names that could be meant."""

@@ -70,8 +70,8 @@ class Field:
 
 def is_nli(labels: Iterable[str | None]) -> bool:
     """Return whether all labels are NLI labels or missing, and at least one is an NLI label."""
-    found = {NLI_SPELLINGS.get(label, label) for label in labels if label is not None} - {NO_LABEL}
-    return bool(found) and found <= set(NLI)
+    classes = {NLI_SPELLINGS.get(label, label) for label in labels if label is not None} - {NO_LABEL}
+    return bool(classes) and classes <= set(NLI)
 
 
 def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:

@@ -13,29 +13,29 @@ from typing import Any
 HASH = "sha256"  # the field with the hash
 
 
-def sealed(found: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the hash of all its other fields as its last field."""
-    return {**{name: value for name, value in found.items() if name != HASH}, HASH: hash_of(found)}
+    return {**{name: value for name, value in record.items() if name != HASH}, HASH: hash_of(record)}
 
 
-def hash_of(found: Mapping[str, Any]) -> str:
+def hash_of(record: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a record without its hash, as JSON with sorted keys and no white space."""
-    rest = {name: value for name, value in found.items() if name != HASH}
+    rest = {name: value for name, value in record.items() if name != HASH}
     text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def is_intact(found: Mapping[str, Any], with_hash: Collection[str]) -> bool:
+def is_intact(record: Mapping[str, Any], with_hash: Collection[str]) -> bool:
     """Return whether a record has the hash of its content.
 
     Early versions wrote neither this hash nor the fields `with_hash`. A record with none of them is accepted.
     """
-    if HASH not in found:
-        return not any(name in found for name in with_hash)
-    return bool(found[HASH] == hash_of(found))
+    if HASH not in record:
+        return not any(name in record for name in with_hash)
+    return bool(record[HASH] == hash_of(record))
 
 
-def check_intact(found: Mapping[str, Any], with_hash: Collection[str]) -> None:
+def check_intact(record: Mapping[str, Any], with_hash: Collection[str]) -> None:
     """Raise ValueError if a value of a sealed record was changed. with_hash: as of `is_intact`."""
-    if not is_intact(found, with_hash):
+    if not is_intact(record, with_hash):
         raise ValueError("a value was changed after it was written")

@@ -189,7 +189,7 @@ def setting(
 def declared(kind: type) -> Mapping[str, Declared]:
     """Return the declared settings of a dataclass, by the name of the field, in the order of the fields."""
     hints = get_type_hints(kind)
-    found = {}
+    settings = {}
     for field in dataclasses.fields(kind):
         if "setting" not in field.metadata:
             continue
@@ -198,7 +198,7 @@ def declared(kind: type) -> Mapping[str, Declared]:
         hint, optional = _without_none(hints[field.name])
         choices = get_args(hint) if get_origin(hint) is Literal else ()
         plain = str if choices else get_origin(hint) or hint
-        found[field.name] = Declared(
+        settings[field.name] = Declared(
             name=field.name,
             key=key or field.name,
             kind=plain,
@@ -209,7 +209,7 @@ def declared(kind: type) -> Mapping[str, Declared]:
             option=None if option is False else option or "--" + field.name.replace("_", "-"),
             **facts,
         )
-    return types.MappingProxyType(found)
+    return types.MappingProxyType(settings)
 
 
 def check_settings(settings: Any) -> None:
@@ -221,8 +221,8 @@ def check_settings(settings: Any) -> None:
 
 def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a dataclass that some options give: those that are present and not None."""
-    found = {name: (one, options[one.key]) for name, one in declared(kind).items() if options.get(one.key) is not None}
-    return {name: names(value, str(one.option)) if one.commas else value for name, (one, value) in found.items()}
+    passed = {name: (one, options[one.key]) for name, one in declared(kind).items() if options.get(one.key) is not None}
+    return {name: names(value, str(one.option)) if one.commas else value for name, (one, value) in passed.items()}
 
 
 def with_defaults(kinds: Iterable[type], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,12 +235,12 @@ def names(text: str | None, option: str) -> tuple[str, ...]:
     """The names of an option's list with commas, () if the option is not given. UsageError if it names nothing."""
     if text is None:
         return ()
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not found:
+    parts = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not parts:
         raise UsageError(
             f"{text!r} names nothing", where=option, fix="give a name, or leave the option out", id="usage"
         )
-    return found
+    return parts
 
 
 def typed(settings: Any, names: Iterable[str]) -> list[str]:
@@ -249,19 +249,19 @@ def typed(settings: Any, names: Iterable[str]) -> list[str]:
     header=False, names=("a", "b"), quoting=True  ->  ["--no-header", "--column-names=a,b", "--quoting"]
     """
     kind: type = type(settings)
-    found: list[str] = []
+    arguments: list[str] = []
     for name in names:
         one, value = declared(kind)[name], getattr(settings, name)
         if value == one.default:
             continue
         option = str(one.option)
         if one.kind is bool:
-            found.append(one.flag(value))
+            arguments.append(one.flag(value))
         elif one.is_several:
-            found += [f"{option}={each}" for each in value]
+            arguments += [f"{option}={each}" for each in value]
         else:
-            found.append(f"{option}={','.join(value) if one.commas else value}")
-    return found
+            arguments.append(f"{option}={','.join(value) if one.commas else value}")
+    return arguments
 
 
 def wrong_path(text: str) -> str:

@@ -64,9 +64,9 @@ class FileText(str):
     @classmethod
     def of(cls, typed: str, parts: Parts) -> FileText:
         """Return a value from its parts."""
-        found = cls("".join(name + rest for name, rest in parts))
-        found.typed, found.parts = typed, tuple(parts)
-        return found
+        value = cls("".join(name + rest for name, rest in parts))
+        value.typed, value.parts = typed, tuple(parts)
+        return value
 
 
 def any_file(path: str, named: Named) -> str:

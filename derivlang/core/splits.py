@@ -27,6 +27,6 @@ def usual_spelling(file: str) -> str:
 def split_of(file: str) -> str | None:
     """Return the split in the name of a file, or else of the nearest folder of its relative path; or None."""
     for name in reversed(re.split(r"[/\\]", file.removesuffix(".gz").removesuffix(".zst"))):
-        if found := _IN_FILE.findall(name):
-            return split_name(found[-1].lower())
+        if matches := _IN_FILE.findall(name):
+            return split_name(matches[-1].lower())
     return None

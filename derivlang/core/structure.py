@@ -102,12 +102,12 @@ def _told(kind: pa.DataType) -> str:
 
 def _struct(column: pa.StructArray, declared: pa.StructType, name: str) -> pa.Array:
     """Return the declared fields of a column of structs."""
-    found = [field.name for field in column.type]
+    field_names = [field.name for field in column.type]
     for field in declared:
-        if found.count(field.name) != 1:
-            raise _Misfit(f"{name} has {'no' if field.name not in found else 'two'} {field.name}")
+        if field_names.count(field.name) != 1:
+            raise _Misfit(f"{name} has {'no' if field.name not in field_names else 'two'} {field.name}")
     values = column.flatten()  # unlike `field`, a value below a null is a null
-    parts = [_as(values[found.index(field.name)], field.type, f"{name}.{field.name}") for field in declared]
+    parts = [_as(values[field_names.index(field.name)], field.type, f"{name}.{field.name}") for field in declared]
     mask = column.is_null() if column.null_count else None
     return pa.StructArray.from_arrays(parts, fields=list(declared), mask=mask)
 

@@ -15,5 +15,5 @@ except ImportError:  # a checkout that was never installed
 
 def with_commit(version: str) -> str:
     """Return a version for people: `0.3.0+g1a2b3c4`  ->  `0.3.0 (commit 1a2b3c4)`."""
-    found = re.fullmatch(r"(.+)\+g([0-9a-f]+)(.*)", version)
-    return f"{found[1]} (commit {found[2]}{', changed' if found[3] else ''})" if found else version
+    match = re.fullmatch(r"(.+)\+g([0-9a-f]+)(.*)", version)
+    return f"{match[1]} (commit {match[2]}{', changed' if match[3] else ''})" if match else version

@@ -21,4 +21,4 @@ def visible(text: str, keep: str = "") -> str:
 
     In JSON the escapes mean the same characters.
     """
-    return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: match[0] if match[0] in keep else f"\\u{ord(match[0]):04x}", text)

@@ -123,9 +123,9 @@ class Vocabulary:
         codes = self._slots_code.take(first, mode="clip")
         again = np.flatnonzero(self._keys.take(codes, mode="wrap") != keys)
         if again.size:
-            found = self._slots_code.take(second(again), mode="clip")
-            codes[again] = found
-            again = again[self._keys.take(found, mode="wrap") != keys[again]]
+            second_codes = self._slots_code.take(second(again), mode="clip")
+            codes[again] = second_codes
+            again = again[self._keys.take(second_codes, mode="wrap") != keys[again]]
         return codes, again
 
     def _slots(self, keys: UInt64):  # type: ignore[no-untyped-def]

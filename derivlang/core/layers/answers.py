@@ -149,9 +149,9 @@ class Answers(Layer):
         begin = word_start[self.start] if len(self.start) else self.start
         stop = word_start[self.end - 1] + batch.word_lengths()[self.end - 1] if len(self.end) else self.end
         unit = batch.records[owners(self.offsets), self.side]
-        found = [texts[u][b:s] for u, b, s in zip(unit, begin, stop, strict=True)]
+        answer_texts = [texts[u][b:s] for u, b, s in zip(unit, begin, stop, strict=True)]
         lists = [
-            list_array(self.offsets, pa.array(found, pa.string())),
+            list_array(self.offsets, pa.array(answer_texts, pa.string())),
             list_array(self.offsets, to_arrow(np.asarray(begin, np.int32))),
         ]
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
@@ -191,8 +191,8 @@ def typed_answers(name: str, labels: Labels) -> pa.Array:
     unlike = _lengths(texts) != _lengths(begins)
     if unlike.any():
         row = int(np.flatnonzero(unlike)[0])
-        found = f"{_lengths(texts)[row]} texts but {_lengths(begins)[row]} starts in {name}"
-        raise LayerError(found, where=labels.row(row), fix=_FORM, id="answer-types")
+        mismatch = f"{_lengths(texts)[row]} texts but {_lengths(begins)[row]} starts in {name}"
+        raise LayerError(mismatch, where=labels.row(row), fix=_FORM, id="answer-types")
     for values in (texts, begins):
         flat = values.flatten()
         if flat.null_count:
@@ -210,10 +210,10 @@ def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
     unit = labels.batch.records[row, side].tolist()
     for at, (text, start) in enumerate(zip(texts.flatten().to_pylist(), begins.flatten().to_pylist(), strict=True)):
         context = contexts[unit[at]]
-        found = context[start : start + len(text)] if start >= 0 else ""
-        if found != text:
+        actual = context[start : start + len(text)] if start >= 0 else ""
+        if actual != text:
             raise LayerError(
-                f"the answer {text[:50]!r} is not at offset {start} of its context, which has {found[:50]!r} there",
+                f"the answer {text[:50]!r} is not at offset {start} of its context, which has {actual[:50]!r} there",
                 where=labels.row(int(row[at])),
                 fix="count answer_start in code points from 0, or leave out the question",
                 id="answer-offset",

@@ -124,14 +124,14 @@ class Spans(Layer):
         if unknown.size:
             raise _unknown_tag(name, names, int(tags[unknown[0]]), _place(where, unknown), unknown.size)
         firsts = first_words(batch_units, len(tags))
-        found = read_tags(prefix, kind, firsts)
+        entities = read_tags(prefix, kind, firsts)
         # Tags follow a scheme if they are what it writes for the entities that were read from them.
-        wrong = np.flatnonzero(SCHEMES[scheme].write(found, firsts) != prefix)
+        wrong = np.flatnonzero(SCHEMES[scheme].write(entities, firsts) != prefix)
         if wrong.size and not repair:
             raise _ill_formed(name, names[tags[wrong[0]]], scheme, _place(where, wrong), wrong.size)
         if wrong.size and counts is not None:
             counts[f"{name}-repaired"] = counts.get(f"{name}-repaired", 0) + wrong.size
-        return cls(name, found.start, found.end, found.types, types, classes)
+        return cls(name, entities.start, entities.end, entities.types, types, classes)
 
     def tags(self, n_words: int) -> Int32:
         """Return int32[N]: the tag of each word, a code into classes."""

@@ -72,8 +72,8 @@ class Nodes:
                 if node is None or None in node.values():
                     name = next((name for name, value in (node or {}).items() if value is None), "id")
                     raise LayerError(f"a multiword token or an empty node has no {name}", where=where(u), id="node-id")
-                found = NODE_ID.fullmatch(node["id"])
-                begin, end = (int(found[1]), int(found[3])) if found and found[2] == mark else (-1, -1)
+                match = NODE_ID.fullmatch(node["id"])
+                begin, end = (int(match[1]), int(match[3])) if match and match[2] == mark else (-1, -1)
                 if not (1 <= begin <= end <= n_words if mark == "-" else 0 <= begin <= n_words):
                     what = "range" if mark == "-" else "empty node"
                     raise LayerError(f"{node['id']!r} is not a {what} of {n_words} words", where=where(u), id="node-id")
@@ -352,21 +352,21 @@ def _map_deps(deps: str, unit: int, move: Realignment, numbers: dict[tuple[int, 
     source, derived = int(move.source.unit_words[unit]), int(move.derived_units[unit])
     out: list[tuple[Any, str]] = []
     for part in deps.split("|"):
-        found = _REFERENCE.match(part)
-        if not found:
+        match = _REFERENCE.match(part)
+        if not match:
             out.append(((0, 0), part))
             continue
         # The match ends with the colon, which stays: `4:nsubj` -> `:nsubj`.
-        rest = part[found.end() - 1 :]
-        if found[2]:
-            new = numbers.get((unit, f"{found[1]}.{found[2]}"))
+        rest = part[match.end() - 1 :]
+        if match[2]:
+            new = numbers.get((unit, f"{match[1]}.{match[2]}"))
             if new is not None:
                 whole, _, minor = new.partition(".")
                 out.append(((int(whole), int(minor)), new + rest))
-        elif found[1] == "0":
+        elif match[1] == "0":
             out.append(((0, 0), part))
         else:
-            place = int(move.positions[source + int(found[1]) - 1])
+            place = int(move.positions[source + int(match[1]) - 1])
             if place >= 0:
                 out.append(((place - derived + 1, 0), f"{place - derived + 1}{rest}"))
     return "|".join(part for _, part in sorted(out, key=lambda item: item[0])) or "_"

@@ -86,11 +86,11 @@ class Words(Layer):
             values = move.labels.apply_to_labels(values)
         if move.order.n_inserted:
             filler = self.filler if is_string(values.type) else None
-            found = pc.index(values, filler).as_py() if filler is not None else -1
-            if found < 0:
-                found = len(values)
+            filler_code = pc.index(values, filler).as_py() if filler is not None else -1
+            if filler_code < 0:
+                filler_code = len(values)
                 values = pa.concat_arrays([values, pa.array([filler], values.type)])
-            codes = np.where(index < 0, np.int32(found), codes)
+            codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
