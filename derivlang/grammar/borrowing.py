@@ -49,15 +49,15 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     pairs = Counter(zip(families.members[others].tolist(), (others < heads[others]).tolist(), strict=True))
     totals = Counter(relations[code] for code in families.members[others].tolist())
     most = SHARE * float(counts.sum())
-    found: dict[tuple[str, ...], float] = {}
+    merged: dict[tuple[str, ...], float] = {}
     for (code, before), count in pairs.items():
         relation = relations[code]
         if seen[relation] < FEW:
             line: tuple[str, ...] = (labels[code], usual) if before else (usual, labels[code])
             part = count * min(1.0, most / totals[relation])
-            found[line] = found.get(line, 0.0) + part
+            merged[line] = merged.get(line, 0.0) + part
     for f, count in enumerate(counts.tolist()):
         line = tuple(own.labels(f))
-        found[line] = found.get(line, 0.0) + count
-    ordered = sorted(found)
-    return Families.of([list(line) for line in ordered]), np.array([found[line] for line in ordered])
+        merged[line] = merged.get(line, 0.0) + count
+    ordered = sorted(merged)
+    return Families.of([list(line) for line in ordered]), np.array([merged[line] for line in ordered])

@@ -123,7 +123,7 @@ def choose(
         for each in tried:
             weights = {name: fit(families, name, replace(each, most=MOST_WHILE_CHOOSING), counts)}
             bits.append(held_out_bits(OrderModel(Grammar("", "", recipe.labels, weights)), held))
-        return [each for each, found in zip(tried, bits, strict=True) if found <= NEAR * min(bits)]
+        return [each for each, n_bits in zip(tried, bits, strict=True) if n_bits <= NEAR * min(bits)]
 
     settings = min(near([replace(settings, l2=l2) for l2 in strengths]), key=lambda s: s.l2)
     return max(near([replace(settings, thin=thin) for thin in shares]), key=lambda s: s.thin)

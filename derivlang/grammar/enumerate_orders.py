@@ -74,10 +74,10 @@ def draw(scores: Float, families: Int64, u: Float) -> tuple[Int64, Float, Float]
     n_orders = scores.shape[1]
     ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
     ends /= ends[:, -1:]
-    found = np.array([np.searchsorted(ends[f], x, "right") for f, x in zip(families, u, strict=True)], np.int64)
-    found = np.minimum(found, n_orders - 1)
-    low = np.where(found > 0, ends[families, found - 1], 0.0)
-    return found, low, ends[families, found] - low
+    numbers = np.array([np.searchsorted(ends[f], x, "right") for f, x in zip(families, u, strict=True)], np.int64)
+    numbers = np.minimum(numbers, n_orders - 1)
+    low = np.where(numbers > 0, ends[families, numbers - 1], 0.0)
+    return numbers, low, ends[families, numbers] - low
 
 
 @cache

@@ -18,10 +18,10 @@ def figures(model: OrderModel, best: OrderModel, families: Families, most: int) 
     classes: {head class: {heads, bits, uniform, right}} (see `evaluate.Score`). With a model of verbs also clauses, the
     number of clauses with nominal subject and object, and observed, sample and argmax: {"S-V-O": share, ...}.
     """
-    found: dict[str, Any] = {"classes": {}}
+    values: dict[str, Any] = {"classes": {}}
     for name in model.classes:
         score = evaluate(model, best, families, name, most)
-        found["classes"][name] = {
+        values["classes"][name] = {
             "heads": score.heads,
             **{key: _number(getattr(score, key)) for key in ("bits", "uniform", "right")},
         }
@@ -29,14 +29,14 @@ def figures(model: OrderModel, best: OrderModel, families: Families, most: int) 
         clauses = statistics.clauses(families)
         expected, _ = statistics.expected_shares(model, clauses)
         chosen = best.draw(clauses.families, Draws(""))
-        found["clauses"] = len(clauses.families)
+        values["clauses"] = len(clauses.families)
         for key, shares in (
             ("observed", statistics.observed_shares(clauses)),
             ("sample", expected),
             ("argmax", statistics.observed_shares(clauses, chosen)),
         ):
-            found[key] = {order: _number(share) for order, share in zip(statistics.SVO, shares, strict=True)}
-    return found
+            values[key] = {order: _number(share) for order, share in zip(statistics.SVO, shares, strict=True)}
+    return values
 
 
 def _number(value: float) -> float | None:

@@ -63,8 +63,8 @@ def read(path: Path) -> Grammar:
     Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut,
     grammar-changed.
     """
-    found = list(lines(path))
-    rows = iter(found)
+    numbered_lines = list(lines(path))
+    rows = iter(numbered_lines)
     if next(rows, (0, ""))[1] != FIRST_LINE:
         raise DataError(
             f"the file does not begin with {FIRST_LINE!r}",
@@ -109,7 +109,7 @@ def read(path: Path) -> Grammar:
             id="grammar-cut",
         )
     digest = about.pop(_HASH, "")
-    if digest and digest != _hash_of([line for _, line in found if not line.startswith(f"# {_HASH}:")]):
+    if digest and digest != _hash_of([line for _, line in numbered_lines if not line.startswith(f"# {_HASH}:")]):
         raise DataError(
             "the content has changed since the file was written",
             where=str(path),

@@ -75,11 +75,11 @@ class Problem:
             ]
         )  # [T + 2, views]
         self._sizes_of_views = [len(codes) for codes in self._codes]
-        found = [self._size(n, rows, counts) for n in range(2, settings.most + 1)]
-        used = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(cells) for _, _, _, cells in found)]))
+        by_size = [self._size(n, rows, counts) for n in range(2, settings.most + 1)]
+        used = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(cells) for _, _, _, cells in by_size)]))
         used = used[used >= 0]
         self.cells = used  # cell of each weight in the tables of all views, flattened one after the other
-        self._parts = [_Size(n, c, _matrix(cells, used), observed) for n, c, observed, cells in found if len(c)]
+        self._parts = [_Size(n, c, _matrix(cells, used), observed) for n, c, observed, cells in by_size if len(c)]
         self.strengths = self._strengths()
         self.n_families = float(sum(part.counts.sum() for part in self._parts))
 
@@ -202,14 +202,14 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
         return Weights.of({}, len(VIEWS))
     thin = f", thinned {settings.thin:g}" if settings.thin else ""
     with stage(f"fitting {name} heads, L2 {settings.l2:g}{thin}", "steps"):  # their number is not known before
-        found = minimize(
+        optimum = minimize(
             problem.value,
             np.zeros(len(problem.cells)),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": settings.most_steps, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-3},
         )
-    return problem.weights(found.x)
+    return problem.weights(optimum.x)
 
 
 def distinct(families: Families, name: str, counts: Float | None = None) -> tuple[Families, Float]:

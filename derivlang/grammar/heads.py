@@ -36,8 +36,8 @@ def parse_head(upos: str, text: str, where: str, *, any_relation: bool = False) 
         raise UsageError(f"{upos!r} is not a UPOS", where=where, fix=f"one of {', '.join(UPOS)}", id="not-a-upos")
     heads = [label for label in labels if label.startswith("@")]
     if heads != [f"@{upos}&@"]:
-        found = "no head" if not heads else f"the heads {' '.join(heads)}"
-        raise UsageError(f"there must be one head @{upos}&@, found {found}", where=where, id="family-head")
+        given = "no head" if not heads else f"the heads {' '.join(heads)}"
+        raise UsageError(f"there must be one head @{upos}&@, found {given}", where=where, id="family-head")
     for label in labels:
         tag, _, relation = label.removeprefix("@").partition("&")
         if tag not in UPOS:

@@ -102,15 +102,15 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
         values = tables.states[before, members, side, rows]
         steps = tables.steps[members, following, side, rows]
         if tables.kind == "best":
-            found = np.where(has, values + steps, -np.inf).argmax(axis=0)
+            chosen = np.where(has, values + steps, -np.inf).argmax(axis=0)
         elif tables.kind == "logs":
-            found = _chosen(_from_logs(np.where(has, values + steps, -np.inf)), interval)
+            chosen = _chosen(_from_logs(np.where(has, values + steps, -np.inf)), interval)
         else:
-            found = _chosen(np.where(has, values * steps, 0), interval)
-        order[everyone, place] = found
+            chosen = _chosen(np.where(has, values * steps, 0), interval)
+        order[everyone, place] = chosen
         place -= 1
-        rest ^= 1 << found
-        following = found
+        rest ^= 1 << chosen
+        following = chosen
     return order, interval.low, interval.width
 
 
@@ -123,14 +123,14 @@ def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
     ends = (ends / ends[:, -1:]).astype(np.float64, copy=False)
     width = ends.shape[1]
     flat, base = ends.reshape(-1), rows * width
-    found = base.copy()
+    index = base.copy()
     step = width // 2
-    # Binary search: `found` moves on by `step` as long as the end of the step is not above v. Widths are powers of two.
+    # Binary search: `index` moves on by `step` as long as the end of the step is not above v. Widths are powers of two.
     while step:
-        found += step * (flat.take(found + (step - 1)) <= interval.v)
+        index += step * (flat.take(index + (step - 1)) <= interval.v)
         step //= 2
-    interval.narrow(np.where(found > base, flat.take(found - 1), 0.0), flat.take(found))
-    return np.asarray(found - base)
+    interval.narrow(np.where(index > base, flat.take(index - 1), 0.0), flat.take(index))
+    return np.asarray(index - base)
 
 
 def _from_logs(values: NDArray[Any]) -> NDArray[Any]:
@@ -144,10 +144,10 @@ def _chosen(values: NDArray[Any], interval: _Interval) -> Int64:
     for option in range(len(values)):
         np.add(ends[option], values[option], out=ends[option + 1])
     ends = (ends / ends[-1]).astype(np.float64, copy=False)
-    found = np.minimum((ends[1:] <= interval.v).sum(axis=0), len(values) - 1)
-    everyone = np.arange(len(found))
-    interval.narrow(ends[found, everyone], ends[found + 1, everyone])
-    return np.asarray(found)
+    choices = np.minimum((ends[1:] <= interval.v).sum(axis=0), len(values) - 1)
+    everyone = np.arange(len(choices))
+    interval.narrow(ends[choices, everyone], ends[choices + 1, everyone])
+    return np.asarray(choices)
 
 
 @cache

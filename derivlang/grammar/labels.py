@@ -106,11 +106,11 @@ def _v2(upos: str, relation: str, head_class: str) -> tuple[list[str], list[str]
 
 def old_labels(tokens: Iterable[str]) -> list[str]:
     """Return the relations and tags among these labels that only UD version 1 has, sorted."""
-    found = set()
+    old = set()
     for token in tokens:
         upos, _, relation = token.partition("&")
         if upos == "CONJ":
-            found.add(upos)
+            old.add(upos)
         if relation.partition(":")[0] in ONLY_V1:
-            found.add(relation.partition(":")[0])
-    return sorted(found)
+            old.add(relation.partition(":")[0])
+    return sorted(old)

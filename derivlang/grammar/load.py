@@ -27,9 +27,9 @@ def shipped() -> dict[str, Path]:
     """Return the files of the shipped grammars by name (`fr`)."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "grammars", package.parent / "grammars"):  # installed; a checkout
-        found = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
-        if found:
-            return found
+        grammars = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+        if grammars:
+            return grammars
     return {}
 
 
@@ -38,7 +38,7 @@ def grammar_parts(value: str) -> Parts:
 
     A head class is in capitals, so that fr@V.orm.gz is a file. Raise UsageError for a part without a name.
     """
-    found = []
+    parts = []
     texts = value.split("~")
     for number, part in enumerate(texts):
         name, at, head_class = part.rpartition("@")
@@ -50,8 +50,8 @@ def grammar_parts(value: str) -> Parts:
             )
         if not (at and head_class.isupper() and (name in shipped() or not is_path(part, "file"))):
             name, at, head_class = part, "", ""
-        found.append((name, at + head_class + ("~" if number < len(texts) - 1 else "")))
-    return tuple(found)
+        parts.append((name, at + head_class + ("~" if number < len(texts) - 1 else "")))
+    return tuple(parts)
 
 
 def grammar_files(path: str) -> tuple[str, ...]:

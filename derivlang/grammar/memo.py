@@ -59,42 +59,42 @@ class Memo:
         """
         mask = np.uint64(len(self._slots) - 1)
         at = (hashes & mask).astype(np.int64)
-        found = self._slots.take(at)
+        families = self._slots.take(at)
         if self._n_families == 0:
-            return found
-        # mode="clip": found = -1 (a free slot) reads family 0, and `found >= 0` drops it.
-        wrong = self._hash.take(found, mode="clip") != hashes
-        wrong &= found >= 0
+            return families
+        # mode="clip": a family of -1 (a free slot) reads family 0, and `families >= 0` drops it.
+        wrong = self._hash.take(families, mode="clip") != hashes
+        wrong &= families >= 0
         todo = np.flatnonzero(wrong)
         while todo.size:
             at[todo] = (at[todo] + 1) & np.int64(mask)
             next_ = self._slots.take(at[todo])
-            found[todo] = next_
+            families[todo] = next_
             bad = (next_ >= 0) & (self._hash.take(next_, mode="clip") != hashes[todo])
             todo = todo[bad]
-        return found
+        return families
 
-    def same(self, found: Int32, numbers: Int32, offsets: Int64, lengths: Int64) -> Bool:
-        """Return bool[F]: whether the labels match the family found. numbers: int32[M].
+    def same(self, families: Int32, numbers: Int32, offsets: Int64, lengths: Int64) -> Bool:
+        """Return bool[F]: whether the labels match the families of `find`. numbers: int32[M].
 
-        Two families [7 8] [5 6 9] at offsets [0, 2, 5], found with labels from start 10 and 4: shift [10, 2], so the
+        Two families [7 8] [5 6 9] at offsets [0, 2, 5], whose kept labels start at 10 and 4: shift [10, 2], so the
         kept labels are gathered at [10 11] [4 5 6].
         """
         if self._n_families == 0:
-            return np.zeros(len(found), bool)
-        shift = self._start.take(found, mode="clip") - offsets[:-1]
+            return np.zeros(len(families), bool)
+        shift = self._start.take(families, mode="clip") - offsets[:-1]
         index = np.repeat(shift.astype(np.int32), lengths)
         index += np.arange(len(numbers), dtype=np.int32)
         kept = self._labels.take(index, mode="clip")
-        out = found >= 0
+        out = families >= 0
         unequal = np.flatnonzero(kept != numbers)
         if unequal.size:
             out[np.searchsorted(offsets, unequal, "right") - 1] = False
         return out
 
-    def orders(self, found: Int32, u: Float) -> tuple[UInt64, Bool]:
-        """Return (packed orders uint64[K], bool[K] whether each is known). found: int32[K]; u: float64[K]."""
-        entry = self._first.take(found)
+    def orders(self, families: Int32, u: Float) -> tuple[UInt64, Bool]:
+        """Return (packed orders uint64[K], bool[K] whether each is known). families: int32[K]; u: float64[K]."""
+        entry = self._first.take(families)
         hit = (u >= self._low.take(entry)) & (u < self._high.take(entry))
         todo = np.flatnonzero(~hit)
         while todo.size:
@@ -112,9 +112,9 @@ class Memo:
         """The limit of families is reached."""
         return self._n_families >= self._limit
 
-    def rows(self, found: Int32) -> Int32:
-        """Return int32[K]: the row of each family found in the tables of its size."""
-        return self._row.take(found)
+    def rows(self, families: Int32) -> Int32:
+        """Return int32[K]: the row of each family in the tables of its size."""
+        return self._row.take(families)
 
     def add_families(self, hashes: UInt64, labels: NDArray[np.int32], rows: Int32) -> None:
         """Add new families with rows in tables. hashes: uint64[K], all different. labels: int32[K, n]."""

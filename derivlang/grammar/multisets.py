@@ -66,14 +66,14 @@ def _by_pattern(labels: Int32) -> Iterator[tuple[_Pattern, Int64, Int64]]:
 
     Labels x y x: pattern (2, 1), places 0 1 0.
     """
-    found: dict[_Pattern, tuple[list[int], list[list[int]]]] = {}
+    groups: dict[_Pattern, tuple[list[int], list[list[int]]]] = {}
     for family, column in enumerate(labels.T.tolist()):
         counts = sorted((-column.count(label), label) for label in set(column))
         place = {label: at for at, (_, label) in enumerate(counts)}
-        families, columns = found.setdefault(tuple(-count for count, _ in counts), ([], []))
+        families, columns = groups.setdefault(tuple(-count for count, _ in counts), ([], []))
         families.append(family)
         columns.append([place[label] for label in column])
-    for pattern, (families, columns) in found.items():
+    for pattern, (families, columns) in groups.items():
         yield pattern, np.array(families), np.array(columns).T
 
 

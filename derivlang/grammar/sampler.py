@@ -88,8 +88,8 @@ class Sampler:
         heads = families.head_places - families.offsets[:-1]
         hashes = sequence_keys(self._hashes_of(families.tokens)[families.members], families.offsets)
         random = draws.draw(families.keys, np.zeros(len(families), np.int64))
-        found = self._memo.find(hashes)
-        known = self._memo.same(found, labels, families.offsets, lengths)
+        memo_families = self._memo.find(hashes)
+        known = self._memo.same(memo_families, labels, families.offsets, lengths)
         new = np.flatnonzero(~known & (classes >= 0))
         at = expand_ranges(families.offsets[new], lengths[new])
         self._scores.add(labels[at], np.repeat(classes[new], lengths[new]))
@@ -104,9 +104,9 @@ class Sampler:
             for n in np.flatnonzero(np.bincount(lengths.compress(small))).tolist():
                 at = np.flatnonzero(small & (lengths == n))
                 rows, is_known = np.zeros(len(at), np.int32), known[at]
-                rows[is_known] = self._memo.rows(found[at[is_known]])
+                rows[is_known] = self._memo.rows(memo_families[at[is_known]])
                 if len(new := at[~is_known]):
-                    rows[~is_known] = self._new_rows(of_size(n, new), found[new])
+                    rows[~is_known] = self._new_rows(of_size(n, new), memo_families[new])
                 # The thresholds of the tables have 32 bits, and are compared with the upper 32 of each draw.
                 packed[at] = self._tables.draw(n, rows, heads[at], (random[at] >> np.uint64(32)).astype(np.uint32))
             todo &= ~small
@@ -114,7 +114,7 @@ class Sampler:
         u: Float = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
         met = np.flatnonzero(todo & known)
         if met.size:
-            orders, hit = self._memo.orders(found[met], u[met])
+            orders, hit = self._memo.orders(memo_families[met], u[met])
             packed[met[hit]] = orders[hit]
             todo[met[hit]] = False
         left = np.flatnonzero(todo)
@@ -137,16 +137,16 @@ class Sampler:
                 self._token_hashes[token] = text_key(token)
         return np.array([self._token_hashes[token] for token in tokens], np.uint64)
 
-    def _new_rows(self, families: _OneSize, found: Int32) -> Int32:
+    def _new_rows(self, families: _OneSize, memo_families: Int32) -> Int32:
         """Return int32[K]: rows in the tables for families whose labels the memo does not have.
 
-        found: int32[K], the memo's family with the same hash (its labels differ), -1 where there is none.
+        memo_families: int32[K], the memo's family with the same hash (its labels differ), -1 where there is none.
         """
         first, index, n_collisions = families.distinct()
         rows = np.empty(len(first), np.int32)
         for chunk in np.array_split(np.arange(len(first)), -(-len(first) // _ENUMERATED_SMALL)):
             rows[chunk] = self._tables.add(len(families.labels), self._all_scores(families, first[chunk]))
-        new = np.flatnonzero(found[first] < 0)
+        new = np.flatnonzero(memo_families[first] < 0)
         # Collisions come last (`distinct`). They are computed, but never kept under a hash that belongs to other
         # labels.
         new = new[new < len(first) - n_collisions]

@@ -95,11 +95,11 @@ class Scores:
         numbers: label numbers int32[n, b]. head_places: int64[b], position of the head. classes: int32[b].
         """
         n, b = numbers.shape
-        found = self._rows_of(numbers, classes)
-        head = found[head_places, np.arange(b)]
+        member_rows = self._rows_of(numbers, classes)
+        head = member_rows[head_places, np.arange(b)]
         # dependent i is member i before the head, member i + 1 after it: head at 1 of 3 -> dependents 0, 2
         index = np.arange(n - 1)[:, None]
-        rows = found[index + (index >= head_places), np.arange(b)]
+        rows = member_rows[index + (index >= head_places), np.arange(b)]
         c, base = self._widths[classes], self._begins[classes]
         left, right, across, following = self._flat
         # Cell [a, b] of a class is base + a · c + b in the flat tables; c is the number of columns.
@@ -132,11 +132,11 @@ class Scores:
 
     def _rows_of(self, numbers: Int32, classes: Int32) -> Int64:
         """Return int64[n, b]: the rows of labels in the tables of their classes; new ones are added."""
-        found = self._places[classes, numbers]
-        if (found < 0).any():
+        rows = self._places[classes, numbers]
+        if (rows < 0).any():
             self.add(numbers.reshape(-1), np.tile(classes, len(numbers)))
-            found = self._places[classes, numbers]
-        return found.astype(np.int64)
+            rows = self._places[classes, numbers]
+        return rows.astype(np.int64)
 
     def needs_all_orders(self, n: int, classes: Int32) -> bool:
         """Return whether a model of these classes (int32[b]) has HI features that families of n members can have."""
@@ -184,10 +184,10 @@ class Scores:
         return tuple(out)
 
     def _extend(self, tokens: list[str]) -> None:
-        found = [self._codes(token) for token in tokens]
-        begin, new_codes = len(self), [codes for codes in dict.fromkeys(found) if codes not in self._of_codes]
+        token_codes = [self._codes(token) for token in tokens]
+        begin, new_codes = len(self), [codes for codes in dict.fromkeys(token_codes) if codes not in self._of_codes]
         self._of_codes.update((codes, begin + i) for i, codes in enumerate(new_codes))
-        self._numbers.update((token, self._of_codes[codes]) for token, codes in zip(tokens, found, strict=True))
+        self._numbers.update((token, self._of_codes[codes]) for token, codes in zip(tokens, token_codes, strict=True))
         if not new_codes:
             return
         more = np.full((len(self.class_names), len(new_codes)), -1, np.int32)
@@ -235,9 +235,9 @@ class Scores:
         first, second = self._labels[at][firsts, None], self._labels[at][seconds]
         for component, rows in zip(self.classes[self.class_names[at]], self._rows[at], strict=True):
             for view, weights in enumerate(component.weights.pairs):
-                found = weights[:, rows[view][first], rows[view][second]]
-                four = found[[_BFR, _AFT, _BTW, _BI]]
-                four[:3] += found[_PRE]
+                pair_weights = weights[:, rows[view][first], rows[view][second]]
+                four = pair_weights[[_BFR, _AFT, _BTW, _BI]]
+                four[:3] += pair_weights[_PRE]
                 four *= component.share * self._scale
                 # A view of the flat tables: adding in place changes them.
                 tables += four

@@ -34,10 +34,10 @@ class Sequences:
         self._prefixes: dict[int, Int64] = {}
         keys = {tokens: [self.codes[token] for token in tokens] for tokens in weights}
         for length in range(SHORTEST, LONGEST_SEQUENCE + 1):
-            found = sorted(
+            entries = sorted(
                 (self._key(codes), weights[tokens]) for tokens, codes in keys.items() if len(tokens) == length
             )
-            self._features[length] = (np.array([k for k, _ in found], np.int64), np.array([w for _, w in found]))
+            self._features[length] = (np.array([k for k, _ in entries], np.int64), np.array([w for _, w in entries]))
             longer = {self._key(codes[: length - 1]) for codes in keys.values() if len(codes) >= length}
             self._prefixes[length - 1] = np.array(sorted(longer), np.int64)
         self._prefixes[LONGEST_SEQUENCE] = np.zeros(0, np.int64)

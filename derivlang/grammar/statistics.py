@@ -71,9 +71,9 @@ def clauses(families: Families) -> Clauses:
     return Clauses(families.take(which), _places(families, is_subject, which), _places(families, is_object, which))
 
 
-def observed_shares(found: Clauses, orders: Int32 | None = None) -> Float:
+def observed_shares(transitive: Clauses, orders: Int32 | None = None) -> Float:
     """Return float64[6]: the share of each order of SVO, at present or under `orders` (int32[M])."""
-    families = found.families
+    families = transitive.families
     if orders is None:
         orders = as_they_stand(families)
     counts = np.zeros(len(SVO))
@@ -81,17 +81,17 @@ def observed_shares(found: Clauses, orders: Int32 | None = None) -> Float:
         begin, end = families.offsets[f], families.offsets[f + 1]
         head = int(families.head_places[f] - begin)
         line = orders[begin:end].tolist()
-        s, o = (int(x[f]) + (x[f] >= head) for x in (found.subject, found.object))
+        s, o = (int(x[f]) + (x[f] >= head) for x in (transitive.subject, transitive.object))
         places = sorted([(line.index(s), "S"), (line.index(o), "O"), (line.index(head), "V")])
         counts[SVO.index("-".join(letter for _, letter in places))] += 1
     return np.asarray(counts / max(counts.sum(), 1))
 
 
-def expected_shares(model: OrderModel, found: Clauses) -> tuple[Float, int]:
+def expected_shares(model: OrderModel, transitive: Clauses) -> tuple[Float, int]:
     """Return (float64[6]: mean probability of each order of SVO, the number of clauses small enough to be exact)."""
     total, number = np.zeros(len(SVO)), 0
-    for at, local, log_z in model.exact_parts(found.families):
-        s, o = found.subject[at], found.object[at]
+    for at, local, log_z in model.exact_parts(transitive.families):
+        s, o = transitive.subject[at], transitive.object[at]
         for i, name in enumerate(SVO):
             total[i] += np.exp(model.log_sum(_ordered(local, s, o, name)) - log_z).sum()
         number += len(at)

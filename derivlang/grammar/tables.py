@@ -68,12 +68,12 @@ class Tables:
         """
         width, thresholds = _width(n), self._rows[n].reshape(-1)
         base = rows.astype(np.int64) * width - 1
-        found = base + 1
+        index = base + 1
         step = width // 2
         while step:
-            found += step * (thresholds.take(found + (step - 1), mode="clip") <= u)
+            index += step * (thresholds.take(index + (step - 1), mode="clip") <= u)
             step //= 2
-        number = np.minimum(found - base - 1, factorial(n) - 1)
+        number = np.minimum(index - base - 1, factorial(n) - 1)
         packed: UInt64 = _packed_orders(n)[heads, number]
         return packed
 

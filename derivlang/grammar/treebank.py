@@ -67,15 +67,15 @@ def demonstratives(paths: Iterable[Path]) -> tuple[str, ...]:
             if upos == "DET" and relation.partition(":")[0] == "det":
                 seen[form.lower()] += 1
                 of_kind[form.lower()] += relation == DEMONSTRATIVE
-    found = (form for form, count in of_kind.items() if count >= 3 and 2 * count > seen[form])
-    return tuple(sorted(form for form in found if " " not in form))
+    forms = (form for form, count in of_kind.items() if count >= 3 and 2 * count > seen[form])
+    return tuple(sorted(form for form in forms if " " not in form))
 
 
 def check_version(families: Families, labels: str, where: str) -> None:
     """Raise DataError labels-version if labels are to be v2 and v1 relations or tags occur."""
-    if labels == "v2" and (found := old_labels(families.tokens)):
+    if labels == "v2" and (old := old_labels(families.tokens)):
         raise DataError(
-            f"the labels follow Universal Dependencies version 1: {', '.join(found)}",
+            f"the labels follow Universal Dependencies version 1: {', '.join(old)}",
             where=where,
             fix="pass --labels v1 to make a grammar of v1 labels, or use a v2 release of the treebank",
             id="labels-version",

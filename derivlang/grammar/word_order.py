@@ -92,7 +92,7 @@ def sample_of_tables(tables: Iterable[pa.Table]) -> OrderSample:
     is_dependent = np.ones(len(words), bool)
     is_dependent[families.head_places] = False
     flags = flags_of_words(heads, offsets, columns)
-    return OrderSample(families, tuple(found[words] & is_dependent for found in flags))
+    return OrderSample(families, tuple(flag[words] & is_dependent for flag in flags))
 
 
 def flags_of_words(heads: Int32, offsets: Int64, columns: Mapping[str, Sequence[str]]) -> list[Bool]:
@@ -107,13 +107,13 @@ def flags_of_words(heads: Int32, offsets: Int64, columns: Mapping[str, Sequence[
             is_head = np.isin(tags, feature.heads)
             is_head |= [not set(feature.heads).isdisjoint(values.split("|")) for values in feats]
             related &= is_head[governor]
-        found = related & np.isin(tags, feature.tags)
+        flag = related & np.isin(tags, feature.tags)
         if feature.marked is not None:
             passes = np.zeros(len(related), bool)
             which = np.flatnonzero(related)
             passes[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which.tolist()]
-            found = passes if passes.any() else found
-        flags.append(found)
+            flag = passes if passes.any() else flag
+        flags.append(flag)
     return flags
 
 
@@ -164,13 +164,13 @@ def _contexts(sample: OrderSample, number: int) -> dict[tuple[str, ...], list[bo
     flagged = np.flatnonzero(sample.flags[number])
     owner = np.searchsorted(families.offsets, flagged, "right") - 1
     relations = [token.partition("&")[2].partition(":")[0] for token in families.tokens]
-    found: dict[tuple[str, ...], list[bool]] = {}
+    contexts: dict[tuple[str, ...], list[bool]] = {}
     for member, family in zip(flagged.tolist(), owner.tolist(), strict=True):
         others = [at for at in range(families.offsets[family], families.offsets[family + 1]) if at != member]
         around = {relations[families.members[at]] for at in others} & {"aux", "mark", "case"}
         passive = "pass" if families.tokens[families.members[member]].endswith(":pass") else ""
-        found.setdefault((passive, *sorted(around)), []).append(bool(member < families.head_places[family]))
-    return found
+        contexts.setdefault((passive, *sorted(around)), []).append(bool(member < families.head_places[family]))
+    return contexts
 
 
 def _as_it_stands(families: Families) -> Float:
