@@ -118,13 +118,13 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) ->
     columns = split_columns(lines, len(NODE_FIELDS))
     fix = "write ten columns with single tabs between them, and _ for an empty value"
     if isinstance(columns, int):
-        found, where = columns_of(lines[columns]), f"{path}:{line_numbers[columns]}"
-        raise DataError(f"the line has {found}, expected 10", where=where, fix=fix, id="conllu-columns")
+        actual, where = columns_of(lines[columns]), f"{path}:{line_numbers[columns]}"
+        raise DataError(f"the line has {actual}, expected 10", where=where, fix=fix, id="conllu-columns")
     if "" in columns[1]:
         where = f"{path}:{line_numbers[columns[1].index('')]}"
         raise DataError("the line has an empty FORM", where=where, fix=fix, id="conllu-columns")
     comments = [sentence.comments for sentence in sentences]
-    names = [_sent_id(found) for found in comments]
+    names = [_sent_id(each) for each in comments]
     node_offsets = offsets_of(np.array([len(sentence.nodes) for sentence in sentences]))
     numbers = np.array(line_numbers, np.int32)
     is_word = np.array([id.isdecimal() for id in columns[0]])
@@ -154,8 +154,8 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) ->
 
 def _sent_id(comments: list[str]) -> str:
     for comment in comments:
-        if "sent_id" in comment and (found := SENT_ID.match(comment)):
-            return found[1]
+        if "sent_id" in comment and (match := SENT_ID.match(comment)):
+            return match[1]
     return ""
 
 
@@ -236,7 +236,7 @@ def _lists(table: pa.Table, name: str, kind: pa.DataType) -> list[list[Any]]:
             fix="remove the column, or make the set again",
             id="conllu-value",
         ) from None
-    return [found or [] for found in column.to_pylist()]
+    return [values or [] for values in column.to_pylist()]
 
 
 def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:

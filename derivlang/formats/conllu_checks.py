@@ -54,12 +54,12 @@ def check_ids(at: WordLines, ids: list[str], is_word: Bool, node_offsets: Int64,
             place, what = fault
             where = at.where(row, int(node_lines[start + place]))
             raise DataError(f"the id {ids[start + place]} {what}", where=where, fix=fix, id="conllu-ids")
-    found = pa.array(ids, pa.string()).filter(to_arrow(is_word))
+    word_ids = pa.array(ids, pa.string()).filter(to_arrow(is_word))
     expected = to_arrow(positions(at.offsets) + 1).cast(pa.string())
-    if not found.equals(expected):
-        word = first_true(to_numpy(pc.not_equal(found, expected)))
+    if not word_ids.equals(expected):
+        word = first_true(to_numpy(pc.not_equal(word_ids, expected)))
         where, id, _ = at.of_word(word)
-        raise DataError(f"the word has the id {found[word]}, expected {id}", where=where, fix=fix, id="conllu-ids")
+        raise DataError(f"the word has the id {word_ids[word]}, expected {id}", where=where, fix=fix, id="conllu-ids")
 
 
 def checked_heads(at: WordLines, texts: pa.Array) -> pa.Array:
@@ -82,17 +82,17 @@ def _misplaced_node(ids: list[str]) -> tuple[int, str] | None:
     words = empties = covered = 0  # words so far, empty nodes since, last word of a multiword token so far
     in_range = False  # whether the line before is a multiword token
     for i, id in enumerate(ids):
-        found = NODE_ID.fullmatch(id)
+        match = NODE_ID.fullmatch(id)
         if id.isdecimal():
             words, empties, in_range = words + 1, 0, False
-        elif found is None:
+        elif match is None:
             return i, "is not an id (3 is a word, 3-4 a multiword token, 3.1 an empty node)"
-        elif found[2] == ".":
+        elif match[2] == ".":
             empties += 1
             if in_range or id != f"{words}.{empties}":
                 return i, f"is out of its place, expected {words}.{empties} right after word {words}"
         else:
-            first, last = int(found[1]), int(found[3])
+            first, last = int(match[1]), int(match[3])
             if not 1 <= first <= last <= n_words:
                 return i, f"is not a range within the {n_words} words of the sentence"
             if first <= covered:

@@ -115,12 +115,12 @@ def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None
     def rows(path: Path, delimiter: str) -> Iterator[list[str]]:
         return (fields for _, fields in _records(path, asked.encoding, delimiter))
 
-    found_delimiter = delimiter or find_delimiter(paths[0], rows, asked)
-    found = look_at_columns(paths, lambda path: rows(path, found_delimiter), asked, read, delimiter=found_delimiter)
+    delimiter_used = delimiter or find_delimiter(paths[0], rows, asked)
+    preview = look_at_columns(paths, lambda path: rows(path, delimiter_used), asked, read, delimiter=delimiter_used)
     # The first line end holds for the file; one inside a quoted field is most likely of the same kind.
     _, line = next(iter(open_lines(paths[0], asked.encoding, ends=True)))
     newline = {} if line.endswith("\r\n") else {"newline": "\n"}
-    return replace(found, format="csv", layout={**found.layout, **newline})
+    return replace(preview, format="csv", layout={**preview.layout, **newline})
 
 
 def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

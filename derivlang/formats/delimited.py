@@ -103,9 +103,9 @@ def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence
     fields = split_columns(lines, len(names))
     if isinstance(fields, int):
         expected = f"{len(names)} ({', '.join(names)})"
-        found = columns_of(lines[fields])
+        actual = columns_of(lines[fields])
         raise DataError(
-            f"the line has {found}, expected {expected}",
+            f"the line has {actual}, expected {expected}",
             where=f"{path}:{numbers[fields]}",
             fix="write one row per line with single tabs between columns, or name the columns that the file has",
             id="tsv-columns",

@@ -26,21 +26,21 @@ def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]
     if asked.delimiter is not None:
         return asked.delimiter
     _, line = next(iter(open_lines(path, asked.encoding)), (1, ""))
-    found = [delimiter for delimiter in NAMES if delimiter in line]
-    if found in ([], [","]) or len(asked.names) == 1:  # one name: each row is a text
+    present = [delimiter for delimiter in NAMES if delimiter in line]
+    if present in ([], [","]) or len(asked.names) == 1:  # one name: each row is a text
         return ","
-    rows = {delimiter: _rows(path, records, delimiter) for delimiter in found}
-    fit = [d for d in found if _alike(rows[d], len(asked.names))]
+    rows = {delimiter: _rows(path, records, delimiter) for delimiter in present}
+    fit = [d for d in present if _alike(rows[d], len(asked.names))]
     headers = [d for d in fit if looks_like_header(rows[d][0]) or not set(asked.columns).isdisjoint(rows[d][0])]
     for clear in (fit, headers):
         if len(clear) == 1:
             return clear[0]
-    if "," in found and not fit:
+    if "," in present and not fit:
         return ","  # whose error names the first row with more or fewer fields
     raise DataError(
-        f"the fields may be separated by {' or '.join(f'a {NAMES[d]}' for d in fit or found)}",
+        f"the fields may be separated by {' or '.join(f'a {NAMES[d]}' for d in fit or present)}",
         where=f"{path}:1",
-        fix=f"name the delimiter: --delimiter {_typed((fit or found)[0])}; or, if a row is one text, "
+        fix=f"name the delimiter: --delimiter {_typed((fit or present)[0])}; or, if a row is one text, "
         "--column-names text",
         id="delimiter",
     )
@@ -48,12 +48,12 @@ def find_delimiter(path: Path, records: Callable[[Path, str], Iterator[list[str]
 
 def check_delimiter(value: str, where: str) -> str:
     """Return a delimiter as a character; `tab` is one, too. Raises UsageError bad-value."""
-    found = {"tab": "\t", "\\t": "\t"}.get(value, value)
-    if len(found) != 1 or found in '"\r\n\0':
+    character = {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if len(character) != 1 or character in '"\r\n\0':
         raise UsageError(
             f"must be one character, or tab, got {value!r}", where=where, fix="for example ';'", id="bad-value"
         )
-    return found
+    return character
 
 
 def _rows(path: Path, records: Callable[[Path, str], Iterator[list[str]]], delimiter: str) -> Sequence[list[str]]:

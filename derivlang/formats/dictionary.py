@@ -66,18 +66,18 @@ class Dictionary:
 
     def entries(self) -> dict[str, tuple[str, ...]]:
         """Return the translations of each word."""
-        found: dict[str, list[str]] = {}
+        by_word: dict[str, list[str]] = {}
         for word, translation in self.pairs:
-            found.setdefault(word, []).append(translation)
-        return {word: tuple(translations) for word, translations in found.items()}
+            by_word.setdefault(word, []).append(translation)
+        return {word: tuple(translations) for word, translations in by_word.items()}
 
     def warning(self, path: Path) -> str | None:
         """Return a warning if entries of the file were skipped, except for pairs that it holds twice."""
-        found = [fault for fault in self.faults if fault.kind != "duplicate"]
-        if not found:
+        faults = [fault for fault in self.faults if fault.kind != "duplicate"]
+        if not faults:
             return None
-        noun = counted(len(found), self.unit)
-        first = f"{self.unit} {found[0].line}: {found[0].what}"
+        noun = counted(len(faults), self.unit)
+        first = f"{self.unit} {faults[0].line}: {faults[0].what}"
         return f"{path}: {noun} skipped, the first is {first} (`derivlang dict --read {path}` lists all)"
 
     def counts(self) -> dict[str, int]:
@@ -87,9 +87,9 @@ class Dictionary:
 
 def format_of(path: Path, named: str | None) -> Format:
     """Return the format to write a file in: as named, else by suffix. Raises UsageError unknown-format."""
-    for found in FORMATS:
-        if named == found:
-            return found  # type: ignore[return-value]
+    for kind in FORMATS:
+        if named == kind:
+            return kind  # type: ignore[return-value]
     if named is None and path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
     what = (
@@ -118,19 +118,19 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     unit = "entry" if kind == "json" else "line"
     with parse_errors(str(path), "dictionary", id="dictionary"):
         for line, row in rows:
-            found = row if isinstance(row, Fault) else _fault(line, row[:2], pairs, own=len(row) > 2)
-            if found is None:
+            fault = row if isinstance(row, Fault) else _fault(line, row[:2], pairs, own=len(row) > 2)
+            if fault is None:
                 assert not isinstance(row, Fault)
                 pairs[row[:2]] = row[2] if len(row) > 2 else 1
                 continue
-            if strict and found.kind not in allowed:
+            if strict and fault.kind not in allowed:
                 raise DataError(
-                    found.what,
+                    fault.what,
                     where=f"{path}:{line}" if unit == "line" else f"{path}: {unit} {line}",
                     fix="correct the line, or skip such lines with `derivlang dict --read FILE -o CLEAN`",
                     id="dictionary",
                 )
-            faults.append(found)
+            faults.append(fault)
     if not pairs:
         line, first = (faults[0].line, faults[0].what) if faults else (0, "")
         raise DataError(
@@ -150,10 +150,10 @@ def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Forma
     word unchanged.
     """
     if kind == "json":
-        found: dict[str, list[str]] = {}
+        by_word: dict[str, list[str]] = {}
         for word, translation in pairs:
-            found.setdefault(word, []).append(translation)
-        rows = [f" {_dumped(word)}: {_dumped(translations)}" for word, translations in found.items()]
+            by_word.setdefault(word, []).append(translation)
+        rows = [f" {_dumped(word)}: {_dumped(translations)}" for word, translations in by_word.items()]
         return "{\n" + ",\n".join(rows) + "\n}\n", 0
     if kind == "tsv":
         cells = (f"{escape(a)}\t{escape(b)}\t{n}\n" for (a, b), n in zip(pairs, counts, strict=True))
@@ -228,7 +228,7 @@ def _only(header: list[str], names: Sequence[str], path: Path) -> int:
 def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:
     """Yield the pairs of `{"word": "translation" or [...]}` or of a list of pairs, by entry."""
     try:
-        found = json.loads(data.removeprefix(_BOM).decode(), object_pairs_hook=list)
+        entries = json.loads(data.removeprefix(_BOM).decode(), object_pairs_hook=list)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="dictionary") from None
@@ -236,11 +236,11 @@ def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:
         raise DataError(
             f"this is not valid JSON: {error.msg}", where=f"{path}:{error.lineno}", id="dictionary"
         ) from None
-    if not isinstance(found, list):
+    if not isinstance(entries, list):
         raise DataError(
             'the JSON is not {"word": ["translation", …]} or a list of pairs', where=f"{path}:1", id="dictionary"
         )
-    for number, entry in enumerate(found, 1):
+    for number, entry in enumerate(entries, 1):
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
             yield number, Fault(number, "columns", f"{entry!r:.40} is not a word with its translations")
             continue

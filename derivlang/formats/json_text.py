@@ -22,8 +22,8 @@ def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
     """
 
     def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(
@@ -32,7 +32,7 @@ def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
                 fix="give each key one value",
                 id="json-key",
             )
-        return found
+        return fields
 
     def to_number(text: str) -> float:
         value = float(text)

@@ -95,8 +95,8 @@ def _object(where: str, line: str) -> Row:
     return row
 
 
-def _wrong_keys(where: str, expected: set[str], found: set[str]) -> DataError:
-    missing, new = sorted(expected - found), sorted(found - expected)
+def _wrong_keys(where: str, expected: set[str], actual: set[str]) -> DataError:
+    missing, new = sorted(expected - actual), sorted(actual - expected)
     parts = [f"lacks the key {', '.join(map(repr, missing))}"] * bool(missing)
     parts += [f"has the new key {', '.join(map(repr, new))}"] * bool(new)
     return DataError(
@@ -121,16 +121,16 @@ def _table(rows: list[Row], schema: pa.Schema | None) -> pa.Table | None:
     return None
 
 
-def _fits(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Return whether the expected type holds every value of the found type unchanged."""
-    if found.equals(expected) or pa.types.is_null(found):
+def _fits(actual: pa.DataType, expected: pa.DataType) -> bool:
+    """Return whether the expected type holds every value of the actual type unchanged."""
+    if actual.equals(expected) or pa.types.is_null(actual):
         return True
-    if pa.types.is_list(found) and pa.types.is_list(expected):
-        return _fits(found.value_type, expected.value_type)
-    if pa.types.is_struct(found) and pa.types.is_struct(expected):
+    if pa.types.is_list(actual) and pa.types.is_list(expected):
+        return _fits(actual.value_type, expected.value_type)
+    if pa.types.is_struct(actual) and pa.types.is_struct(expected):
         known = {field.name: field.type for field in expected}
-        return all(field.name in known and _fits(field.type, known[field.name]) for field in found)
-    return bool(pa.types.is_int64(found) and pa.types.is_float64(expected))
+        return all(field.name in known and _fits(field.type, known[field.name]) for field in actual)
+    return bool(pa.types.is_int64(actual) and pa.types.is_float64(expected))
 
 
 def _misfit(path: Path, numbers: list[int], rows: list[Row], schema: pa.Schema | None) -> DataError:

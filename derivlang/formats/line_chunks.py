@@ -128,9 +128,9 @@ def _after_last_newline(text: UInt8) -> int:
     """Return how many bytes follow the last newline; all of them if there is none."""
     step = 1 << 12
     for high in range(len(text), 0, -step):
-        found = np.flatnonzero(text[max(0, high - step) : high] == NEWLINE)
-        if found.size:
-            return len(text) - (max(0, high - step) + int(found[-1]) + 1)
+        newlines = np.flatnonzero(text[max(0, high - step) : high] == NEWLINE)
+        if newlines.size:
+            return len(text) - (max(0, high - step) + int(newlines[-1]) + 1)
     return len(text)
 
 

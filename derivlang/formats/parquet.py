@@ -73,12 +73,12 @@ def class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     note = (schema.metadata or {}).get(_NOTE.encode())
     if not note:
         return {}
-    found = {}
+    names = {}
     for name, feature in json.loads(note)["info"]["features"].items():
         inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
         if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
-            found[name] = tuple(inner["names"])
-    return found
+            names[name] = tuple(inner["names"])
+    return names
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO, layout: Mapping[str, Any] | None = None) -> None:

@@ -68,7 +68,7 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
 
 def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
     """Set `space` at every white-space character of several bytes; return whether there was one."""
-    found = False
+    any_space = False
     for first, rest in UNICODE_SPACES.items():
         at = np.flatnonzero(bytes_ == first)
         for tail in rest:
@@ -77,8 +77,8 @@ def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
                 hit = hit[bytes_[hit + i] == byte]
             for i in range(len(tail) + 1):
                 space[hit + i] = True
-            found |= bool(hit.size)
-    return found
+            any_space |= bool(hit.size)
+    return any_space
 
 
 def _by_first_byte(characters: str) -> dict[int, list[bytes]]:

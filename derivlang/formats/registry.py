@@ -35,14 +35,14 @@ def register(format: Format) -> Format:
 
 def formats() -> list[Format]:
     """Return all formats without the plug-ins that cannot be loaded."""
-    found = []
+    loaded = []
     for name in format_names():
         try:
-            found.append(find_format(name))
+            loaded.append(find_format(name))
         except DerivlangError:
             if name in FORMATS.built_in:
                 raise
-    return found
+    return loaded
 
 
 def suffixes() -> list[str]:
@@ -54,8 +54,8 @@ def candidates(path: Path) -> list[Format]:
     """Return the formats of a file's suffix. Plug-ins are loaded only if no other format has the suffix."""
     suffix = suffix_of(path)
     near = [find_format(name) for name in dict.fromkeys([*FORMATS.added, *FORMATS.built_in])]
-    found = [format for format in near if suffix in format.suffixes]
-    return found or [format for format in formats() if suffix in format.suffixes]
+    matching = [format for format in near if suffix in format.suffixes]
+    return matching or [format for format in formats() if suffix in format.suffixes]
 
 
 def format_of(path: Path, asked: ReadOptions = ReadOptions()) -> Format:  # noqa: B008 (frozen)

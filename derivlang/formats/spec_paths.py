@@ -30,22 +30,22 @@ def _inside(folder: Path, path: str, named: Named) -> str:
         raise UsageError(f"{path!r} names no file", id="spec-file")
     if folder.is_symlink():
         raise UsageError(f"{folder} is a link, so it is not read", id="spec-file")
-    for found in named.paths(str(folder / name)):
+    for candidate in named.paths(str(folder / name)):
         try:
-            is_regular = S_ISREG(os.lstat(found).st_mode)
+            is_regular = S_ISREG(os.lstat(candidate).st_mode)
         except (OSError, ValueError):  # it is missing, or its name is too long: its reader raises a better error
             continue
         if not is_regular:
-            raise UsageError(f"{found} is a link or no regular file, so it is not read", id="spec-file")
+            raise UsageError(f"{candidate} is a link or no regular file, so it is not read", id="spec-file")
     return str(folder / name)
 
 
 def named_files(part: Parameterised) -> list[Path]:
     """Return the regular files that the parameters of a transform or an objective name, by the paths to read."""
-    found = []
+    paths = []
     for field in dataclasses.fields(part):
         if named := field.metadata["file"]:
             known = set(named.names())
             parts = parts_of(getattr(part, field.name), named)
-            found += [Path(path) for text, _ in parts if text and text not in known for path in named.paths(text)]
-    return [path for path in found if path.is_file()]
+            paths += [Path(path) for text, _ in parts if text and text not in known for path in named.paths(text)]
+    return [path for path in paths if path.is_file()]

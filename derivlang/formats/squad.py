@@ -51,11 +51,11 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     path = Path(path)
     rows: list[Row] = []
     documents: list[int] = []
-    found, first = False, 0
+    has_paragraph, first = False, 0
     for document, paragraph_rows in enumerate(_paragraphs(path, encoding)):
         if document == limit:
             break
-        found = True
+        has_paragraph = True
         rows += paragraph_rows
         documents += [document] * len(paragraph_rows)
         # Only between paragraphs, so that the questions of one context are in one table.
@@ -65,7 +65,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
             rows, documents = [], []
     if rows:
         yield _rows(path, rows, documents, first)
-    if not found and limit != 0:
+    if not has_paragraph and limit != 0:
         raise empty_file(path, "paragraph")
 
 

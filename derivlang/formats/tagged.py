@@ -61,9 +61,9 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         columns = split_columns(words, max(n_columns, 2), separator)
         if isinstance(columns, int):
             expected = str(n_columns) if n_columns > 1 else "2 or more"
-            found = columns_of(words[columns], separator)
+            actual = columns_of(words[columns], separator)
             raise DataError(
-                f"the line has {found}, expected {expected}",
+                f"the line has {actual}, expected {expected}",
                 where=f"{path}:{numbers[columns]}",
                 fix="write token<TAB>tag, as in the first line, and an empty line after each sentence",
                 id="tsv-columns",
@@ -192,8 +192,8 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 
 def _language_prefix(lines: list[str]) -> str:
     """Return `en:` if all lines begin with it, else ""."""
-    found = LANGUAGE_PREFIX.match(lines[0]) if lines else None
-    return found[0] if found and all(line.startswith(found[0]) for line in lines) else ""
+    match = LANGUAGE_PREFIX.match(lines[0]) if lines else None
+    return match[0] if match and all(line.startswith(match[0]) for line in lines) else ""
 
 
 def _recognises(path: Path, asked: ReadOptions) -> bool:

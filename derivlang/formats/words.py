@@ -125,8 +125,8 @@ def _at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] | None]:
 
     def search(text: str) -> re.Match[str] | None:
         begin = max(0, len(text) - _SUFFIX)
-        found = suffixes.search(text, begin)
-        return suffixes.search(text) if found is not None and 0 < begin == found.start() else found
+        match = suffixes.search(text, begin)
+        return suffixes.search(text) if match is not None and 0 < begin == match.start() else match
 
     return search
 
