@@ -65,8 +65,8 @@ class Corpus:
     @property
     def splits(self) -> list[str]:
         """The splits that were found, train first."""
-        found = {part.split for part in self.parts}
-        return [s for s in SPLITS if s in found] + sorted(found - set(SPLITS))
+        present = {part.split for part in self.parts}
+        return [s for s in SPLITS if s in present] + sorted(present - set(SPLITS))
 
     @property
     def heldout(self) -> str:
@@ -121,8 +121,8 @@ class Corpus:
 def first_matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """Return the files that match the first pattern that any file does, plain before gz and zst. `*` may be in it."""
     for pattern in patterns:
-        if found := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
-            return found
+        if matches := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
+            return matches
     return []
 
 

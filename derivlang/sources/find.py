@@ -179,14 +179,14 @@ def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -
     first, *others = corpus.parts
     for part in others:
         with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
-            found = next(tables(corpus, part, encoding=encoding, limit=LOOKED_AT)).table.schema
+            schema = next(tables(corpus, part, encoding=encoding, limit=LOOKED_AT)).table.schema
             known = {field.name: field.type for field in expected}
-            if new := [name for name in found.names if name not in known]:
+            if new := [name for name in schema.names if name not in known]:
                 warn(
                     f"{part.name}: {', '.join(map(repr, new))} is left out, since {first.name} has no such column; "
                     "make the files apart to keep it"
                 )
-            for field in found:
+            for field in schema:
                 if field.name in known and not _alike(field.type, known[field.name]):
                     kinds = f"{field.type}, not {known[field.name]} as in {first.name}"
                     warn(
@@ -217,8 +217,8 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
     def labels(column: str) -> Iterator[str | None]:
         for part in corpus.parts:
             for rows in tables(corpus, part, encoding=encoding):
-                found = rows.table[column]
-                yield from pc.unique(found).to_pylist() if is_string(found.type) else [str(found.type)] * len(found)
+                values = rows.table[column]
+                yield from pc.unique(values).to_pylist() if is_string(values.type) else [str(values.type)] * len(values)
 
     return replace(corpus, schema=without_nli(corpus.schema, labels))
 

@@ -24,7 +24,7 @@ def files_below(folder: Path) -> list[Path]:
     known = suffixes()
     below = list(_below(folder))
     written = _written(below, folder)
-    found = sorted(
+    files = sorted(
         file
         for file in below
         if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
@@ -32,12 +32,12 @@ def files_below(folder: Path) -> list[Path]:
         and not any(name[0] == "." for name in file.relative_to(folder).parts)
         and written.isdisjoint((file, *file.parents))
     )
-    if not found:
+    if not files:
         raise DataError(
             "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
         )
-    _check_twice(found, folder)
-    return found
+    _check_twice(files, folder)
+    return files
 
 
 def _written(below: list[Path], folder: Path) -> set[Path]:
@@ -45,16 +45,16 @@ def _written(below: list[Path], folder: Path) -> set[Path]:
 
     A record in `folder` itself, such as a report's, leaves the other files of the folder a source.
     """
-    found = set()
+    written = set()
     for path in below:
         if path.name in (MANIFEST, ".derivlang"):
-            found.add(path.parent)
+            written.add(path.parent)
         elif path.suffix == ".json" and path.name[0] != "." and _RECORD.match(_head(path)):
             own = path.name.removesuffix(".recipe.json")  # d.tsv.recipe.json is the record of d.tsv
-            found |= {path, path.with_name(own)}
+            written |= {path, path.with_name(own)}
             if path.name in _RECORDS and path.parent != folder:
-                found.add(path.parent)
-    return found
+                written.add(path.parent)
+    return written
 
 
 def _head(path: Path) -> bytes:

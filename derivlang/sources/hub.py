@@ -40,8 +40,8 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
             continue
         with _hub_errors(f"hub:{name}"):
             schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
-        found = tuple(CorpusFile(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
-        return Corpus(f"hub:{name}", "hub", schema, found)
+        files = tuple(CorpusFile(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
+        return Corpus(f"hub:{name}", "hub", schema, files)
     # Of several readings of the name, report the one whose set exists, else the first.
     known = [fault for fault in faults if not isinstance(fault, (FileNotFoundError, ConnectionError))]
     raise DataError(
@@ -121,14 +121,14 @@ def _hub_errors(where: str) -> AbstractContextManager[None]:
 
 
 def _hash(rows: Any) -> str:
-    found, rows = sha256(), rows.with_format("arrow")
+    digest, rows = sha256(), rows.with_format("arrow")
     for start in range(0, len(rows), ROWS_PER_TABLE):
         table: pa.Table = rows[start : min(start + ROWS_PER_TABLE, len(rows))].combine_chunks()
         out = pa.BufferOutputStream()
         with pa.ipc.new_stream(out, table.schema.remove_metadata()) as stream:
             stream.write_table(table)
-        found.update(out.getvalue())
-    return found.hexdigest()
+        digest.update(out.getvalue())
+    return digest.hexdigest()
 
 
 def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:

@@ -69,10 +69,10 @@ class NamedSource:
         for folder in folders:
             parts, matches = [], []
             for split, patterns in self.patterns(argument).items():
-                found = _matches(folder, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
-                if found:
-                    parts.append(CorpusFile(split, found[0], found[0].name))
-                    matches += found
+                files = _matches(folder, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
+                if files:
+                    parts.append(CorpusFile(split, files[0], files[0].name))
+                    matches += files
             if parts and not (matches[0].parent == folder and _siblings(self, [folder])):
                 self._check_one_release(argument, matches)
                 return self.corpus(argument, tuple(parts))
@@ -88,7 +88,7 @@ class NamedSource:
 
         v2.10/UD_French-GSD and v2.9/UD_French-GSD are two releases, of which neither is the one to read.
         """
-        patterns = [pattern for found in self.patterns(argument).values() for pattern in found]
+        patterns = [pattern for of_split in self.patterns(argument).values() for pattern in of_split]
         homes = {path.parent.resolve(): path.parent for path in files}
         names = {home.name for home in homes.values()}
         if len(homes) > len(names) and any("*" in str(Path(pattern).parent) for pattern in patterns):
@@ -146,13 +146,13 @@ def _matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
     data: text/wikitext-2/wiki.test.tokens     data/text: the same     data/text/wikitext-2: the same
     """
-    if found := first_matches(folder, patterns):
-        return found
+    if matches := first_matches(folder, patterns):
+        return matches
     here = Path(os.path.abspath(folder))  # noqa: PTH100 (a link keeps its name, which the pattern may have)
     deepest = max(pattern.count("/") for pattern in patterns)
     for above in here.parents[:deepest]:
-        if found := [path for path in first_matches(above, patterns) if path.is_relative_to(here)]:
-            return found
+        if matches := [path for path in first_matches(above, patterns) if path.is_relative_to(here)]:
+            return matches
     return []
 
 
@@ -196,14 +196,14 @@ def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
 
 def _squad_files(language: str) -> dict[str, tuple[str, ...]]:
     """Return the files of MLQA and XQuAD, and for English the files of SQuAD 1.1."""
-    found = {
+    files = {
         "validation": ("qa/mlqa/dev-context-{arg}-question-{arg}.json", "mlqa/dev-context-{arg}-question-{arg}.json"),
         "test": ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json"),
     }
     if language == "en":
-        found = {"train": ("qa/squad/train-v1.1.json", "squad/train-v1.1.json", "train-v1.1.json"), **found}
-        found["validation"] += ("qa/squad/dev-v1.1.json", "squad/dev-v1.1.json", "dev-v1.1.json")
-    return found
+        files = {"train": ("qa/squad/train-v1.1.json", "squad/train-v1.1.json", "train-v1.1.json"), **files}
+        files["validation"] += ("qa/squad/dev-v1.1.json", "squad/dev-v1.1.json", "dev-v1.1.json")
+    return files
 
 
 # ISO codes of languages; treebanks are named by their English names.
@@ -322,9 +322,9 @@ def _find_demo(argument: str) -> Corpus:
         return named.corpus(argument, (part,), format="squad", schema=SQUAD, options={}, expected=("test",))
     if argument:
         raise UsageError(f"the demo has no set {argument!r}; there are: nli, qa", id="unknown-source")
-    found = named.find("", [folder])
-    assert found is not None
-    return found
+    corpus = named.find("", [folder])
+    assert corpus is not None
+    return corpus
 
 
 def _shipped() -> list[tuple[str, str]]:

@@ -86,9 +86,9 @@ def _labelled(
 ) -> Iterator[Batch]:
     """Yield the batches of a labelled file."""
     splitting = Splitting(reading.splitter)
-    found = tables(corpus, part, encoding=reading.encoding, limit=limit)
+    all_rows = tables(corpus, part, encoding=reading.encoding, limit=limit)
     side = answered_side(corpus.schema) if reading.whole_contexts else None
-    for rows in found if side is None else whole_runs(found, side.text or str(side.words)):
+    for rows in all_rows if side is None else whole_runs(all_rows, side.text or str(side.words)):
         yield to_batch(
             rows.table,
             corpus.schema,
@@ -104,8 +104,8 @@ def _labelled(
 def tables(corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
     """Yield the rows of a labelled file, with the column names of the schema. DataError if a column is missing."""
     for rows in _rows(corpus, part, encoding, limit):
-        found = set(rows.table.column_names)
-        absent = [name for name in corpus.columns if name not in found]
+        present = set(rows.table.column_names)
+        absent = [name for name in corpus.columns if name not in present]
         if absent:
             raise DataError(
                 f"no column {absent[0]!r} among {', '.join(rows.table.column_names)}",
@@ -198,8 +198,8 @@ def _derived(
 
 def _check_values(batch: Batch, part: CorpusFile) -> None:
     """Raise LayerError null-value for null as the string of a word, which no shard of a set holds unless damaged."""
-    found = (layer for layer in batch.layers.values() if isinstance(layer, Words) and layer.classes is None)
-    for layer in found:
+    layers = (layer for layer in batch.layers.values() if isinstance(layer, Words) and layer.classes is None)
+    for layer in layers:
         if is_string(layer.values.type) and layer.values.null_count:
             raise LayerError(
                 f"{layer.name} has no value (null) for a word",

@@ -36,7 +36,7 @@ def files_of(treebank: Path, split: str = "train") -> dict[str, Path]:
     """Return the files of a UD folder by split, or a single file as `split`. Raises DataError if `split` is missing."""
     if not treebank.is_dir():
         return {split: treebank}
-    found = {}
+    files = {}
     for name in {"train", "dev", "test", split}:
         matches = sorted(path for path in treebank.iterdir() if f"-{name}.conllu" in path.name)
         if len(matches) > 1:
@@ -47,16 +47,16 @@ def files_of(treebank: Path, split: str = "train") -> dict[str, Path]:
                 id="missing-file",
             )
         if matches:
-            found[name] = matches[0]
-    if split not in found:
-        others = " or ".join(sorted(found))
+            files[name] = matches[0]
+    if split not in files:
+        others = " or ".join(sorted(files))
         raise DataError(
             f"the folder has no *-{split}.conllu",
             where=str(treebank),
-            fix=f"name a file; there is {others}" if found else "name a CoNLL-U file or its folder",
+            fix=f"name a file; there is {others}" if files else "name a CoNLL-U file or its folder",
             id="missing-file",
         )
-    return found
+    return files
 
 
 def names_of(files: Sequence[Path]) -> dict[Path, str]:
