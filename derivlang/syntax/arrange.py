@@ -51,18 +51,18 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
     again = [np.zeros(0, np.int64)]
     more = np.zeros(len(block.forest), bool)
     for part, first, words in block.stretches(WORDS_AT_ONCE):
-        found, trees, more[words], crossing = _arranged(part, choose, rules)
-        place[words] = words.start + found
+        positions, trees, more[words], crossing = _arranged(part, choose, rules)
+        place[words] = words.start + positions
         again.append(first + trees)
         counts["trees-not-projective"] += crossing
     block = replace(block, bonds=block.bonds | more)
     # Few trees: they are arranged again, with more care, the trees of all stretches together.
     mended, its_words = block.take(np.concatenate(again))
     for part, _, words in mended.stretches(WORDS_AT_ONCE):
-        found, kept = _with_care(part, choose, rules)
-        # `found` counts in the trees taken, whose words are whole ranges of the block. its_words [4, 5, 6], found [1,
-        # 0, 2]: the words 4, 5, 6 go to 5, 4, 6.
-        place[its_words[words]] = its_words[words][found]
+        positions, kept = _with_care(part, choose, rules)
+        # The positions count in the trees taken, whose words are whole ranges of the block. its_words [4, 5, 6],
+        # positions [1, 0, 2]: the words 4, 5, 6 go to 5, 4, 6.
+        place[its_words[words]] = its_words[words][positions]
         counts["trees-kept-for-a-mark"] += kept
     # +counts leaves out reasons whose number is 0.
     return place, +counts
@@ -108,8 +108,8 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     n_kept = len(np.setdiff1d(kept, crossing))
     if len(crossing):
         part, words = replace(block, bonds=block.bonds | more).take(crossing)
-        found, more_kept = _with_care(part, choose, rules)
-        place[words] = words[found]
+        positions, more_kept = _with_care(part, choose, rules)
+        place[words] = words[positions]
         n_kept += more_kept
     return place, n_kept
 

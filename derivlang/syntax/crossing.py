@@ -42,7 +42,7 @@ def open_yields(forest: Forest, part: Ints) -> Int64:
     several = np.bincount(part[words[out]], minlength=n_parts) > 1
     # A dependent outside is allowed only at the one highest word of its part. Every other busy word brings its yield
     # in.
-    found = words[busy[words] & (~tops[words] | several[part[words]])]
+    nodes = words[busy[words] & (~tops[words] | several[part[words]])]
     at = words[tops[words] & several[part[words]]]
     head, of = parent[at], part[at]
     low, high = np.full(n_parts, len(forest)), np.full(n_parts, -1)
@@ -56,8 +56,8 @@ def open_yields(forest: Forest, part: Ints) -> Int64:
         # that are left.
         deepest = np.full(n_parts, -1)
         np.maximum.at(deepest, of, depth)
-        found = np.union1d(found, head[depth == deepest[of]])
-    return found
+        nodes = np.union1d(nodes, head[depth == deepest[of]])
+    return nodes
 
 
 def reordered(forest: Forest, place: Int64) -> Forest:

@@ -63,16 +63,16 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
         ( ( ) ) )    depth after each mark 1 2 1 0 -1; level of the pair 1 2 2 1 0: partners 3 2 1 0 and -1
     """
     partner = np.full(len(kind), -1)
-    found = np.flatnonzero(mark & (kind >= QUOTE))
-    tree_of = np.searchsorted(trees, found, "right")
-    kind = kind[found]
+    marks = np.flatnonzero(mark & (kind >= QUOTE))
+    tree_of = np.searchsorted(trees, marks, "right")
+    kind = kind[marks]
     for straight in (QUOTE, APOSTROPHE):
         at = np.flatnonzero(kind == straight)
         tree = tree_of[at]
         # Quotes 0 and 1 of a tree are a pair, 2 and 3 the next one. A quote of even rank that is the last of its tree
         # has no partner. The slice is for no quotes at all: np.append then gives one element too many.
         opens = np.flatnonzero((ranks_in_runs(tree) % 2 == 0) & np.append(np.diff(tree) == 0, False)[: len(at)])
-        left, right = found[at[opens]], found[at[opens + 1]]
+        left, right = marks[at[opens]], marks[at[opens + 1]]
         partner[left], partner[right] = right, left
     bracket = kind[kind >= FIRST_OPENER]
     for opener in np.unique(np.where(bracket >= FIRST_CLOSER, bracket - 32, bracket)):
@@ -88,7 +88,7 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
         fits = (
             opening[left] & ~opening[right] & (level[left] == level[right]) & (tree_of[at[left]] == tree_of[at[right]])
         )
-        left, right = found[at[left[fits]]], found[at[right[fits]]]
+        left, right = marks[at[left[fits]]], marks[at[right[fits]]]
         partner[left], partner[right] = right, left
     return partner
 

@@ -75,8 +75,8 @@ class WordKinds:
             return self
         is_one = to_numpy(pc.is_in(pc.utf8_lower(batch.types), value_set=string_array(forms)))[batch.words]
         is_det = np.array([relation == "det" for relation in self.relations], bool)
-        found = is_one & is_det[self.relation] & self.has_tag("DET")
-        relation = np.where(found, np.int32(len(self.relations)), self.relation)
+        is_demonstrative = is_one & is_det[self.relation] & self.has_tag("DET")
+        relation = np.where(is_demonstrative, np.int32(len(self.relations)), self.relation)
         return replace(self, relation=relation, relations=(*self.relations, DEMONSTRATIVE))
 
     def has_tag(self, *tags: str) -> Bool:
