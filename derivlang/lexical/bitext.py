@@ -105,15 +105,15 @@ def lines(words: pa.Array) -> list[str]:
     if holding_space(words).any():
         flat = pc.replace_substring_regex(words.flatten(), _SPACE, "\u00a0")
         words = pa.ListArray.from_arrays(words.offsets, flat)
-    found: list[str] = pc.binary_join(words, " ").to_pylist()
-    return found
+    texts: list[str] = pc.binary_join(words, " ").to_pylist()
+    return texts
 
 
 def link_lines(pairs: Pairs) -> list[str]:
     """Return the links of each pair as `0-0 1-2`: source position, derived position, from 0."""
     offsets = np.searchsorted(pairs.links.pair, np.arange(len(pairs.number) + 1))
-    found: list[str] = arrow.link_lines(offsets, pairs.links.source, pairs.links.derived).to_pylist()
-    return found
+    texts: list[str] = arrow.link_lines(offsets, pairs.links.source, pairs.links.derived).to_pylist()
+    return texts
 
 
 def _encoded(rows: list[str]) -> bytes:

@@ -84,11 +84,11 @@ def train_bpe(types: pa.Array, counts: Int64, vocab_size: int, min_frequency: in
     wanted = vocab_size - len(SPECIAL_TOKENS)
     ask = wanted
     while True:
-        found, merges = _merges(spelt, ask, min_frequency)
+        n_entries, merges = _merges(spelt, ask, min_frequency)
         entries, kept = _readable(list(symbols), merges, {symbol: pair for pair, symbol in symbols.items()}, wanted)
         if len(entries) == wanted:
             return Bpe((*SPECIAL_TOKENS, *entries), tuple(kept))
-        if found < ask:
+        if n_entries < ask:
             most = len(SPECIAL_TOKENS) + len(entries)
             raise UsageError(
                 f"a vocabulary of {vocab_size:,} is more than these words allow: they give {most:,} entries",

@@ -162,7 +162,7 @@ def _make(
         **choice_of(options),
         "result": result,
         "files": {name: sha256(text.encode()).hexdigest() for name, (text, _) in files.items()},
-        "wrong": [[pairs[i][0], found, pairs[i][1]] for i, found in sorted(wrong.items())],
+        "wrong": [[pairs[i][0], translation, pairs[i][1]] for i, translation in sorted(wrong.items())],
     }
     texts = {name: text for name, (text, _) in files.items()}
     told = DICTIONARIES.record_of(options.out)
@@ -195,17 +195,17 @@ def check_dictionary(
     DataError, if strict at the first fault.
     """
     kind = format_of(out, out_format) if out is not None else None
-    found = read_dictionary(path, strict=strict)
+    dictionary = read_dictionary(path, strict=strict)
     if out is not None and kind is not None:
-        text, _ = written(found.pairs, found.numbers, kind)
+        text, _ = written(dictionary.pairs, dictionary.numbers, kind)
         write_texts(out, {out.name: text}, replace=force)
-    return found, {
-        "pairs": len(found.pairs),
-        "types": len(found.entries()),
-        "skipped": len(found.faults),
-        "faults": found.counts(),
-        "unit": found.unit,
-        "lines": [{"line": f.line, "kind": f.kind, "what": f.what} for f in found.faults[:100]],
+    return dictionary, {
+        "pairs": len(dictionary.pairs),
+        "types": len(dictionary.entries()),
+        "skipped": len(dictionary.faults),
+        "faults": dictionary.counts(),
+        "unit": dictionary.unit,
+        "lines": [{"line": f.line, "kind": f.kind, "what": f.what} for f in dictionary.faults[:100]],
     }
 
 
@@ -217,7 +217,7 @@ def heldout_name(out: Path) -> str:
 def files_of_recipe(path: Path) -> list[str]:
     """Return the files that the recipe of an earlier run lists, [] without a readable recipe."""
     try:
-        recipe = read_record(path, "recipe", lambda found: check_types(found, {"files": dict}), id="data")
+        recipe = read_record(path, "recipe", lambda record: check_types(record, {"files": dict}), id="data")
         return list(recipe["files"])
     except StoreError:
         return []

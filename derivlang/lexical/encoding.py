@@ -110,11 +110,11 @@ class SubwordEncoder:
         """Encode new types with the library."""
         odd = to_numpy(pc.match_substring_regex(types, f"^$|[{WHITE_SPACE}]"))
         words, alone = np.flatnonzero(~odd), np.flatnonzero(odd)
-        found = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
-        # place[t]: where type t is in `found`, in which types without white space come first.
+        encoded = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
+        # place[t]: where type t is in `encoded`, in which types without white space come first.
         place = np.empty(len(types), np.int64)
         place[words], place[alone] = np.arange(len(words)), len(words) + np.arange(len(alone))
-        return found.take(place)
+        return encoded.take(place)
 
     def _texts(self, types: pa.Array) -> Encoded:
         """Encode types without white space, joined into texts; word k of a text is its k-th type."""
@@ -126,10 +126,10 @@ class SubwordEncoder:
             for encoding in self._library.encode_batch(some, add_special_tokens=False):
                 ids.append(np.array(encoding.ids, np.int32))
                 lengths.append(np.bincount(np.array(encoding.word_ids, np.int64)))
-        found = np.concatenate(lengths)
-        if len(found) != len(words) or not found.all():
-            raise RuntimeError(f"{len(words)} words, but sub-words of {np.count_nonzero(found)}")
-        return Encoded(np.concatenate(ids), offsets_of(found))
+        n_subwords = np.concatenate(lengths)
+        if len(n_subwords) != len(words) or not n_subwords.all():
+            raise RuntimeError(f"{len(words)} words, but sub-words of {np.count_nonzero(n_subwords)}")
+        return Encoded(np.concatenate(ids), offsets_of(n_subwords))
 
     def _alone(self, types: pa.Array) -> Encoded:
         """Encode types with white space, each as a text of its own. A type of only white space gives no ids."""

@@ -62,10 +62,10 @@ class ForeignTokenizer:
                 fix="use a checkpoint with a fast tokenizer (tokenizer.json)",
                 id="tokenizer",
             )
-        found = cls(whole, folder)
+        tokenizer = cls(whole, folder)
         with parse_errors(str(folder), "tokenizer", error=StoreError, id="tokenizer"):
-            found.fingerprint, found.own  # noqa: B018 (a damaged file shows only when it is used)
-        return found
+            tokenizer.fingerprint, tokenizer.own  # noqa: B018 (a damaged file shows only when it is used)
+        return tokenizer
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer's files into a folder."""
@@ -85,14 +85,14 @@ class ForeignTokenizer:
     @property
     def special_ids(self) -> tuple[int | None, ...]:
         """The ids of the begin, padding, end and mask tokens; None for one that the tokenizer lacks."""
-        found = ([getattr(self.whole, name, None) for name in names] for names in _ROLES)
-        return tuple(next((i for i in ids if i is not None), None) for ids in found)
+        candidates = ([getattr(self.whole, name, None) for name in names] for names in _ROLES)
+        return tuple(next((i for i in ids if i is not None), None) for ids in candidates)
 
     @property
     def unknown(self) -> int | None:
         """The id of text that the tokenizer cannot represent."""
-        found: int | None = self.whole.unk_token_id
-        return found
+        unknown_id: int | None = self.whole.unk_token_id
+        return unknown_id
 
     @property
     def own(self) -> Int32:
@@ -102,8 +102,8 @@ class ForeignTokenizer:
     @property
     def entries(self) -> list[str]:
         """The entries by id, without what marks the begin or the inside of a word (`##`, `▁`, `Ġ`)."""
-        found: list[str] = self.whole.convert_ids_to_tokens(list(range(self.size)))
-        return [entry.removeprefix("##").lstrip("▁Ġ") for entry in found]
+        tokens: list[str] = self.whole.convert_ids_to_tokens(list(range(self.size)))
+        return [entry.removeprefix("##").lstrip("▁Ġ") for entry in tokens]
 
     @cached_property
     def _specials(self) -> Int32:
@@ -138,8 +138,8 @@ class ForeignTokenizer:
             ends = offsets[begin : begin + _TEXTS_AT_ONCE + 1]
             forms = [words[code] for code in codes[ends[0] : ends[-1]].tolist()]
             sizes = np.fromiter(map(len, forms), np.int64, len(forms))
-            found, word = self._sentences(forms, sizes, ends - ends[0])
-            ids.append(found)
+            new_ids, word = self._sentences(forms, sizes, ends - ends[0])
+            ids.append(new_ids)
             counts.append(np.bincount(word, minlength=len(forms)))
         return Encoded(np.concatenate(ids), offsets_of(np.concatenate(counts)))
 
@@ -156,13 +156,13 @@ class ForeignTokenizer:
         ends -= np.append(0, np.cumsum(sizes + 1))[offsets[:-1]][sentence]
         # it fails at an unknown word, if it has no entry for such words
         with parse_errors(str(self.folder), "tokenizer", error=StoreError, id="tokenizer"):
-            found = self._library.encode_batch(texts, add_special_tokens=False)
-        counts = np.fromiter((len(one) for one in found), np.int64, len(found))
-        ids = np.array([i for one in found for i in one.ids], np.int32)
+            encodings = self._library.encode_batch(texts, add_special_tokens=False)
+        counts = np.fromiter((len(one) for one in encodings), np.int64, len(encodings))
+        ids = np.array([i for one in encodings for i in one.ids], np.int32)
         if self.unknown is not None:  # some models have special tokens among the pieces of other words
             ids[np.isin(ids, self._specials)] = self.unknown
-        starts = np.array([start for one in found for start, _ in one.offsets], np.int64)
-        text = np.repeat(np.arange(len(found)), counts)
+        starts = np.array([start for one in encodings for start, _ in one.offsets], np.int64)
+        text = np.repeat(np.arange(len(encodings)), counts)
         # one search for all sentences: each has a range of numbers of its own
         room = int(ends.max(initial=0)) + 2
         word = np.searchsorted(sentence * room + ends, text * room + starts, "right")
@@ -174,8 +174,8 @@ def _identity(folder: Path) -> dict[str, Any]:
     """Return what identifies the copy in a folder; {} without its tokenizer.json."""
     if not (folder / TOKENIZER).is_file():
         return {}
-    found = ForeignTokenizer.load(folder)
-    return {"vocab_size": found.size, "fingerprint": found.fingerprint}
+    tokenizer = ForeignTokenizer.load(folder)
+    return {"vocab_size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
 
 
 COPIES = Kind(
@@ -194,9 +194,9 @@ def _check_ids(path: Path) -> None:
     """Raise ValueError for an id that no vocabulary has: `tokenizers` would allocate memory for all below it."""
     if not path.exists():  # made from other files
         return
-    found = json.loads(path.read_text("utf-8"))
-    vocabulary = (found.get("model") or {}).get("vocab")
+    content = json.loads(path.read_text("utf-8"))
+    vocabulary = (content.get("model") or {}).get("vocab")
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
-    ids += [token["id"] for token in found.get("added_tokens") or ()]
+    ids += [token["id"] for token in content.get("added_tokens") or ()]
     if wrong := [i for i in ids if not isinstance(i, int) or not 0 <= i < _MOST_ENTRIES]:
         raise ValueError(f"an entry has the id {short(wrong[0])}")

@@ -57,14 +57,14 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
         # From a drawn place on, the first translation that the word does not have yet.
         at = int(starts[pair])
         for step in range(len(words)):
-            found = translations[(at + step) % len(words)]
-            if found not in own[words[pair]]:
+            wrong = translations[(at + step) % len(words)]
+            if wrong not in own[words[pair]]:
                 break
         else:
             raise _impossible("no other entry has a different translation")
         # Another pair of this word must not get the same wrong translation.
-        own[words[pair]].add(found)
-        out[pair] = found
+        own[words[pair]].add(wrong)
+        out[pair] = wrong
     return out
 
 
@@ -140,8 +140,8 @@ def other_word(draws: UInt64, right: Ints, sizes: Ints) -> Int64:
     One of size - 1 values is drawn, and those from the right word on are raised by 1: with size 4 and right word 1, the
     values 0 1 2 become 0 2 3.
     """
-    found = (draws % (sizes.astype(np.uint64) - np.uint64(1))).astype(np.int64)
-    return found + (found >= right)
+    word = (draws % (sizes.astype(np.uint64) - np.uint64(1))).astype(np.int64)
+    return word + (word >= right)
 
 
 def _impossible(why: str) -> UsageError:

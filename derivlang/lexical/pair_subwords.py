@@ -86,13 +86,16 @@ class PairEncoder:
         starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
         # starts[0] [0, 3, 5]: the sub-words 0 1 2 are of pair 0, 3 and 4 of pair 1.
         pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
-        found = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
+        gold = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
         ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
-        return Subwords(ids[0], ids[1], found.sorted())
+        return Subwords(ids[0], ids[1], gold.sorted())
 
-    def count(self, found: Subwords, counts: dict[str, int]) -> None:
+    def count(self, subwords: Subwords, counts: dict[str, int]) -> None:
         """Add the numbers of sub-words and of unknown ones to `counts`."""
-        for side, encoder, lists in (("source", self.source, found.source), ("derived", self.derived, found.derived)):
+        for side, encoder, lists in (
+            ("source", self.source, subwords.source),
+            ("derived", self.derived, subwords.derived),
+        ):
             ids = to_numpy(lists.flatten())
             counts[side] += len(ids)
             counts[f"{side}_unknown"] += int((ids == encoder.tokenizer.bpe.entries.index("<unk>")).sum())

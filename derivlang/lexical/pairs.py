@@ -89,11 +89,11 @@ class _Group:
     """The pairs of a row group, by row, side and sentence: word ranges and content keys."""
 
     loaded: Loaded
-    found: Segments
+    ranges: Segments
     keys: UInt64
 
     def take(self, which: Int64) -> _Group:
-        return _Group(self.loaded, self.found.take(which), self.keys[which])
+        return _Group(self.loaded, self.ranges.take(which), self.keys[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,14 @@ class _Plan:
         """Yield (lines, chosen pairs) of each row group."""
         first = 0
         for group in _groups(self.derived, self.split):
-            last = first + len(group.found)
+            last = first + len(group.ranges)
             begin, end = np.searchsorted(self.chosen, [first, last])
             yield np.arange(begin, end), group.take(self.chosen[begin:end] - first)
             first = last
 
     def link_draws(self, links: GoldLinks, group: _Group) -> tuple[Bool, UInt64]:
         """Return (bool[L]: whether the pair has a second source word; draws of these links)."""
-        able = (group.found.source_end - group.found.source_begin)[links.pair] > 1
+        able = (group.ranges.source_end - group.ranges.source_begin)[links.pair] > 1
         stream = noise.stream("links", self.options.seed)
         return able, draw(stream, group.keys[links.pair[able]], links.derived[able])
 
@@ -133,7 +133,7 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
     last: tuple[int, list[int]] | None = None
     for loaded in load(derived, split):
         source = loaded.source
-        found = segments(source, loaded.derived, loaded.order)
+        ranges = segments(source, loaded.derived, loaded.order)
         # Units are stored by side: the first side of all rows, then the second.
         # Two rows of two sides: records [[0, 2], [1, 3]]. Read row by row the units are 0 2 1 3, so rank is [0, 2, 1,
         # 3].
@@ -141,9 +141,9 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
         rank[source.records.ravel()] = np.arange(source.records.size)
         if not derived.schema.running and source.n_records:
             shared, last = _shared(source, last)
-            found = found.take(~shared[found.unit])
-        found = found.take(np.argsort(rank[found.unit], kind="stable"))
-        yield _Group(loaded, found, segment_keys(source, found))
+            ranges = ranges.take(~shared[ranges.unit])
+        ranges = ranges.take(np.argsort(rank[ranges.unit], kind="stable"))
+        yield _Group(loaded, ranges, segment_keys(source, ranges))
 
 
 def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tuple[int, list[int]]]:
@@ -168,7 +168,7 @@ def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
         if here.any():
             batch = group.loaded.derived
             names = batch.types.to_pylist()  # one string per type, however often it occurs
-            some = group.found.take(here)
+            some = group.ranges.take(here)
             for line, begin, end in zip(numbers[here].tolist(), some.begin, some.end, strict=True):
                 out[line] = [names[code] for code in batch.words[begin:end]]
     return out
@@ -176,11 +176,11 @@ def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
 
 def _wrong_links(plan: _Plan) -> noise.Threshold:
     """Return the threshold of wrong links: the first floor(pL/100 + 1/2) of L by one keyed ranking."""
-    total = sum(len(links_of(g.loaded.order, g.found).pair) for _, g in plan.groups())
+    total = sum(len(links_of(g.loaded.order, g.ranges).pair) for _, g in plan.groups())
 
     def draws() -> Iterator[UInt64]:
         for _, group in plan.groups():
-            yield plan.link_draws(links_of(group.loaded.order, group.found), group)[1]
+            yield plan.link_draws(links_of(group.loaded.order, group.ranges), group)[1]
 
     return noise.threshold(draws, portion(plan.options.shares["noise"], total))
 
@@ -255,9 +255,9 @@ def _had_noise(recipe: Path) -> bool:
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
     """Return (pairs to write, rows of OUT.noise.tsv, number of ties at the noise threshold so far)."""
-    found, loaded = group.found, group.loaded
-    links = links_of(loaded.order, found)
-    target = _words(loaded.derived, found.begin, found.end)
+    ranges, loaded = group.ranges, group.loaded
+    links = links_of(loaded.order, ranges)
+    target = _words(loaded.derived, ranges.begin, ranges.end)
     rows: list[tuple[int, ...]] = []
     if plan.cut is not None:
         able, draws = plan.link_draws(links, group)
@@ -266,7 +266,7 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
         pair, place = links.pair[which], links.derived[which]
         moved = links.source.copy()
         to = draw(noise.stream("words", plan.options.seed), group.keys[pair], place)
-        moved[which] = noise.other_word(to, links.source[which], (found.source_end - found.source_begin)[pair])
+        moved[which] = noise.other_word(to, links.source[which], (ranges.source_end - ranges.source_begin)[pair])
         rows = list(zip(*(a.tolist() for a in (numbers[pair], links.source[which], place, moved[which])), strict=True))
         links = GoldLinks(links.pair, moved, links.derived)
     wrong = np.array([line in plan.donors for line in numbers.tolist()], bool)
@@ -280,7 +280,7 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
         target = list_array(offsets_of(sizes), string_array([word for side in sides for word in side]))
         still = ~wrong[links.pair]  # wrong pairs have no links
         links = GoldLinks(links.pair[still], links.source[still], links.derived[still])
-    source = _words(loaded.source, found.source_begin, found.source_end)
+    source = _words(loaded.source, ranges.source_begin, ranges.source_end)
     return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
 
 

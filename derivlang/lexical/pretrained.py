@@ -46,10 +46,10 @@ def refuse_code(folder: Path) -> None:
             config = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError):  # the loader reports it, if it reads the file at all
             continue
-        if found := list(_code_of(config)):
-            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        if classes := list(_code_of(config)):
+            more = f" and {len(classes) - _MOST_NAMED} more" if len(classes) > _MOST_NAMED else ""
             raise DataError(
-                f"it asks to run code: {', '.join(found[:_MOST_NAMED])}{more}",
+                f"it asks to run code: {', '.join(classes[:_MOST_NAMED])}{more}",
                 where=str(path),
                 fix="use a checkpoint whose type is part of transformers: derivlang runs no code of a checkpoint; if "
                 "this type is part of it, remove the field from the file",

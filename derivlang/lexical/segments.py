@@ -73,15 +73,15 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
     end = np.append(begin[1:], n)
     # low is -1 in a unit of only inserted words. What `source.sentences` gives for it is dropped in the last line.
     low, high = np.minimum.reduceat(sentence, begin), np.maximum.reduceat(sentence, begin)
-    found = Segments(source.sentences[low], source.sentences[high + 1], begin, end, unit[begin].astype(np.int64))
+    pairs = Segments(source.sentences[low], source.sentences[high + 1], begin, end, unit[begin].astype(np.int64))
     links = np.add.reduceat(kept, begin)
-    return found.take((low >= 0) & (links > 0))
+    return pairs.take((low >= 0) & (links > 0))
 
 
-def segment_keys(source: Batch, found: Segments) -> UInt64:
+def segment_keys(source: Batch, pairs: Segments) -> UInt64:
     """Return uint64[P]: the content keys of the pairs' source words."""
-    sizes = found.source_end - found.source_begin
-    words = source.words[expand_ranges(found.source_begin, sizes)]
+    sizes = pairs.source_end - pairs.source_begin
+    words = source.words[expand_ranges(pairs.source_begin, sizes)]
     return sequence_keys(source.type_hashes[words], np.concatenate([[0], np.cumsum(sizes)]))
 
 
@@ -102,17 +102,17 @@ class GoldLinks:
         return GoldLinks(self.pair[by], self.source[by], self.derived[by])
 
 
-def links_of(order: Order, found: Segments) -> GoldLinks:
+def links_of(order: Order, pairs: Segments) -> GoldLinks:
     """Return the links (index[j], j) inside the pairs. Inserted and deleted words have none.
 
     index [2, 1, 0, 4, 3] of two pairs with 3 and 2 words on both sides  ->  2-0 1-1 0-2 and 1-0 0-1
     """
-    sizes = found.end - found.begin
-    place = expand_ranges(found.begin, sizes)
-    pair = np.repeat(np.arange(len(found)), sizes)
+    sizes = pairs.end - pairs.begin
+    place = expand_ranges(pairs.begin, sizes)
+    pair = np.repeat(np.arange(len(pairs)), sizes)
     kept = order.index[place] >= 0
     place, pair = place[kept], pair[kept]
-    return GoldLinks(pair, order.index[place] - found.source_begin[pair], place - found.begin[pair])
+    return GoldLinks(pair, order.index[place] - pairs.source_begin[pair], place - pairs.begin[pair])
 
 
 def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
@@ -130,5 +130,5 @@ def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
     has_before = (before >= 0) & (unit[np.maximum(before, 0)] == unit)
     last = np.minimum(after, len(at) - 1)
     has_after = (after < len(at)) & (unit[last] == unit)
-    found = np.where(has_before, sentence[np.maximum(before, 0)], np.where(has_after, sentence[last], -1))
-    return np.asarray(found, np.int64)
+    filled = np.where(has_before, sentence[np.maximum(before, 0)], np.where(has_after, sentence[last], -1))
+    return np.asarray(filled, np.int64)

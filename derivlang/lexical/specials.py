@@ -72,10 +72,10 @@ def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
 
 def _by_first(words: Iterable[str]) -> Iterable[tuple[str, str]]:
     """Return (pattern of a first character, pattern of the rest) for each first character."""
-    found: dict[str, list[str]] = {}
+    rests: dict[str, list[str]] = {}
     for word in words:
-        found.setdefault(re.escape(word[0]), []).append(re.escape(word[1:]))
-    return ((first, "|".join(rest)) for first, rest in found.items())
+        rests.setdefault(re.escape(word[0]), []).append(re.escape(word[1:]))
+    return ((first, "|".join(rest)) for first, rest in rests.items())
 
 
 def _whole(word: str) -> str:

@@ -121,8 +121,8 @@ class Tokenizer:
         recipe = read_recipe(folder)
         path = folder / TOKENIZER
         with parse_errors(str(path), "tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
-            found = json.loads(path.read_text("utf-8"))
-            model = found["model"]
+            content = json.loads(path.read_text("utf-8"))
+            model = content["model"]
             if list(model["vocab"].values()) != list(range(len(model["vocab"]))):  # `tokenizers` writes them in order
                 raise ValueError("its ids are not 0, 1, 2 …")
             merges = tuple(as_merge(merge) for merge in model["merges"])

@@ -65,11 +65,11 @@ def joint_file(source: Tokenizer, twin: Tokenizer, script: Script) -> Tokenizer:
     It is exact for text whose characters are in the source's vocabulary. Others are `<unk>` for the source's tokenizer,
     but may be letters of the twin here.
     """
-    found = clashes(source, script)
-    if found:
+    clashing = clashes(source, script)
+    if clashing:
         raise DataError(
-            f"one file for both languages cannot be exact: {len(found):,} entries are also the image of one in "
-            f"{script.name}: {_some(found)}",
+            f"one file for both languages cannot be exact: {len(clashing):,} entries are also the image of one in "
+            f"{script.name}: {_some(clashing)}",
             where="--joint",
             fix="leave --joint out (two files and the joint ids are exact), or use another script (private)",
             id="joint-clash",

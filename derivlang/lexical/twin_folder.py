@@ -224,9 +224,9 @@ def trans_of(pipeline: Pipeline) -> Trans:
     lexical = [t for t in pipeline.transforms if t.has_lexicon]
     if len(lexical) == 1 and isinstance(lexical[0], Trans):
         return lexical[0]
-    found = " and ".join(one.name for one in lexical) or "none"
+    names = " and ".join(one.name for one in lexical) or "none"
     raise UsageError(
-        f"a twin needs trans as the only transform that changes words, but {pipeline} has {found}",
+        f"a twin needs trans as the only transform that changes words, but {pipeline} has {names}",
         where="--t",
         fix="give --t trans, or trans:script=NAME; `derivlang ls` lists the scripts",
         id="no-script",

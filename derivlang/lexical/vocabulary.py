@@ -70,7 +70,7 @@ def count(job: Job, tasks: list[ShardTask], *, tags: bool) -> tuple[pa.Array, In
     return types, counts, string_array([best[word][1] if word in best else "_" for word in types.to_pylist()])
 
 
-def _count_tags(batch: Batch, found: Counter[tuple[str, str]]) -> None:
+def _count_tags(batch: Batch, tag_counts: Counter[tuple[str, str]]) -> None:
     layer = batch.layers.get("upos")
     if not isinstance(layer, Words):
         return
@@ -79,7 +79,7 @@ def _count_tags(batch: Batch, found: Counter[tuple[str, str]]) -> None:
     tags = layer.values.take(to_arrow(pairs % len(layer.values))).to_pylist()
     for word, tag, n in zip(words, tags, counts.tolist(), strict=True):
         if tag is not None:
-            found[word, tag] += n
+            tag_counts[word, tag] += n
 
 
 def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Array | None = None) -> Entries:
@@ -143,10 +143,10 @@ def _read_tokenizer(folder: Path) -> tuple[list[tuple[str, int]], dict[str, Any]
         if isinstance(vocabulary, list):
             vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
         specials = {*SPECIALS, *(entry["content"] for entry in data.get("added_tokens") or [] if entry.get("special"))}
-        found = sorted(((t, int(n)) for t, n in vocabulary.items() if t not in specials), key=lambda pair: pair[1])
+        subwords = sorted(((t, int(n)) for t, n in vocabulary.items() if t not in specials), key=lambda pair: pair[1])
         if any("ByteLevel" in json.dumps(data.get(part)) for part in ("pre_tokenizer", "decoder")):
             raise ValueError("it works on bytes, which have no twins in another script; use a character tokenizer")
-        if found and (found[0][1] < 0 or found[-1][1] >= 1 << 32):
+        if subwords and (subwords[0][1] < 0 or subwords[-1][1] >= 1 << 32):
             raise ValueError("an id is negative, or above 2^32")
         affixes = [model.get(name) or "" for name in ("end_of_word_suffix", "continuing_subword_prefix")]
         if not all(isinstance(mark, str) for mark in affixes):
@@ -155,8 +155,8 @@ def _read_tokenizer(folder: Path) -> tuple[list[tuple[str, int]], dict[str, Any]
             raise ValueError(
                 f"the right part of a merge does not begin with {affixes[1]!r}"
             )  # `tokenizers` would panic
-        "".join(token for token, _ in found).encode()  # raises for lone surrogates, which are not text
-    return found, model
+        "".join(token for token, _ in subwords).encode()  # raises for lone surrogates, which are not text
+    return subwords, model
 
 
 def _encoded(folder: Path, types: pa.Array, counts: Int64, numbers: Int64) -> Int64:
