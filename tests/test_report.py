@@ -478,5 +478,5 @@ def test_the_headline_of_each_measure_goes_with_each_fine_tuned_task() -> None:
     means = found[(found["kind"] == "mean") & (found["layer"].isna() | (found["layer"] == 2))]
     x, y = (means[(means["metric"] == metric) & (means["regime"] == regime)]["value"].tolist()
             for metric, regime in (("transport", ""), ("accuracy", "delta")))  # fmt: skip
-    assert scatters[0].found == spearman(x, y, [0, 0, 1, 1])  # objectives are exchanged within a language
+    assert scatters[0].correlation == spearman(x, y, [0, 0, 1, 1])  # objectives are exchanged within a language
     assert len(correlation_table(one, scatters).shown) == len(scatters)

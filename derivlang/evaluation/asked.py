@@ -105,5 +105,5 @@ def _warn_of_unused(settings: EvaluateOptions, typed: Collection[str], warn: Cal
 
 def _listed(text: str, option: str) -> tuple[str, ...]:
     """Return the names of a list separated by commas; () for `none`."""
-    found = names(text, option)
-    return () if found == ("none",) else found
+    listed = names(text, option)
+    return () if listed == ("none",) else listed

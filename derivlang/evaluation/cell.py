@@ -78,10 +78,10 @@ class FinetuneCell:
     def facts(self) -> dict[str, Any]:
         """What its file says of it; {} if the file is missing, damaged or of something else."""
         try:
-            found, _ = read_part(self.path)
+            facts, _ = read_part(self.path)
         except StoreError:
             return {}
-        return found if found.get("key") == self.key else {}
+        return facts if facts.get("key") == self.key else {}
 
     def has_predictions(self) -> bool:
         """Return whether the predictions that were scored are there."""
@@ -102,12 +102,12 @@ class FinetuneCell:
         headline = task.headline()
         on_test: dict[int, Int64] = {}  # by language; the first predictions, as later ones are the oracle's
 
-        def counted(model: TaskModel, found: Examples, number: int) -> Counts:
-            instances = found.side(number)
+        def counted(model: TaskModel, examples: Examples, number: int) -> Counts:
+            instances = examples.side(number)
             predicted = predict(model, instances, number)
-            if found is sets.test:
+            if examples is sets.test:
                 on_test.setdefault(number, predicted)
-            return task.score(*(task.labels(instances, v, found.classes) for v in (instances.gold, predicted)))
+            return task.score(*(task.labels(instances, v, examples.classes) for v in (instances.gold, predicted)))
 
         def make() -> TaskModel:
             return TaskModel.of(task, self.trained.encoder(device), len(sets.train.classes))
@@ -131,21 +131,21 @@ class FinetuneCell:
             train, together = sets.mixed, 2
         model, facts = fine_tune(make, train, language, task.settings, self.seed, dev_score, together)
         of_test = counted(model, sets.test, DERIVED)
-        found = sets.scores("test", of_test, self.regime, self.seed)
-        found += sets.scores("dev", on_dev[facts["epoch"] - 1], self.regime, self.seed)
+        rows = sets.scores("test", of_test, self.regime, self.seed)
+        rows += sets.scores("dev", on_dev[facts["epoch"] - 1], self.regime, self.seed)
         if self.regime == "zs":
-            found += sets.scores("test", counted(model, sets.test, SOURCE), "source", self.seed)
+            rows += sets.scores("test", counted(model, sets.test, SOURCE), "source", self.seed)
             if best:
                 facts["oracle_epoch"] = int(np.argmax(scores)) + 1
                 if facts["oracle_epoch"] != facts["epoch"]:
                     model.restore(best)
                     of_test = counted(model, sets.test, DERIVED)
-                found += sets.scores("test", of_test, "oracle", self.seed)
+                rows += sets.scores("test", of_test, "oracle", self.seed)
         told: dict[str, Any] = {"key": self.key, "words": self.words, "derivlang": __version__}
         told |= {"regime": self.regime, "seed": self.seed, "settings": task.settings.record(), **facts}
         if sets.told is not None:
             told["predictions"] = write_predictions(self.predictions, told, task, sets.test, sets.told, on_test)
-        write_part(self.path, told, task.label, task.columns, found)
+        write_part(self.path, told, task.label, task.columns, rows)
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:

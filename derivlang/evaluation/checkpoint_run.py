@@ -62,17 +62,17 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     else.
     """
     CHECKPOINT_RUNS.check_free(out)
-    found = checkpoint_folder(init)
-    if found is None:
+    folder = checkpoint_folder(init)
+    if folder is None:
         raise UsageError(
             "is not the folder of a checkpoint that was trained elsewhere: it has no config.json, or is a run",
             where=f"--init {init}",
             fix="give a folder for from_pretrained, or hub:NAME; for a run: derivlang evaluate RUN",
             id="no-model",
         )
-    pipeline, tokenizer = Pipeline.parse(spec), ForeignTokenizer.load(found)
-    config, _ = config_of(found, init)
-    weights = hash_of_weights(found)
+    pipeline, tokenizer = Pipeline.parse(spec), ForeignTokenizer.load(folder)
+    config, _ = config_of(folder, init)
+    weights = hash_of_weights(folder)
     identity = [weights, tokenizer.fingerprint, pipeline.stored, request.source]
     contents = [pipeline.fingerprint(), *_fitted_on(pipeline, request)]
     fingerprint = _digest([*identity, *contents])
@@ -90,7 +90,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         record = {
             "format": run_folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
             "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
-            "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(found.resolve()),
+            "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(folder.resolve()),
             "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
             "pipeline": pipeline_of(languages), "heldout_files": source.files([source.corpus.heldout]),
         }  # fmt: skip

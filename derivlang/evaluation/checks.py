@@ -26,7 +26,7 @@ def check_mixed(options: EvaluateOptions) -> None:
     tuned = [task for task in options.tasks if isinstance(task, Task)]
     for task in tuned if "cs" in options.regimes else ():
         if not isinstance(task, PairTask):
-            names = ", ".join(sorted(name for name, found in tuned_tasks().items() if issubclass(found, PairTask)))
+            names = ", ".join(sorted(name for name, kind in tuned_tasks().items() if issubclass(kind, PairTask)))
             raise UsageError(
                 f"cs mixes the two sides of pairs, which {task.kind} does not have",
                 where="--regime",

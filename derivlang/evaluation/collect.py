@@ -50,15 +50,15 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
     import pandas as pd
 
     files = [path for path in map(Path, places) if path.is_file()]
-    found: dict[Path, Path] = {}
+    runs: dict[Path, Path] = {}
     for folder in map(Path, places):
         for run in _find(folder) if folder not in files else ():
-            found.setdefault(run.resolve(), run)
-    if not found and not files:
+            runs.setdefault(run.resolve(), run)
+    if not runs and not files:
         raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
     frames = [read_scores(path) for path in files]
-    if found:
-        frames.append(_Collection.of(found.values(), warn).frame())
+    if runs:
+        frames.append(_Collection.of(runs.values(), warn).frame())
     if len(frames) == 1:
         return frames[0]
     whole = pd.concat(frames, ignore_index=True)
@@ -77,7 +77,7 @@ class _Collection:
 
     @classmethod
     def of(cls, runs: Iterable[Path], warn: Callable[[str], None]) -> _Collection:
-        found = cls()
+        collection = cls()
         plans: dict[Path, StudyPlan | None] = {}
         for run in runs:
             above = place_of(run).parent.parent  # the folder that may be the study's: OUT of OUT/runs/CELL
@@ -91,13 +91,13 @@ class _Collection:
                         fix="write separate reports, or name them in [study]",
                         id="run",
                     )
-            found._add(run, plans[above])
-        if found.early:
+            collection._add(run, plans[above])
+        if collection.early:
             told = "cannot be checked, as an earlier version wrote files without hashes"
-            warn(f"{counted(len(found.early), 'run')} {told}: {first_names(found.early)}")
-        if found.without_model:
-            warn(f"{MODEL}/ is missing in {first_names(found.without_model)}; {MODEL_AGAIN}")
-        return found
+            warn(f"{counted(len(collection.early), 'run')} {told}: {first_names(collection.early)}")
+        if collection.without_model:
+            warn(f"{MODEL}/ is missing in {first_names(collection.without_model)}; {MODEL_AGAIN}")
+        return collection
 
     def frame(self) -> DataFrame:
         empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
@@ -245,10 +245,10 @@ def _find(folder: Path) -> list[Path]:
 def _settings(facts: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the settings of a run as text. The model's are those that it was built with."""
     model = facts.get("model") or {}
-    found = {**(facts.get("settings") or {}), "spec": facts["spec"], "objective": facts["objective"]}
-    found |= {"source": facts["source"], "model": model.get("name"), "data": facts.get("data")}
-    found |= {"init": (facts.get("init") or {}).get("weights")}
-    return {name: _text(value) for name, value in found.items() if name != "seed"}
+    settings = {**(facts.get("settings") or {}), "spec": facts["spec"], "objective": facts["objective"]}
+    settings |= {"source": facts["source"], "model": model.get("name"), "data": facts.get("data")}
+    settings |= {"init": (facts.get("init") or {}).get("weights")}
+    return {name: _text(value) for name, value in settings.items() if name != "seed"}
 
 
 def _text(value: Any) -> str | None:

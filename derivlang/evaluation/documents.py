@@ -74,5 +74,5 @@ def _begins(batch: Batch) -> Bool:
     layer = batch.layers.get("comments")
     if not isinstance(layer, Values):
         return np.zeros(batch.n_records, bool)
-    comments = (found if isinstance(found, list) else [] for found in layer.values.to_pylist())
+    comments = (values if isinstance(values, list) else [] for values in layer.values.to_pylist())
     return np.array([any(_BEGIN.match(str(line)) for line in lines) for lines in comments], bool)

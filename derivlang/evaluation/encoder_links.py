@@ -82,7 +82,7 @@ class LinkEncoder:
         with stage("dividing words into sub-words", None):
             source = self._side("source", bitext.source, bitext.source_offsets, bitext.source_types, warn)
             target = self._side("target", bitext.target, bitext.target_offsets, bitext.target_types, warn)
-        found: list[tuple[Int64, Int64, Int64]] = [(np.zeros(0, np.int64),) * 3]
+        parts: list[tuple[Int64, Int64, Int64]] = [(np.zeros(0, np.int64),) * 3]
         with stage("encoding and aligning", "rows", 2 * len(bitext)), torch.inference_mode():
             for begin in range(0, len(bitext), _PAIRS):
                 end = min(begin + _PAIRS, len(bitext))
@@ -91,8 +91,8 @@ class LinkEncoder:
                     if len(ours) and len(theirs):
                         i, j = METHODS[method](cosine(ours, theirs).astype(np.float64)).nonzero()
                         places = source.places[source.offsets[row] + i], target.places[target.offsets[row] + j]
-                        found.append((np.full(len(i), row), *places))
-        rows, ours, theirs = (np.concatenate(column) for column in zip(*found, strict=True))
+                        parts.append((np.full(len(i), row), *places))
+        rows, ours, theirs = (np.concatenate(column) for column in zip(*parts, strict=True))
         links = Links.of(rows, ours.astype(np.int32), theirs.astype(np.int32), len(bitext))
         return links, source.n_cut + target.n_cut
 

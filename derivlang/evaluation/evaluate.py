@@ -43,8 +43,8 @@ class Evaluated:
 
     def entry(self, label: str) -> dict[str, Any]:
         """Return what the record has of a task or measure."""
-        (found,) = (self.record[kind][label] for kind in results.KINDS if label in self.record[kind])
-        return dict(found)
+        (entry,) = (self.record[kind][label] for kind in results.KINDS if label in self.record[kind])
+        return dict(entry)
 
 
 def evaluate(

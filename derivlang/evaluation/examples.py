@@ -134,9 +134,9 @@ class Examples:
     @property
     def wrong(self) -> Bool:
         """bool[R]: rows with a label that was cut off and counts as wrong."""
-        found = np.zeros(self.n_rows, bool)
-        found[owners(self.source.label_offsets)[(self.source.gold < 0).any(axis=1)]] = True
-        return found
+        wrong = np.zeros(self.n_rows, bool)
+        wrong[owners(self.source.label_offsets)[(self.source.gold < 0).any(axis=1)]] = True
+        return wrong
 
     def learnable(self) -> Examples:
         """Return the rows to train on: those without a label that was cut off."""

@@ -69,10 +69,10 @@ def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:
     if language == SOURCE or twin.map.overlap == 100:
         return _file(languages.tokenizer)
     if not twin.map.overlap:
-        found = _file(twin.tokenizer)
+        content = _file(twin.tokenizer)
         joint = twin.joint.table().tolist()
-        found["model"]["vocab"] = {entry: joint[i] for entry, i in found["model"]["vocab"].items()}
-        return found
+        content["model"]["vocab"] = {entry: joint[i] for entry, i in content["model"]["vocab"].items()}
+        return content
     both = joint_file(languages.tokenizer, twin.tokenizer, twin.map.script)
     if both.size != twin.joint.size:
         raise DataError("the ids of the twin do not follow those in a joint file (compat=paper)", id="joint-clash")
@@ -80,5 +80,5 @@ def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:
 
 
 def _file(tokenizer: Tokenizer) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(tokenizer.build().to_str())
-    return found
+    content: dict[str, Any] = json.loads(tokenizer.build().to_str())
+    return content

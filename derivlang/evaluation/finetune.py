@@ -194,7 +194,7 @@ def predict(model: TaskModel, instances: Instances, language: int) -> Int64:
             batch = LabelBatch.of(instances, rows, model.encoder.device)
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]
-                found = model.task.decode(model.scores(batch, language)).cpu().numpy()
-                out[expand_ranges(instances.label_offsets[rows], counts)] = found
+                labels = model.task.decode(model.scores(batch, language)).cpu().numpy()
+                out[expand_ranges(instances.label_offsets[rows], counts)] = labels
             rows_done(len(rows))
     return out

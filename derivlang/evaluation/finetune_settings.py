@@ -41,8 +41,8 @@ class FinetuneSettings:
 
     def record(self) -> dict[str, Any]:
         """Return the settings by name, without `frozen` if it is False, as earlier versions recorded them."""
-        found = asdict(self)
-        return found if self.frozen else {name: value for name, value in found.items() if name != "frozen"}
+        settings = asdict(self)
+        return settings if self.frozen else {name: value for name, value in settings.items() if name != "frozen"}
 
 
 def regime_of(name: str) -> Regime:

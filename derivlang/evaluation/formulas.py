@@ -101,8 +101,8 @@ def fixed(sums: Any, numbers: Any) -> Int64:
 
     [0.5, 2.25], [1, 3]   ->   [[5000, 10000], [22500, 30000]]
     """
-    found = np.stack([np.asarray(sums, np.float64) * SCALE, np.asarray(numbers, np.float64) * SCALE], axis=-1)
-    return np.rint(np.clip(np.nan_to_num(found, nan=0.0), -LARGEST_COUNT, LARGEST_COUNT)).astype(np.int64)
+    scaled = np.stack([np.asarray(sums, np.float64) * SCALE, np.asarray(numbers, np.float64) * SCALE], axis=-1)
+    return np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -LARGEST_COUNT, LARGEST_COUNT)).astype(np.int64)
 
 
 def _share(part: Int64 | Float64, whole: Int64 | Float64) -> Float64:

@@ -32,8 +32,8 @@ class Classification(nn.Module):
 
     def forward(self, states: torch.Tensor, batch: LabelBatch) -> torch.Tensor:
         """Return [G, C]. states: float[B, T, d]."""
-        found: torch.Tensor = self.layers(states[batch.row, batch.column].float())
-        return found
+        scores: torch.Tensor = self.layers(states[batch.row, batch.column].float())
+        return scores
 
 
 class Pointer(nn.Module):

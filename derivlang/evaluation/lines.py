@@ -83,16 +83,16 @@ def lines(
     columns: records of the columns of each task and measure, by its label. scores: their rows, of one run and step.
     record: the content of evaluation.json (`results.py`).
     """
-    for label, found in _read(columns, scores):
+    for label, means in _read(columns, scores):
         entry = record["tasks" if label in record["tasks"] else "measures"][label]
-        yield from _lines(label, found, entry, record["signature"])
+        yield from _lines(label, means, entry, record["signature"])
 
 
 def short_lines(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) -> Iterator[str]:
     """Yield the headline of each task and measure, of the last layer, in each language or regime."""
-    for label, found in _read(columns, scores):
-        main = next((one.column for one in found if one.column.headline), found[0].column)
-        last = {one.regime: one for one in found if one.column == main and not one.group and one.regime != CHANCE}
+    for label, means in _read(columns, scores):
+        main = next((one.column for one in means if one.column.headline), means[0].column)
+        last = {one.regime: one for one in means if one.column == main and not one.group and one.regime != CHANCE}
         if "sup" in last or "zs" in last:
             last = {regime: last[regime] for regime in ("sup", "zs", "cs") if regime in last}
         yield f"{label} {main.shown} {', '.join(f'{one.where} {one.value}'.strip() for one in last.values())}"
@@ -106,26 +106,26 @@ def _read(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) 
             place = tuple(row[name] for name in ("task", "metric", "regime", "group", "layer"))
             seeds.setdefault(place, []).append(row | {"counts": counts})
     for label, records in columns.items():
-        found = [
+        means = [
             _Mean.of(column, rows)
             for column in (Column(**record) for record in records)
             for (task, metric, *_), rows in seeds.items()
             if (task, metric) == (label, column.name)
         ]
-        if found:
-            yield label, found
+        if means:
+            yield label, means
 
 
-def _lines(label: str, found: Sequence[_Mean], entry: Mapping[str, Any], signature: Mapping[str, Any]) -> Iterator[str]:
+def _lines(label: str, means: Sequence[_Mean], entry: Mapping[str, Any], signature: Mapping[str, Any]) -> Iterator[str]:
     of_test = f"; of test {', '.join(_settings(entry['test']))}" if entry.get("test") else ""
     yield f"{label}: {', '.join(_settings(entry['settings']))}{of_test}".rstrip()
-    scored = [one for one in found if one.regime != CHANCE]
+    scored = [one for one in means if one.regime != CHANCE]
     for layer in sorted({one.row["layer"] for one in scored} - {None}):
-        told = (f"{one.column.shown} {one.value}{_chance(found, one)}" for one in scored if one.row["layer"] == layer)
+        told = (f"{one.column.shown} {one.value}{_chance(means, one)}" for one in scored if one.row["layer"] == layer)
         yield f"{label}, layer {layer}: {', '.join(told)}"
     rows = []
     for one in _whole(scored):
-        chance = "" if one.regime == "delta" else _chance(found, one)
+        chance = "" if one.regime == "delta" else _chance(means, one)
         of = counted(int(one.counts.any(axis=1).sum()), one.row["unit"]) if one.group and len(one.counts) else ""
         score = "  ".join(filter(None, (f"{one.value:>9}", one.deviation + chance, of)))
         rows.append((one.where, one.column.shown, score))
@@ -162,11 +162,11 @@ def _whole(scored: Sequence[_Mean]) -> list[_Mean]:
     return sorted(whole, key=lambda one: (order.get(one.regime, 0) if one.seeds else 0, bool(one.group)))
 
 
-def _chance(found: Iterable[_Mean], one: _Mean) -> str:
+def _chance(means: Iterable[_Mean], one: _Mean) -> str:
     """What a guess reaches, in brackets: in this group, or in all of the set."""
     guesses = {
         (guess.group, guess.row["layer"]): guess
-        for guess in found
+        for guess in means
         if guess.regime == CHANCE and guess.column == one.column
     }
     places = [(group, layer) for group in (one.group, "") for layer in (one.row["layer"], None)]

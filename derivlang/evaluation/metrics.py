@@ -28,7 +28,7 @@ from derivlang.core.errors import DataError
 from derivlang.evaluation.columns import Column
 
 Labels: TypeAlias = Sequence[Sequence[Any]]
-Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
+NumberedSpans: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
 
 _MILLION = 1_000_000
 _DROPPED = {ord(mark): None for mark in string.punctuation}
@@ -79,20 +79,20 @@ def squad_words(text: str) -> tuple[str, ...]:
     return tuple(_ARTICLES.sub(" ", text.lower().translate(_DROPPED)).split())
 
 
-def _overlap(gold: Sequence[Any], found: Sequence[Any]) -> float:
+def _overlap(gold: Sequence[Any], predicted: Sequence[Any]) -> float:
     """Return the F1 of two bags of words; of an empty one whether both are empty, as SQuAD 2.0's script does."""
-    if not gold or not found:
-        return float(gold == found)
-    return 2 * (Counter(gold) & Counter(found)).total() / (len(gold) + len(found))
+    if not gold or not predicted:
+        return float(gold == predicted)
+    return 2 * (Counter(gold) & Counter(predicted)).total() / (len(gold) + len(predicted))
 
 
 def tag_counts(gold: Labels, predicted: Labels) -> Int64:
     """Return int64[S, 3 * 17]: for each of UPOS, right, predicted, gold. Raise DataError for any other tag."""
     counts = np.zeros((len(gold), 3, len(UPOS)), np.int64)
     rows = np.repeat(np.arange(len(gold)), np.array([len(tags) for tags in gold], np.int64))
-    wanted, found = _codes(gold), _codes(predicted)
-    same = wanted == found
-    for at, where, codes in ((0, rows[same], wanted[same]), (1, rows, found), (2, rows, wanted)):
+    wanted, predicted_codes = _codes(gold), _codes(predicted)
+    same = wanted == predicted_codes
+    for at, where, codes in ((0, rows[same], wanted[same]), (1, rows, predicted_codes), (2, rows, wanted)):
         np.add.at(counts[:, at], (where, codes), 1)
     return counts.reshape(len(gold), 3 * len(UPOS))
 
@@ -116,7 +116,7 @@ def run_counts(gold: Labels, predicted: Labels) -> Int64:
     kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in before))}
     kind = np.array([kinds[k] for _, k in before])
 
-    def spans(labels: Labels) -> Found:
+    def spans(labels: Labels) -> NumberedSpans:
         codes = _flat(labels, {name: i for i, name in enumerate(names)})
         old = np.concatenate([[len(names)], codes[:-1]])
         starts = np.maximum.accumulate(np.where(begins[old, codes], np.arange(len(codes)), 0))
@@ -133,7 +133,7 @@ def entity_counts(gold: Labels, predicted: Labels) -> Int64:
     kind = np.array([kinds[name[2:]] for name in names])
     first, inside = (np.array([name.startswith(f"{mark}-") for name in names]) for mark in "BI")
 
-    def spans(labels: Labels) -> Found:
+    def spans(labels: Labels) -> NumberedSpans:
         codes = _flat(labels, {name: i for i, name in enumerate(names)})
         goes_on = np.zeros(len(codes), bool)
         goes_on[1:] = inside[codes[1:]] & (kind[codes[1:]] == kind[codes[:-1]])
@@ -156,11 +156,11 @@ def _keys(begin: Int64, after: Int64, kind: Int64, n: int) -> Int64:
     return np.asarray((kind.astype(np.int64) * n + begin) * n + after)
 
 
-def _by_sentence(labels: Labels, wanted: Found, found: Found) -> Int64:
+def _by_sentence(labels: Labels, wanted: NumberedSpans, predicted: NumberedSpans) -> Int64:
     """Return int64[S, 3]: right, predicted, gold, from spans and their last positions."""
     ends = offsets_of(np.array([len(tags) + 1 for tags in labels], np.int64))[1:]
-    right = np.isin(found[0], wanted[0])
-    places = (found[1][right], found[1], wanted[1])
+    right = np.isin(predicted[0], wanted[0])
+    places = (predicted[1][right], predicted[1], wanted[1])
     return np.stack([np.bincount(np.searchsorted(ends, p, "right"), minlength=len(labels)) for p in places], axis=1)
 
 

@@ -48,19 +48,19 @@ def read_plan(folder: Path) -> StudyPlan | None:
     path = folder / STUDY
     if not path.is_file():
         return None
-    found = read_record(path, STUDY, _check, id="run", fix="run the study again: derivlang study FILE -o OUT")
-    cells = [levels_of(cell["factors"]) for cell in found["cells"]]
+    record = read_record(path, STUDY, _check, id="run", fix="run the study again: derivlang study FILE -o OUT")
+    cells = [levels_of(cell["factors"]) for cell in record["cells"]]
     place = place_of(folder)
     return StudyPlan(
         place,
-        str(found.get("study") or place.name),
+        str(record.get("study") or place.name),
         # Studies of earlier versions list only one of 0 and 0.0, which are levels of their own.
         {
             name: tuple(dict.fromkeys([*map(text_of, levels), *(cell[name] for cell in cells if name in cell)]))
-            for name, levels in found["factors"].items()
+            for name, levels in record["factors"].items()
         },
-        found["report"],
-        {place / cell["run"]: levels for cell, levels in zip(found["cells"], cells, strict=True)},
+        record["report"],
+        {place / cell["run"]: levels for cell, levels in zip(record["cells"], cells, strict=True)},
     )
 
 
@@ -108,19 +108,19 @@ def check_plan(told: Mapping[str, Any], where: str = "") -> None:
         check_levels(cell["factors"], f"{where}cells")
 
 
-def _check(found: dict[str, Any]) -> None:
+def _check(record: dict[str, Any]) -> None:
     """Raise ValueError for a study.json that the report cannot show."""
-    if found.get("format") != FORMAT:
-        raise ValueError(f"format {short(found.get('format'))}, but this version reads {FORMAT}")
-    check_types(found, {"factors": dict, "report": dict, "cells": list}, {"study": str})
-    check_intact(found, ["derivlang"])
-    check_plan({**found["report"], "factors": found["factors"], "cells": found["cells"]})
-    for cell in found["cells"]:
+    if record.get("format") != FORMAT:
+        raise ValueError(f"format {short(record.get('format'))}, but this version reads {FORMAT}")
+    check_types(record, {"factors": dict, "report": dict, "cells": list}, {"study": str})
+    check_intact(record, ["derivlang"])
+    check_plan({**record["report"], "factors": record["factors"], "cells": record["cells"]})
+    for cell in record["cells"]:
         path = Path(cell["run"])
         if path.is_absolute() or ".." in path.parts or len(path.parts) != 2 or len(str(path).encode()) > _LONGEST:
             raise ValueError(f"a cell has the path {short(cell['run'])}, not one such as runs/CELL")
-        if unknown := [name for name in cell["factors"] if name not in found["factors"]]:
+        if unknown := [name for name in cell["factors"] if name not in record["factors"]]:
             raise ValueError(f"a cell has the factor {short(unknown[0])}, which is in no list")
         for name, level in cell["factors"].items():
-            if level not in found["factors"][name]:
+            if level not in record["factors"][name]:
                 raise ValueError(f"a cell has the level {short(level)} of {name}, which is in no list")

@@ -55,19 +55,19 @@ class ToldRows:
     words: Mapping[int, RowWords]
 
     @classmethod
-    def of(cls, found: Examples, languages: Languages, begun: int) -> ToldRows:
+    def of(cls, examples: Examples, languages: Languages, begun: int) -> ToldRows:
         """Return the rows of the examples of a batch. begun: number of rows in the batches before.
 
         Raise DataError for examples of another package that `ParallelRows.examples` did not make.
         """
-        if found.origin is None:
+        if examples.origin is None:
             raise DataError(
                 "the words of the task's examples are not known",
                 where="--predictions",
                 fix="leave it out; a task makes its examples by ParallelRows.examples",
                 id="predictions",
             )
-        rows, some = found.origin
+        rows, some = examples.origin
         batch = rows.batch
         source, derived = batch.strings(), languages.derived_words(batch)
         layers = [layer for name in _IDS if isinstance(layer := batch.layers.get(name), Values)]
@@ -91,22 +91,22 @@ class ToldRows:
 
 
 def write_predictions(
-    path: Path, facts: Mapping[str, Any], task: Task, found: Examples, rows: ToldRows, predicted: Mapping[int, Int64]
+    path: Path, facts: Mapping[str, Any], task: Task, examples: Examples, rows: ToldRows, predicted: Mapping[int, Int64]
 ) -> str:
     """Write the predictions on a test set, completely or not at all, and return the SHA-256 of the file.
 
     predicted: int64[G, k], by the language of the rows. Raise DataError if the task's labels have no one Arrow type.
     """
-    sides = [found.side(number) for number in predicted]
+    sides = [examples.side(number) for number in predicted]
     words = [rows.words[number] for number in predicted]
     values = [[side.gold for side in sides], predicted.values()]
     told = [
-        [label for one in zip(words, sides, some, strict=True) for label in task.told(*one, found.classes)]
+        [label for one in zip(words, sides, some, strict=True) for label in task.told(*one, examples.classes)]
         for some in values
     ]
     n = len(sides)
     columns: dict[str, Any] = {
-        "on": [SIDES[number] for number in predicted for _ in range(found.n_rows)],
+        "on": [SIDES[number] for number in predicted for _ in range(examples.n_rows)],
         "row": np.tile(rows.numbers, n),
         "id": pa.concat_arrays([rows.ids] * n),
     }

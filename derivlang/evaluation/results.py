@@ -46,27 +46,27 @@ SIGNATURE_WORDS = {
 
 def read(path: Path) -> dict[str, Any]:
     """Return the record in a file. Raise StoreError if it is damaged, or of an earlier version, which had no table."""
-    found = read_record(path, path.name, id="evaluation", fix=AGAIN)
-    if found.get("format") != FORMAT and "tasks" in found:
+    record = read_record(path, path.name, id="evaluation", fix=AGAIN)
+    if record.get("format") != FORMAT and "tasks" in record:
         raise StoreError(
             "has the results of an earlier version, which wrote no table of scores",
             where=str(path),
-            fix=f"measure again: {_command(path, found)}",
+            fix=f"measure again: {_command(path, record)}",
             id="old-results",
         )
     return read_record(path, path.name, check, id="evaluation", fix=AGAIN)
 
 
-def check(found: Mapping[str, Any]) -> None:
+def check(record: Mapping[str, Any]) -> None:
     """Raise ValueError for a record that was changed after it was written, or is not a record of results."""
-    if found.get("format") != FORMAT:
-        raise ValueError(f"format {found.get('format')!r}, but this version reads {FORMAT}")
-    check_types(found, {"signature": dict, "tasks": dict, "measures": dict})
+    if record.get("format") != FORMAT:
+        raise ValueError(f"format {record.get('format')!r}, but this version reads {FORMAT}")
+    check_types(record, {"signature": dict, "tasks": dict, "measures": dict})
     texts: dict[str, Kind] = dict.fromkeys(("weights", "derivlang", "fingerprint"), str)
-    check_types(found["signature"], {}, {**texts, "steps": int, "seed": int}, where="signature.")
-    check_intact(found, ["format"])
+    check_types(record["signature"], {}, {**texts, "steps": int, "seed": int}, where="signature.")
+    check_intact(record, ["format"])
     for kind in KINDS:
-        for label, entry in found[kind].items():
+        for label, entry in record[kind].items():
             check_types(entry, {"settings": dict, SCORES: list, FILES: dict}, {"test": dict}, where=f"{kind}.{label}.")
             check_listed(entry[FILES], f"{kind}.{label}.{FILES}.")
             if missing := set(map(str, entry[SCORES])) - entry[FILES].keys():
@@ -89,19 +89,19 @@ def entry_of(
     return {"settings": dict(settings), **of_test, SCORES: [path.name for path in paths], FILES: listed(files)}
 
 
-def damages(cells: Path, found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def damages(cells: Path, record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the name of each file that is not the one that was evaluated, and what is wrong with it.
 
-    cells: the folder of the files. found: the record.
+    cells: the folder of the files. record: of the evaluation.
     """
-    return _faults(cells, [entry for kind in KINDS for entry in found[kind].values()])
+    return _faults(cells, [entry for kind in KINDS for entry in record[kind].values()])
 
 
 def scores_of(
-    cells: Path, found: Mapping[str, Any], labels: Iterable[str]
+    cells: Path, record: Mapping[str, Any], labels: Iterable[str]
 ) -> tuple[pa.Table, dict[str, list[dict[str, Any]]]]:
     """Return (rows, columns by label) of the files of these tasks and measures. Raise StoreError for damaged ones."""
-    entries = {label: entry for kind in KINDS for label, entry in found[kind].items()}
+    entries = {label: entry for kind in KINDS for label, entry in record[kind].items()}
     tables = [SCHEMA.empty_table()]
     columns: dict[str, list[dict[str, Any]]] = {}
     for label in labels:
@@ -132,14 +132,14 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
     if not path.exists():
         return fresh
     try:
-        found = read(path)
+        record = read(path)
     except StoreError as error:
         if error.id != "old-results":
             raise
         if drop:
             warn(f"{path}: {error.what}; they are replaced. To measure all of them, {error.fix}")
         return fresh
-    told = found["signature"]
+    told = record["signature"]
     try:
         check_same(
             told,
@@ -154,9 +154,9 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
         if not force:
             raise
         if drop:
-            remove_files(trained.cells, [name for entry in found["measures"].values() for name in entry[FILES]])
+            remove_files(trained.cells, [name for entry in record["measures"].values() for name in entry[FILES]])
         return fresh
-    return {name: value for name, value in found.items() if name != HASH}
+    return {name: value for name, value in record.items() if name != HASH}
 
 
 def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, Any], *, force: bool) -> dict[str, Any]:
@@ -166,21 +166,21 @@ def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, A
     """
     trained.results.parent.mkdir(exist_ok=True)
     with file_lock(trained.results):
-        found = stored(trained, force=force)
-        found[kind] = {**found[kind], label: entry}
+        record = stored(trained, force=force)
+        record[kind] = {**record[kind], label: entry}
         with writing(trained.results) as stream:
-            stream.write(record_text(sealed(found)).encode())
-    return found
+            stream.write(record_text(sealed(record)).encode())
+    return record
 
 
-def _command(path: Path, found: Mapping[str, Any]) -> str:
+def _command(path: Path, record: Mapping[str, Any]) -> str:
     """Return the command that makes the results of a record of an earlier version again."""
     run, step = path.parent, ""
     if path.name != EVALUATION:  # RUN/evaluation/step-00000100.json
         run, step = path.parent.parent, f"@{int(path.stem.rpartition('-')[2] or 0)}"
     lists = {
-        "--task": list(found.get("tasks") or ()),
-        "--measure": [name for name in found if name not in ("signature", "tasks", "heldout", "format", HASH)],
+        "--task": list(record.get("tasks") or ()),
+        "--measure": [name for name in record if name not in ("signature", "tasks", "heldout", "format", HASH)],
     }
     options = [f"{option} {','.join(names)}" for option, names in lists.items() if names]
     return " ".join(["derivlang evaluate", f"{run}{step}", *options])

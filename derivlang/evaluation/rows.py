@@ -131,7 +131,7 @@ class LanguageRows:
             some = chosen[rows.segments]
             own = rows.segments[some]
             first = own - own % rows.n_sides  # the first segment of the row
-            old, new = (found[own] - found[first] for found in (rows.segment_offsets, offsets))
+            old, new = (each[own] - each[first] for each in (rows.segment_offsets, offsets))
             words.append(rows.words[some])
             at.append(rows.at[some] - old + new)
             segments.append(own)
@@ -168,10 +168,10 @@ class LanguageRows:
 
         source  we don ' t know, gaps 0 1 0 0 1      reversed  know t ' don we    ->  False False True True False
         """
-        words, found = self.words, np.zeros(len(self.words), bool)
+        words, joined = self.words, np.zeros(len(self.words), bool)
         near = (np.abs(np.diff(words)) == 1) & (np.diff(self.segments) == 0)
-        found[1:] = near & (gaps[np.maximum(words[1:], words[:-1])] == 0)
-        return found
+        joined[1:] = near & (gaps[np.maximum(words[1:], words[:-1])] == 0)
+        return joined
 
     def at_words(self, values: Int32) -> Int32:
         """Return int32[M]: the value of the word that begins at each position, -1 elsewhere. values: int32[W]."""
@@ -221,8 +221,8 @@ class RowWords:
 
     def numbers(self, instances: Instances, at: Int64) -> Int64:
         """Return int64[G]: the number of these words in their side of the row, from 0."""
-        found = self.find(instances, at)
-        return np.asarray(found - self.offsets[owners(self.offsets)[found]], np.int64)
+        index = self.find(instances, at)
+        return np.asarray(index - self.offsets[owners(self.offsets)[index]], np.int64)
 
     def labelled(self, instances: Instances, labels: Sequence[Any]) -> list[list[Any]]:
         """Return one list per row: the label of each of its words, None for a word without one. labels: [G]."""

@@ -76,9 +76,9 @@ class Score:
 
 def set_hash(keys: Any, units: Any) -> str:
     """Return 16 hex digits of the rows of a set, by their keys uint64[S], and of the unit of each, int64[S]."""
-    found = sha256(np.ascontiguousarray(keys, np.uint64).tobytes())
-    found.update(np.ascontiguousarray(units, np.int64).tobytes())
-    return found.hexdigest()[:16]
+    digest = sha256(np.ascontiguousarray(keys, np.uint64).tobytes())
+    digest.update(np.ascontiguousarray(units, np.int64).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def table_of(task: str, columns: Sequence[Column], scores: Iterable[Score]) -> pa.Table:
@@ -172,7 +172,7 @@ def _digest(table: pa.Table) -> str:
     """Return a hash of the rows."""
     rows = table.drop_columns(["counts", "value"]).to_pylist()
     counts = table["counts"].combine_chunks()
-    found = sha256(json.dumps(rows).encode())
+    digest = sha256(json.dumps(rows).encode())
     for part in (counts.is_valid(), counts.value_lengths().fill_null(0), counts.flatten(), table["value"].fill_null(0)):
-        found.update(np.ascontiguousarray(part.to_numpy(zero_copy_only=False)).tobytes())
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(part.to_numpy(zero_copy_only=False)).tobytes())
+    return digest.hexdigest()

@@ -33,6 +33,6 @@ def units_told(n: int, unit: str) -> str:
 
 def seeds_told(seeds: Iterable[int]) -> str:
     """Return seeds as text: 1, 2, 3 -> "1-3", and 1, 2, 5 -> "1,2,5"."""
-    found = sorted(set(map(int, seeds)))
-    whole = len(found) > 1 and found == list(range(found[0], found[-1] + 1))
-    return f"{found[0]}-{found[-1]}" if whole else ",".join(map(str, found))
+    ordered = sorted(set(map(int, seeds)))
+    whole = len(ordered) > 1 and ordered == list(range(ordered[0], ordered[-1] + 1))
+    return f"{ordered[0]}-{ordered[-1]}" if whole else ",".join(map(str, ordered))

@@ -115,11 +115,11 @@ class Sources:
 
 def request_of(name: str, options: EvaluateOptions, reading: dict[str, Any] | None = None) -> SourceRequest:
     """Return the request of a source by name. reading: the options with which the run read its text, from run.json."""
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in (reading or {}).items()
     }
     with parse_errors(f"{RUN}: reading", "way to read a source", error=StoreError, id="run"):
-        return SourceRequest(name, options.data_dir, **found)
+        return SourceRequest(name, options.data_dir, **settings)
 
 
 def digest_of(corpus: Corpus) -> str:

@@ -69,7 +69,7 @@ def estimate(values: Sequence[float], influences: Float64 | None = None, *, leve
     There is no interval with fewer than three seeds, with one unit, or if a number is NaN.
     """
     n = len(values)
-    found = Estimate(
+    without_interval = Estimate(
         n,
         float(np.mean(values)),
         float(np.std(values, ddof=1)) if n > 1 else None,
@@ -77,17 +77,17 @@ def estimate(values: Sequence[float], influences: Float64 | None = None, *, leve
         values=tuple(map(float, values)),
         units=None if influences is None else influences.shape[1],
     )
-    if found.why or found.deviation is None:
-        return found
+    if without_interval.why or without_interval.deviation is None:
+        return without_interval
     shared, whole = (0.0, 0.0) if influences is None else _variances(influences)
-    spread = n, found.deviation, shared, whole
+    spread = n, without_interval.deviation, shared, whole
     half = _half_width(*spread, 1 - level)
     return replace(
-        found,
+        without_interval,
         documents=None if influences is None else math.sqrt(shared),
-        low=found.mean - half,
-        high=found.mean + half,
-        p=_p_value(found.mean, *spread),
+        low=without_interval.mean - half,
+        high=without_interval.mean + half,
+        p=_p_value(without_interval.mean, *spread),
     )
 
 

@@ -129,10 +129,10 @@ def _check(table: pa.Table) -> None:
         if not formula or not counts.is_valid:
             continue
         function, width = formula_of(formula)
-        found = np.asarray(counts.values, np.int64)
-        if len(found) % width:
-            raise ValueError(f"row {number} has {len(found)} counts, and {formula} takes {width} per unit")
-        made = float(function(found.reshape(-1, width).sum(axis=0)))
+        numbers = np.asarray(counts.values, np.int64)
+        if len(numbers) % width:
+            raise ValueError(f"row {number} has {len(numbers)} counts, and {formula} takes {width} per unit")
+        made = float(function(numbers.reshape(-1, width).sum(axis=0)))
         if not np.isclose(made, value, rtol=1e-6, atol=1e-6, equal_nan=True):
             raise ValueError(f"row {number} has the value {value:g}, but its counts give {made:g}")
 

@@ -140,10 +140,12 @@ class PretrainedRun:
         path = self.model_folder
         self.check_weights()
         with quiet(), _readable(path):
-            module, found = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
+            module, loading_info = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
             if self.language_ids:
                 restore(module, path)
-        missing = {name for name in found["missing_keys"] if "pooler." not in name} | set(found["mismatched_keys"])
+        missing = {name for name in loading_info["missing_keys"] if "pooler." not in name} | set(
+            loading_info["mismatched_keys"]
+        )
         if missing:
             raise StoreError(
                 f"lacks {len(missing)} of the model's weights, e.g. {min(map(str, missing))}",

@@ -44,8 +44,8 @@ def measured(sources: Sources, device: torch.device) -> Iterator[tuple[str, dict
             sources.events.warn(why)
             continue
         with stage(name, None):
-            found = list(measure.measure(model, sets))
-        path = _written(trained, name, name, measure.columns, found)
+            rows = list(measure.measure(model, sets))
+        path = _written(trained, name, name, measure.columns, rows)
         settings: dict[str, Any] = {option: getattr(options, option) for option in measure.reads}
         if settings:
             settings |= {"length": sources.heldout_length, "split": sets.text.split}

@@ -58,16 +58,16 @@ def verify_run(run: Path) -> dict[str, Any]:
 def _evaluation(path: Path, cells: Path, record: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield the files of an evaluation that are not as they were written, and what is wrong with them."""
     try:
-        found = results.read(path)
+        evaluation = results.read(path)
     except DerivlangError as error:
         yield path, error.what
         return
     names = ["fingerprint", *(["weights"] if path.name == results.EVALUATION else [])]
     for name in names:
-        told, made = found["signature"].get(name), record.get(name)
+        told, made = evaluation["signature"].get(name), record.get(name)
         if told and made and told != made:
             yield path, f"is of another run: {name} {told}, and run.json has {made}"
-    for file, what in results.damages(cells, found):
+    for file, what in results.damages(cells, evaluation):
         yield cells / file, what
 
 

@@ -139,15 +139,15 @@ def hits(source: torch.Tensor, derived: torch.Tensor, pairs: EmbeddingPairs) -> 
     )
     asked = np.flatnonzero(pairs.own)
     own = torch.from_numpy(asked).to(source.device)
-    found = []
+    by_direction = []
     for left, right in ((ours, theirs), (theirs, ours)):
         # CSLS: the neighbours of each candidate are scored rows.
         near = neighbourhood(right, left[own])
         nearest, by_csls = (
             np.isin(np.arange(len(pairs.own)), asked[one == asked]) for one in best(left[own], right, near)
         )
-        found.append((nearest, by_csls))
-    return found
+        by_direction.append((nearest, by_csls))
+    return by_direction
 
 
 def best(left: torch.Tensor, right: torch.Tensor, near: torch.Tensor) -> tuple[Int64, Int64]:

@@ -80,7 +80,7 @@ def losses(
     """
     model.module.train(False)
     to, lengths = model.device, lengths_of(offsets)
-    places, found = [np.zeros(0, np.int64)], [torch.zeros(0, device=to)]  # the device is synchronised once
+    places, entropies = [np.zeros(0, np.int64)], [torch.zeros(0, device=to)]  # the device is synchronised once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens_for(model, share)):
             block, mask = padded(ids, offsets, rows)
@@ -90,10 +90,10 @@ def losses(
             logits = model.logits(to_device(block, to), to_device(mask, to), language, at)
             places.append(every[some])
             wanted = to_device(gold[places[-1]].astype(np.int64), to)
-            found.append(torch.nn.functional.cross_entropy(logits, wanted, reduction="none"))
+            entropies.append(torch.nn.functional.cross_entropy(logits, wanted, reduction="none"))
             rows_done(len(rows))
     out = np.zeros(len(ids))
-    out[np.concatenate(places)] = torch.cat(found).double().cpu().numpy()
+    out[np.concatenate(places)] = torch.cat(entropies).double().cpu().numpy()
     return out
 
 

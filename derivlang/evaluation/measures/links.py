@@ -78,8 +78,8 @@ def link_counts(source: Floats, derived: Floats, words: ParallelWords) -> dict[s
     n, sentence = len(words.source), owners(words.offsets)
     gold = words.sums(words.source == np.arange(n))  # equal words count as one
     counts = {}
-    for name, found in links.items():
-        ours, theirs = (np.concatenate(side) for side in zip(*found, strict=True))
+    for name, parts in links.items():
+        ours, theirs = (np.concatenate(side) for side in zip(*parts, strict=True))
         ours, theirs = np.divmod(np.unique(words.source[ours] * n + words.derived[theirs]), n)
         made, right = (
             np.bincount(sentence[some], minlength=len(gold)) for some in (ours, ours[ours == theirs])

@@ -83,5 +83,5 @@ def masked_losses(model: Encoder, text: Heldout, side: LanguageSide, masked: Boo
     asked = np.zeros(len(whole), bool)
     asked[expand_ranges(offsets[:-1] + 1, lengths_of(within))] = masked
     shown = np.where(asked, np.int32(model.special_ids.mask), whole)
-    found = losses(model, shown, offsets, language, asked, whole, RATE)
-    return np.asarray(np.bincount(owners(offsets), found, text.n_sentences), np.float64)
+    nats = losses(model, shown, offsets, language, asked, whole, RATE)
+    return np.asarray(np.bincount(owners(offsets), nats, text.n_sentences), np.float64)

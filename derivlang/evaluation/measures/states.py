@@ -145,7 +145,7 @@ class StateRows(NamedTuple):
 
 def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[StateRows, StateRows]:
     """Return a row for each sentence, of each language. Groups: words, sentences, and the `<s>` of each sentence."""
-    found = []
+    sides = []
     for side, language in ((text.source, SOURCE), (text.derived, DERIVED)):
         within = text.offsets_in(side)
         ids, offsets = framed(side.ids, within, model.special_ids)
@@ -154,8 +154,8 @@ def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[StateRo
         of_word[subwords] = words.of_source if language == SOURCE else words.of_derived
         sentence[subwords] = owners(within)
         first[offsets[:-1]] = np.arange(text.n_sentences)
-        found.append(StateRows(ids, np.full(len(ids), language, np.int32), offsets, (of_word, sentence, first)))
-    return found[SOURCE], found[DERIVED]
+        sides.append(StateRows(ids, np.full(len(ids), language, np.int32), offsets, (of_word, sentence, first)))
+    return sides[SOURCE], sides[DERIVED]
 
 
 def _joined(source: StateRows, derived: StateRows) -> StateRows:

@@ -80,27 +80,27 @@ def compare(
 def compared(section: Section) -> pd.DataFrame:
     """Return the comparisons of a section, with the columns of `compare`."""
     rows = section.rows.assign(step=section.rows["step"].mask(section.rows["final"]))
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     for names, some in rows.groupby([*OUTCOME, "step"], sort=False, dropna=False):
         told = {"study": section.name, **dict(zip((*OUTCOME, "step"), names, strict=True))}
         for regime, values in _regimes(section, some).items():
             is_compared = told["step"] is pd.NA and regime != CHANCE
             made = _comparisons(section, values) if is_compared else _means(section, values)
-            found += ({**one, **told, "regime": regime} for one in made)
-    return _with_families(section, pd.DataFrame(found).astype({"layer": "Int64", "step": "Int64"}))
+            comparisons += ({**one, **told, "regime": regime} for one in made)
+    return _with_families(section, pd.DataFrame(comparisons).astype({"layer": "Int64", "step": "Int64"}))
 
 
 def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:
     """Return the values of an outcome in each regime, and Δ if it has both of its sides."""
-    found = {str(regime): _run_values(section, some) for regime, some in rows.groupby("regime", sort=False)}
-    if {SUP, ZS} <= found.keys():
-        sides = [(1.0, found[SUP]), (-1.0, found[ZS])]
-        found[DELTA] = {
+    by_regime = {str(regime): _run_values(section, some) for regime, some in rows.groupby("regime", sort=False)}
+    if {SUP, ZS} <= by_regime.keys():
+        sides = [(1.0, by_regime[SUP]), (-1.0, by_regime[ZS])]
+        by_regime[DELTA] = {
             condition: {seed: _sum([(weight, side[condition][seed]) for weight, side in sides])
                         for seed in _shared([side.get(condition, {}) for _, side in sides])}
-            for condition in found[SUP]
+            for condition in by_regime[SUP]
         }  # fmt: skip
-    return found
+    return by_regime
 
 
 def _run_values(section: Section, rows: pd.DataFrame) -> RunValues:
@@ -109,22 +109,22 @@ def _run_values(section: Section, rows: pd.DataFrame) -> RunValues:
     influence: dict[Any, Float64] = {}
     for (formula, _), some in counted.groupby(["formula", "set_hash"], sort=False):
         try:
-            found_of_rows = influences(formula, [counts_of(formula, one) for one in some["counts"]])
-            influence |= zip(some.index, found_of_rows, strict=True)
+            row_influences = influences(formula, [counts_of(formula, one) for one in some["counts"]])
+            influence |= zip(some.index, row_influences, strict=True)
         except ValueError:
             row = some.iloc[0]
             raise DataError(
                 f"the counts of {row['task']} {row['metric']} do not fit {formula}, or are not all of one set",
                 where=row["run"], fix="evaluate the run again", id="other-sentences",
             ) from None  # fmt: skip
-    found: dict[Condition, dict[int, list[RunValue]]] = {}
+    by_condition: dict[Condition, dict[int, list[RunValue]]] = {}
     sets = zip(rows["set_hash"], rows["unit"], strict=True)
     for (at, run), value, known in zip(rows["run"].items(), rows["value"], sets, strict=True):
         condition, seed = section.runs[run]
-        found.setdefault(condition, {}).setdefault(seed, []).append(RunValue(value, influence.get(at), known))
+        by_condition.setdefault(condition, {}).setdefault(seed, []).append(RunValue(value, influence.get(at), known))
     return {
         condition: {seed: _sum([(1 / len(some), one) for one in some]) for seed, some in seeds.items()}
-        for condition, seeds in found.items()
+        for condition, seeds in by_condition.items()
     }
 
 
@@ -218,9 +218,9 @@ def _row(
 ) -> dict[str, Any]:
     """Return a comparison: the weighted sum of conditions by seed, over the seeds that all of them have."""
     seeds = _shared([values[condition] for _, condition in terms])
-    found = [_sum([(weight, values[condition][seed]) for weight, condition in terms]) for seed in seeds]
-    same, lost = _one_set(found)
-    made = _estimate(found, same=same)
+    sums = [_sum([(weight, values[condition][seed]) for weight, condition in terms]) for seed in seeds]
+    same, lost = _one_set(sums)
+    made = _estimate(sums, same=same)
     return {
         **{f"{FACTOR}{name}": levels.get(name) or None for name in section.factors},
         **told,
@@ -232,9 +232,9 @@ def _row(
         "p": made.p,
         "why": ", ".join(filter(None, [made.why, OTHER_SETS if lost else ""])),
         "units": made.units,
-        "unit": found[0].set[1] if same and found else "",
+        "unit": sums[0].set[1] if same and sums else "",
         "seeds": tuple(seeds),
-        "values": tuple(one.value for one in found),
+        "values": tuple(one.value for one in sums),
     }
 
 
@@ -245,41 +245,48 @@ def _estimate(values: Sequence[RunValue], *, same: bool) -> Estimate:
     return estimate([one.value for one in values], influences)
 
 
-def _with_families(section: Section, found: pd.DataFrame) -> pd.DataFrame:
+def _with_families(section: Section, comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return comparisons with `family`, and with `p_holm` in the primary outcome's family (Holm 1979).
 
     Means have no p, unless they are means of Δ: it is not a finding that a score differs from 0.
     """
-    found.loc[(found["kind"] == MEAN) & (found["regime"] != DELTA), "p"] = None
-    primary = pd.Series(False, found.index)
+    comparisons.loc[(comparisons["kind"] == MEAN) & (comparisons["regime"] != DELTA), "p"] = None
+    primary = pd.Series(False, comparisons.index)
     if section.primary is not None:
         task, metric, regime = section.primary
         kind = INTERACTION if section.test == INTERACTION else DIFFERENCE
-        whole = is_whole(found, last_layer(found, task, metric))
-        of_outcome = (found["task"] == task) & (found["metric"] == metric) & (found["regime"] == regime) & whole
-        primary = of_outcome & (found["kind"] == kind) & (found["conditions"] == 1)
-    found["family"] = np.where(primary, PRIMARY, EXPLORATORY)
-    found["p_holm"] = np.nan
-    tested = primary & found["p"].notna()
-    found.loc[tested, "p_holm"] = holm(found.loc[tested, "p"].tolist())
+        whole = is_whole(comparisons, last_layer(comparisons, task, metric))
+        of_outcome = (
+            (comparisons["task"] == task)
+            & (comparisons["metric"] == metric)
+            & (comparisons["regime"] == regime)
+            & whole
+        )
+        primary = of_outcome & (comparisons["kind"] == kind) & (comparisons["conditions"] == 1)
+    comparisons["family"] = np.where(primary, PRIMARY, EXPLORATORY)
+    comparisons["p_holm"] = np.nan
+    tested = primary & comparisons["p"].notna()
+    comparisons.loc[tested, "p_holm"] = holm(comparisons.loc[tested, "p"].tolist())
     numbers = ["n", "value", "low", "high", "p", "p_holm", "units"]
-    found[numbers] = found[numbers].astype(float)
-    return found.astype({"n": int, "units": "Int64"})
+    comparisons[numbers] = comparisons[numbers].astype(float)
+    return comparisons.astype({"n": int, "units": "Int64"})
 
 
-def is_whole(found: pd.DataFrame, layer: int | None = None) -> pd.Series[bool]:
+def is_whole(comparisons: pd.DataFrame, layer: int | None = None) -> pd.Series[bool]:
     """Return which rows are of a finished model on a whole test set, those by layer of one layer."""
-    here = found["layer"].isna() if layer is None else found["layer"] == layer
-    return found["step"].isna() & (found["split"] != "dev") & (found["group"] == "") & here.fillna(False)
+    here = comparisons["layer"].isna() if layer is None else comparisons["layer"] == layer
+    return (
+        comparisons["step"].isna() & (comparisons["split"] != "dev") & (comparisons["group"] == "") & here.fillna(False)
+    )
 
 
-def last_layer(found: pd.DataFrame, task: str, metric: str) -> int | None:
+def last_layer(comparisons: pd.DataFrame, task: str, metric: str) -> int | None:
     """Return the last layer that a metric has, None if the metric is not by layer."""
-    layers = found.loc[(found["task"] == task) & (found["metric"] == metric), "layer"].dropna()
+    layers = comparisons.loc[(comparisons["task"] == task) & (comparisons["metric"] == metric), "layer"].dropna()
     return None if layers.empty else int(layers.max())
 
 
-def _shared(found: Iterable[Mapping[int, Any]]) -> list[int]:
+def _shared(values: Iterable[Mapping[int, Any]]) -> list[int]:
     """Return the seeds that all of these have, in order."""
-    several = list(found)
+    several = list(values)
     return sorted(set.intersection(*(set(one) for one in several))) if several else []

@@ -58,19 +58,19 @@ def spearman(
     rho = float(stats.spearmanr(first, second).statistic)
     a, b = (stats.rankdata(side) - (n + 1) / 2 for side in (first, second))
     orders = _all_orders(n, places) if exact else _keyed_orders(n, places, seed)
-    found = np.abs((b[orders] @ a) / math.sqrt(float(a @ a) * float(b @ b)))
-    hits, most = (int((found >= value - 1e-9).sum()) for value in (abs(rho), found.max()))
+    rhos = np.abs((b[orders] @ a) / math.sqrt(float(a @ a) * float(b @ b)))
+    hits, most = (int((rhos >= value - 1e-9).sum()) for value in (abs(rho), rhos.max()))
     more = 0 if exact else 1  # the order itself is not among those that are drawn
-    p, floor = (hits + more) / (len(found) + more), (most if exact else 1) / (len(found) + more)
+    p, floor = (hits + more) / (len(rhos) + more), (most if exact else 1) / (len(rhos) + more)
     return Correlation(n, rho, p, floor, exact)
 
 
 def _places(groups: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
     """Return the points of each group: a b a   ->   (0, 2), (1,)."""
-    found: dict[Hashable, list[int]] = {}
+    places: dict[Hashable, list[int]] = {}
     for place, group in enumerate(groups):
-        found.setdefault(group, []).append(place)
-    return tuple(map(tuple, found.values()))
+        places.setdefault(group, []).append(place)
+    return tuple(map(tuple, places.values()))
 
 
 @lru_cache(maxsize=4)  # a report asks for the same permutations once per panel

@@ -63,8 +63,8 @@ class Section:
     @cached_property
     def of_score(self) -> dict[tuple[str, str], pd.DataFrame]:
         """(task, metric) -> rows, in the order of their columns."""
-        found = dict(iter(self.rows.groupby(["task", "metric"], sort=False)))
-        return {key: found[key] for key in self.scores.columns if key in found}
+        groups = dict(iter(self.rows.groupby(["task", "metric"], sort=False)))
+        return {key: groups[key] for key in self.scores.columns if key in groups}
 
     def partner(self, condition: Condition, factor: str) -> Condition | None:
         """Return the condition to compare with: the baseline's level of a factor, all other levels the same.
@@ -75,12 +75,12 @@ class Section:
         if condition[at] == self.baseline[factor]:
             return None
         wanted = (*condition[:at], self.baseline[factor], *condition[at + 1 :])
-        found = [
+        partners = [
             other
             for other in self.planned
             if other[at] == wanted[at] and all(b in (a, NONE) for a, b in zip(wanted, other, strict=True))
         ]
-        return min(found, key=lambda other: other.count(NONE), default=None)
+        return min(partners, key=lambda other: other.count(NONE), default=None)
 
     def levels_of(self, condition: Condition) -> dict[str, str]:
         """Return the levels of a condition by factor."""
@@ -106,29 +106,29 @@ def sections_of(
     if primary is not None and primary not in outcomes:
         raise unknown("primary outcome", primary, outcomes, id="primary")
     asked = None if baseline is None else levels_of(baseline)
-    found = []
+    sections = []
     for study, rows in scores.rows.groupby("study", sort=False):
         given = {"baseline": asked, "primary": primary, "test": test}
         told = {**scores.of_study(str(study)), **{key: value for key, value in given.items() if value is not None}}
-        found.append(_section(scores, str(study), rows, told, outcomes))
-    known = dict.fromkeys((name, level) for one in found for name in one.factors for level in one.levels[name])
+        sections.append(_section(scores, str(study), rows, told, outcomes))
+    known = dict.fromkeys((name, level) for one in sections for name in one.factors for level in one.levels[name])
     if asked and not known:
         raise UsageError("nothing varies among the runs, so no level has a baseline", id="baseline")
     for choice in (asked or {}).items():
         if choice not in known:
             raise unknown("baseline", " ".join(choice), [" ".join(one) for one in known], id="baseline")
-    return found
+    return sections
 
 
 def _outcomes(scores: ScoreTable) -> dict[str, Outcome]:
     """Return outcomes by name: task.metric.regime, or task.regime of a headline; a regime may be empty."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for (task, metric), regimes in scores.rows.groupby(["task", "metric"], sort=False)["regime"].unique().items():
         for regime in [*regimes, *([DELTA] if {SUP, ZS} <= set(regimes) else [])]:
-            found[".".join(filter(None, [task, metric, regime]))] = (task, metric, regime)
+            outcomes[".".join(filter(None, [task, metric, regime]))] = (task, metric, regime)
             if scores.columns[task, metric].headline:
-                found.setdefault(".".join(filter(None, [task, regime])), (task, metric, regime))
-    return found
+                outcomes.setdefault(".".join(filter(None, [task, regime])), (task, metric, regime))
+    return outcomes
 
 
 def _section(
@@ -191,14 +191,14 @@ def _facts(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, dict[str, str]]]
     texts = rows[columns].astype(object)
     each = texts.where(texts.notna(), NONE).astype(str).groupby([rows["run"], rows["task"]], sort=False).max()
     by_run = each.groupby(level="run", sort=False)
-    found: dict[str, pd.Series[str]] = {}
+    levels: dict[str, pd.Series[str]] = {}
     of_task: dict[str, dict[str, str]] = {}
     for column in sorted(columns, key=lambda name: not name.startswith(FACTOR)):
         name = column.removeprefix(FACTOR).removeprefix(SETTING)
-        if name in found:  # the study's factor is this setting
+        if name in levels:  # the study's factor is this setting
             continue
         if column.startswith(FACTOR) or (by_run[column].nunique() == 1).all():
-            found[name] = by_run[column].max()
+            levels[name] = by_run[column].max()
             continue
         by_task = each[column].groupby(level="task", sort=False)
         varied = by_task.nunique() > 1
@@ -209,8 +209,8 @@ def _facts(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, dict[str, str]]]
             some = each[column][each.index.get_level_values("task").isin(varied.index[varied])]
             level = {run: ", ".join(f"{task} {value}" for (_, task), value in part.items() if value != NONE)
                      for run, part in some.groupby(level="run", sort=False)}  # fmt: skip
-            found[name] = pd.Series(level).reindex(by_run[column].max().index, fill_value=NONE)
-    return pd.DataFrame(found, index=rows["run"].unique()).astype(object), of_task
+            levels[name] = pd.Series(level).reindex(by_run[column].max().index, fill_value=NONE)
+    return pd.DataFrame(levels, index=rows["run"].unique()).astype(object), of_task
 
 
 def _follows(table: pd.DataFrame, name: str, kept: Sequence[str]) -> bool:

@@ -32,14 +32,14 @@ _WIDE = 36  # letters of tick labels that fit without turning them
 Point: TypeAlias = tuple[float, Mapping[str, Any]]  # x, and a mean
 
 
-def score_figures(section: Section, found: pd.DataFrame, task: str, metric: str) -> list[Figure]:
+def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> list[Figure]:
     """Return the figures of a score: by factor, by layer, over steps; in all regimes but the first,
     which is SUP of a fine-tuned task and the source of others."""
     if section.scores.columns[task, metric].over == "points":
         return _points(section, task, metric)
-    means = of_score(found, task, metric, MEAN)
-    layers = of_score(found, task, metric, MEAN, layers=True)
-    steps = curve_rows(section, found, task, metric)
+    means = of_score(comparisons, task, metric, MEAN)
+    layers = of_score(comparisons, task, metric, MEAN, layers=True)
+    steps = curve_rows(section, comparisons, task, metric)
     figures = []
     regimes = regimes_of(means)
     for regime in regimes[1:] or regimes:
@@ -63,7 +63,7 @@ def correlation_figure(section: Section, one: Scatter) -> Figure:
         axes.set(xlabel=shown(one.x), ylabel=shown(one.y))
         axes.margins(0.08)
         legend(figure, axes, labels)
-        rho = "" if one.found.rho is None else f": Spearman's ρ = {number(one.found.rho, '')}"
+        rho = "" if one.correlation.rho is None else f": Spearman's ρ = {number(one.correlation.rho, '')}"
         caption = f"{one.y} against {one.x}{rho}. Each mark is a condition, a mean over pre-training seeds."
         return finished(figure, one.name, caption + _constant(section))
 
@@ -183,11 +183,11 @@ def _points(section: Section, task: str, metric: str) -> list[Figure]:
     with panels([section.label(condition) for condition in panelled], title) as (figure, every):
         for condition, axes in zip(panelled, every, strict=True):
             here = rows[rows["run"] == first[condition]]
-            found = {row["regime"]: counts_of("", row["counts"]) / SCALE for row in here.to_dict("records")}
-            if len({points.shape for points in found.values()}) == 1 and len(found) == 2:
-                for ends in zip(*found.values(), strict=True):
+            by_regime = {row["regime"]: counts_of("", row["counts"]) / SCALE for row in here.to_dict("records")}
+            if len({points.shape for points in by_regime.values()}) == 1 and len(by_regime) == 2:
+                for ends in zip(*by_regime.values(), strict=True):
                     axes.plot(*np.transpose(ends), color=INK, alpha=0.15, linewidth=0.4)
-            for regime, points in found.items():
+            for regime, points in by_regime.items():
                 mark = _mark(regimes.index(regime))
                 axes.plot(*points.T, linestyle="none", markersize=2.5, **mark)
         names = listed(f"{regime} ({_NAMES[at % len(_NAMES)]})" for at, regime in enumerate(regimes) if regime)

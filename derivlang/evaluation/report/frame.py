@@ -49,11 +49,11 @@ class ScoreTable:
                 rows[name] = rows[name].astype(object).fillna("").astype(str) if name in rows else ""
             elif name != "counts":
                 given = rows[name] if name in rows else pd.Series(0 if name == "step" else pd.NA, rows.index, "Int64")
-                found = pd.to_numeric(given, errors="coerce")
-                wrong = found.isna() & given.notna() if name != "seed" else found.isna()
+                numbers = pd.to_numeric(given, errors="coerce")
+                wrong = numbers.isna() & given.notna() if name != "seed" else numbers.isna()
                 if wrong.any():
                     raise _bad(f"row {wrong.idxmax() + 1:,} has the {name} {given[wrong.idxmax()]!r}")
-                rows[name] = found.astype("float64" if kind == "double" else "Int64")
+                rows[name] = numbers.astype("float64" if kind == "double" else "Int64")
         if "counts" not in rows:
             rows["counts"] = None
         for formula in rows["formula"].unique():
@@ -70,8 +70,8 @@ class ScoreTable:
 
     def of_study(self, name: str) -> Mapping[str, Any]:
         """Return what the metadata say of a study: factors, baseline, cells; {} if nothing."""
-        found: Mapping[str, Any] = (self.told.get("studies") or {}).get(name) or {}
-        return found
+        metadata: Mapping[str, Any] = (self.told.get("studies") or {}).get(name) or {}
+        return metadata
 
     def of_run(self, what: str, study: str, run: str) -> Any:
         """Return what the metadata say of a run, such as its `doses`, or None."""
@@ -114,7 +114,7 @@ def _columns(rows: pd.DataFrame, declared: Mapping[str, Any]) -> dict[tuple[str,
     """
     known = {field.name for field in fields(Column)} - {"formula"}  # rows have it
     tuned = set(rows.loc[rows["regime"].isin(list(REGIMES)), "task"])
-    found: dict[tuple[str, str], Column] = {}
+    by_score: dict[tuple[str, str], Column] = {}
     for task in sorted(rows["task"].unique(), key=lambda task: task not in tuned):
         there = rows.loc[rows["task"] == task, "metric"].unique()
         records = {record["name"]: record for record in declared.get(task) or () if record["name"] in there}
@@ -122,8 +122,8 @@ def _columns(rows: pd.DataFrame, declared: Mapping[str, Any]) -> dict[tuple[str,
         columns = [Column(**{key: one[key] for key in one if key in known}) for one in records.values()]
         if not any(column.headline for column in columns):
             columns[0] = replace(columns[0], headline=True)
-        found |= {(task, column.name): column for column in columns}
-    return found
+        by_score |= {(task, column.name): column for column in columns}
+    return by_score
 
 
 def named(study: str, run: str) -> str:

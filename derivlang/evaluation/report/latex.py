@@ -55,4 +55,4 @@ def _cell(cell: str) -> str:
 
 def _text(plain: str) -> str:
     """Return text without markup."""
-    return _MARKS.sub(lambda found: _MARKUP[found[0]], str(plain))
+    return _MARKS.sub(lambda match: _MARKUP[match[0]], str(plain))

@@ -17,19 +17,19 @@ from derivlang.evaluation.signature import seeds_told, set_told, signature_line,
 
 def facts_of(section: Section) -> list[str]:
     """Return what is known of a section, a line each: its factors, what all runs share, and what a reader must know."""
-    found = [f"{name}: {', '.join(level or 'none' for level in section.levels[name])}" for name in section.factors]
+    facts = [f"{name}: {', '.join(level or 'none' for level in section.levels[name])}" for name in section.factors]
     if section.follows:
-        found.append(f"Given by these, or by the seed: {', '.join(section.follows)}.")
+        facts.append(f"Given by these, or by the seed: {', '.join(section.follows)}.")
     if section.constant:
-        found.append(f"The same in all runs: {told_of(section.constant)}")
-    found += [f"{task}: {told_of(settings)}" for task, settings in section.of_task.items()]
+        facts.append(f"The same in all runs: {told_of(section.constant)}")
+    facts += [f"{task}: {told_of(settings)}" for task, settings in section.of_task.items()]
     if section.primary:
         what = "interactions" if section.test == "interaction" else "differences from the baseline, in each condition"
-        found.append(f"Primary outcome: {'.'.join(filter(None, section.primary))}; tested: {what}.")
-    found += section.notes
+        facts.append(f"Primary outcome: {'.'.join(filter(None, section.primary))}; tested: {what}.")
+    facts += section.notes
     if any(section.runs[run][0] for run in section.runs):
-        found.append(f"{EMPTY}: planned, but without a result here. A blank cell: never planned.")
-    return [*found, *_not_finite(section.rows)]
+        facts.append(f"{EMPTY}: planned, but without a result here. A blank cell: never planned.")
+    return [*facts, *_not_finite(section.rows)]
 
 
 def _not_finite(rows: pd.DataFrame) -> Iterable[str]:
@@ -64,18 +64,18 @@ def test_rows(section: Section) -> Table | None:
 
     Runs cut sentences with their own tokenizers, so a cell has the range over runs.
     """
-    found: dict[str, dict[str, list[int]]] = {}
+    by_task: dict[str, dict[str, list[int]]] = {}
     for run in section.runs:
         for task, numbers in (section.scores.of_run("tests", section.name, run) or {}).items():
             for name, value in numbers.items():
-                found.setdefault(task, {}).setdefault(name, []).append(value)
-    if not found:
+                by_task.setdefault(task, {}).setdefault(name, []).append(value)
+    if not by_task:
         return None
     ranges = [
         {name.replace("_", " "): " to ".join(dict.fromkeys([f"{min(some):,}", f"{max(some):,}"]))
-         for name, some in numbers.items()} for numbers in found.values()
+         for name, some in numbers.items()} for numbers in by_task.values()
     ]  # fmt: skip
-    shown = pd.DataFrame(ranges, pd.Index(found, name="Task")).fillna(EMPTY)
+    shown = pd.DataFrame(ranges, pd.Index(by_task, name="Task")).fillna(EMPTY)
     note = (
         "Numbers of the derived test set. Cut: sentences longer than the model reads. Unscored: labels that have no "
         "score. Cut answers: answers outside of what the model reads; they count as wrong. In train: rows that "
@@ -86,9 +86,9 @@ def test_rows(section: Section) -> Table | None:
 
 def signatures(section: Section) -> Table:
     """Return the table of the signatures of all metrics."""
-    found = {key: signature(section, *key) for key in section.of_score}
-    index = pd.MultiIndex.from_tuples(found, names=["Task", "Score"])
-    shown = pd.DataFrame({"Signature": list(found.values())}, index)
+    texts = {key: signature(section, *key) for key in section.of_score}
+    index = pd.MultiIndex.from_tuples(texts, names=["Task", "Score"])
+    shown = pd.DataFrame({"Signature": list(texts.values())}, index)
     note = "How a score was computed, for a paper that prints it."
     return Table("signatures", "Signatures", shown, shown.reset_index(), note)
 
@@ -119,8 +119,8 @@ def _units_of(row: pd.Series[str]) -> int:
 
 def doses(section: Section) -> Table | None:
     """Return the table of the training data of runs, over the whole run; None if nothing is known."""
-    found = {run: section.scores.of_run("doses", section.name, run) for run in section.runs}
-    known = {run: told for run, told in found.items() if told}
+    of_runs = {run: section.scores.of_run("doses", section.name, run) for run in section.runs}
+    known = {run: told for run, told in of_runs.items() if told}
     if not known:
         return None
     names = list(dict.fromkeys(name for told in known.values() for name in told))

@@ -15,8 +15,8 @@ _FIRST = re.compile(r"^([#+=-]+|\d+[.)])(?=\s|$)")  # markup that begins a headi
 def text(plain: str) -> str:
     """Return one line of Markdown that shows this text, without markup and HTML."""
     line = escape(" ".join(plain.split()), quote=False)
-    line = _MARKS.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), line)
-    return _FIRST.sub(lambda found: f"&#{ord(found[0][0])};{found[0][1:]}", line)
+    line = _MARKS.sub(lambda match: "".join(f"&#{ord(c)};" for c in match[0]), line)
+    return _FIRST.sub(lambda match: f"&#{ord(match[0][0])};{match[0][1:]}", line)
 
 
 def markdown(document: Document) -> str:

@@ -38,9 +38,9 @@ def title_of(section: Section, task: str, metric: str) -> str:
     return f"{task}: {section.scores.columns[task, metric].shown}"
 
 
-def regimes_of(found: pd.DataFrame) -> list[str]:
+def regimes_of(comparisons: pd.DataFrame) -> list[str]:
     """Return the regimes of a score that tables by factor show: SUP, ZS, CS, Δ, or of a measure all but chance."""
-    there = found["regime"].unique()
+    there = comparisons["regime"].unique()
     return [one for one in REGIMES if one in there] or [one for one in there if one != CHANCE]
 
 
@@ -49,10 +49,12 @@ def regime_title(regime: str) -> str:
     return REGIMES.get(regime, regime)
 
 
-def of_score(found: pd.DataFrame, task: str, metric: str, kind: str, *, layers: bool = False) -> pd.DataFrame:
+def of_score(comparisons: pd.DataFrame, task: str, metric: str, kind: str, *, layers: bool = False) -> pd.DataFrame:
     """Return the comparisons of a score on whole test sets, of finished models; of the last layer, or of all."""
-    some = found[(found["task"] == task) & (found["metric"] == metric) & (found["kind"] == kind)]
-    whole = is_whole(some, last_layer(found, task, metric))
+    some = comparisons[
+        (comparisons["task"] == task) & (comparisons["metric"] == metric) & (comparisons["kind"] == kind)
+    ]
+    whole = is_whole(some, last_layer(comparisons, task, metric))
     return some[is_whole(some.assign(layer=pd.NA)) if layers else whole]
 
 
@@ -61,14 +63,14 @@ def condition_of(section: Section, row: Mapping[str, Any]) -> Condition:
     return tuple(level if isinstance(level := row[f"{FACTOR}{name}"], str) else NONE for name in section.factors)
 
 
-def score_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table:
+def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table:
     """Return the table of a score by condition: rows of x and other factors, columns of regimes and of lines."""
-    some = of_score(found, task, metric, MEAN)
+    some = of_score(comparisons, task, metric, MEAN)
     column = section.scores.columns[task, metric]
     lines = next((name for name in section.factors[1:2] if len(section.levels[name]) <= _ACROSS), None)
     published = _published(section, task, metric, column.headline)
     sources = dict.fromkeys(str(one["source"]) for one in published if one.get("source"))
-    layer = last_layer(found, task, metric)
+    layer = last_layer(comparisons, task, metric)
     note = [
         f"Columns: {lines}." if lines else "",
         f"Unit: {column.unit}." if column.unit else "",
@@ -90,9 +92,9 @@ def score_table(section: Section, found: pd.DataFrame, task: str, metric: str) -
     )
 
 
-def contrast_table(section: Section, found: pd.DataFrame, task: str, metric: str, kind: str) -> Table | None:
+def contrast_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str, kind: str) -> Table | None:
     """Return the table of differences or of interactions, a line for each condition; None if there are none."""
-    some = of_score(found, task, metric, kind)
+    some = of_score(comparisons, task, metric, kind)
     regimes = regimes_of(some)
     some = some[some["regime"].isin(regimes)]
     if some.empty:
@@ -142,24 +144,26 @@ def contrast_table(section: Section, found: pd.DataFrame, task: str, metric: str
     )
 
 
-def layer_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table | None:
+def layer_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table | None:
     """Return the table of a score by layer, or None if the score has no layers."""
-    some = of_score(found, task, metric, MEAN, layers=True)
+    some = of_score(comparisons, task, metric, MEAN, layers=True)
     if some["layer"].nunique() < 2:
         return None
     return _over(section, some, task, metric, "layer", "by layer", "Layer 0 is the embeddings. ")
 
 
-def curve_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table | None:
+def curve_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table | None:
     """Return the table of a score over steps, or None if no checkpoint was evaluated."""
-    some = curve_rows(section, found, task, metric)
+    some = curve_rows(section, comparisons, task, metric)
     return None if some is None else _over(section, some, task, metric, "step", "over steps", "")
 
 
-def curve_rows(section: Section, found: pd.DataFrame, task: str, metric: str) -> pd.DataFrame | None:
+def curve_rows(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> pd.DataFrame | None:
     """Return the means of checkpoints and of finished models, which get their last step; None without checkpoints."""
-    layer = last_layer(found, task, metric)
-    some = found[(found["task"] == task) & (found["metric"] == metric) & (found["kind"] == MEAN)]
+    layer = last_layer(comparisons, task, metric)
+    some = comparisons[
+        (comparisons["task"] == task) & (comparisons["metric"] == metric) & (comparisons["kind"] == MEAN)
+    ]
     some = some[is_whole(some.assign(step=pd.NA), layer)]
     if some["step"].notna().sum() == 0:
         return None
@@ -171,9 +175,9 @@ def curve_rows(section: Section, found: pd.DataFrame, task: str, metric: str) ->
     return some.assign(step=some["step"].fillna(ends)).sort_values("step", kind="stable")
 
 
-def every_score(section: Section, found: pd.DataFrame, task: str) -> Table:
+def every_score(section: Section, comparisons: pd.DataFrame, task: str) -> Table:
     """Return the table of all numbers of a task in finished models: rows of outcomes, columns of conditions."""
-    some = found[(found["task"] == task) & (found["kind"] == MEAN) & found["step"].isna()]
+    some = comparisons[(comparisons["task"] == task) & (comparisons["kind"] == MEAN) & comparisons["step"].isna()]
     columns = [section.label(condition) or "mean" for condition in section.planned]
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for row in some.to_dict("records"):

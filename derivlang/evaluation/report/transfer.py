@@ -22,10 +22,10 @@ class Scatter:
     x: str
     y: str
     points: list[tuple[Condition, float, float]]
-    found: Correlation
+    correlation: Correlation
 
 
-def scatters_of(section: Section, found: pd.DataFrame) -> list[Scatter]:
+def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
     """Return the correlation of each measure with each fine-tuned task, over three conditions or more.
 
     Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
@@ -33,7 +33,7 @@ def scatters_of(section: Section, found: pd.DataFrame) -> list[Scatter]:
     tasks: dict[str, tuple[str, dict[Condition, float]]] = {}
     measures: dict[str, tuple[str, dict[Condition, float]]] = {}
     for (task, metric), column in section.scores.columns.items():
-        means = of_score(found, task, metric, MEAN)
+        means = of_score(comparisons, task, metric, MEAN)
         if not column.headline or means.empty or column.over == "points":
             continue
         regimes = regimes_of(means)
@@ -61,15 +61,15 @@ def _group(section: Section, condition: Condition) -> Condition:
 
 def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
     """Return the table of correlations."""
-    found = [one.found for one in scatters]
+    correlations = [one.correlation for one in scatters]
     index = pd.MultiIndex.from_tuples([(one.x, one.y) for one in scatters], names=["Measure", "Task"])
-    data = pd.DataFrame([asdict(one) for one in found], index).rename(columns={"n": "conditions"})
+    data = pd.DataFrame([asdict(one) for one in correlations], index).rename(columns={"n": "conditions"})
     shown = pd.DataFrame(
         {
-            "conditions": [str(one.n) for one in found],
-            "ρ": [EMPTY if one.rho is None else f"{one.rho:.3f}".replace("-", "−") for one in found],
-            "p": [EMPTY if one.p is None else p_value(one.p) for one in found],
-            "floor of p": [EMPTY if one.floor is None else p_value(one.floor) for one in found],
+            "conditions": [str(one.n) for one in correlations],
+            "ρ": [EMPTY if one.rho is None else f"{one.rho:.3f}".replace("-", "−") for one in correlations],
+            "p": [EMPTY if one.p is None else p_value(one.p) for one in correlations],
+            "floor of p": [EMPTY if one.floor is None else p_value(one.floor) for one in correlations],
         },
         index,
     )

@@ -82,19 +82,19 @@ def part_of(section: Section, prefix: str = "") -> Part:
 
     prefix: of the names of its files.
     """
-    found = compared(section)
+    comparisons = compared(section)
     headlines = [key for key in section.of_score if section.scores.columns[key].headline]
     blocks: list[Table | Figure | None] = []
     for task, metric in headlines:
-        blocks.append(score_table(section, found, task, metric))
-        blocks += score_figures(section, found, task, metric)
+        blocks.append(score_table(section, comparisons, task, metric))
+        blocks += score_figures(section, comparisons, task, metric)
         if section.scores.columns[task, metric].over != "points":
-            blocks += [contrast_table(section, found, task, metric, kind) for kind in (DIFFERENCE, INTERACTION)]
-        blocks += [layer_table(section, found, task, metric), curve_table(section, found, task, metric)]
-    scatters = scatters_of(section, found)
+            blocks += [contrast_table(section, comparisons, task, metric, kind) for kind in (DIFFERENCE, INTERACTION)]
+        blocks += [layer_table(section, comparisons, task, metric), curve_table(section, comparisons, task, metric)]
+    scatters = scatters_of(section, comparisons)
     if scatters:
         blocks += [correlation_table(section, scatters), *(correlation_figure(section, one) for one in scatters)]
-    blocks += [every_score(section, found, task) for task in dict.fromkeys(task for task, _ in section.of_score)]
+    blocks += [every_score(section, comparisons, task) for task in dict.fromkeys(task for task, _ in section.of_score)]
     blocks += [test_sets(section), test_rows(section), signatures(section), doses(section), run_list(section)]
     name = section.name or "Runs"
     named = [replace(block, name=f"{prefix}{block.name}") for block in blocks if block is not None]
@@ -145,13 +145,13 @@ def _record(sections: Sequence[Section], files: Sequence[str]) -> dict[str, Any]
 def _files(out: Path) -> list[str]:
     """Return the files of an earlier report, which its record lists; an empty list if it is not a report."""
     try:
-        found = read_record(out / DATA, DATA, id="output")
+        record = read_record(out / DATA, DATA, id="output")
     except StoreError:
         return []
-    if "derivlang" not in found:
+    if "derivlang" not in record:
         return []
-    files = found.get("files")
-    if files is None and found.get("format") == 1 and (out / MARKDOWN).is_file():  # before there was a list
+    files = record.get("files")
+    if files is None and record.get("format") == 1 and (out / MARKDOWN).is_file():  # before there was a list
         text = (out / MARKDOWN).read_text("utf-8", errors="replace")
         shown = re.findall(r"\]\((figures/[\w.-]+)\.png\)", text)
         files = [PAGE, MARKDOWN, DATA, SCORES[1], *(f"{name}.{kind}" for name in shown for kind in ("png", "svg"))]

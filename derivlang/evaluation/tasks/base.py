@@ -108,8 +108,8 @@ class Task(NamedTask):
 
     def decode(self, scores: Any) -> torch.Tensor:
         """Return int64[G, k]: the most probable labels (ties: the first), in the form of gold."""
-        found: torch.Tensor = scores.argmax(dim=1, keepdim=True)
-        return found
+        labels: torch.Tensor = scores.argmax(dim=1, keepdim=True)
+        return labels
 
     def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
         """Return int64[G, k] as the metrics take labels: one list per row, of names by default."""

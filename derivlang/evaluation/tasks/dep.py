@@ -107,9 +107,9 @@ class Dependencies(Task):
     def decode(self, scores: Any) -> torch.Tensor:
         heads, relations = scores
         best = heads.argmax(dim=1, keepdim=True)
-        found: torch.Tensor = best.repeat(1, 2)
-        found[:, 1] = _at(relations, best[:, 0]).argmax(dim=1)
-        return found
+        labels: torch.Tensor = best.repeat(1, 2)
+        labels[:, 1] = _at(relations, best[:, 0]).argmax(dim=1)
+        return labels
 
     def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
         """Return (position of the head, relation) of each word."""

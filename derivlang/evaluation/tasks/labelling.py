@@ -84,10 +84,10 @@ class WordLabelling(Labelling):
         def instances(text: LanguageRows) -> Instances:
             counts = np.bincount(sentence_of[text.words], minlength=len(batch.tails))  # a row may lack words
             order = text.words.astype(np.int32), offsets_of(counts), np.zeros_like(batch.tails), batch.n_words
-            found = layer.realign(Realignment(batch, Order(*order), Policies()))
-            if isinstance(found, Spans):
-                return text.word_labels(found.tags(len(text.words)).astype(np.int64))
-            return text.word_labels(numbers[found.codes])
+            moved = layer.realign(Realignment(batch, Order(*order), Policies()))
+            if isinstance(moved, Spans):
+                return text.word_labels(moved.tags(len(text.words)).astype(np.int64))
+            return text.word_labels(numbers[moved.codes])
 
         labelled = batch.n_words if isinstance(layer, Spans) else int((numbers[layer.codes] >= 0).sum())
         return rows.examples(instances, classes, labelled)
@@ -120,8 +120,8 @@ class PairLabelling(PairTask, Labelling):
         field = Field(self.layer, "value", classes)
         gold = read_classes(field, layer.values, lambda row: None, missing=NO_LABEL).astype(np.int64)
         some = np.flatnonzero(gold >= 0)
-        found = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)
-        return found.take(some)
+        examples = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)
+        return examples.take(some)
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
         """Return the label of each pair."""

@@ -74,10 +74,10 @@ class Questions(PairTask):
         return ()
 
     def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
-        found = [layer for layer in batch.layers.values() if isinstance(layer, Answers)]
-        if len(found) != 1 or batch.records.shape[1] != 2:
+        layers = [layer for layer in batch.layers.values() if isinstance(layer, Answers)]
+        if len(layers) != 1 or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
-        (layer,) = found
+        (layer,) = layers
         rows = ParallelRows.of(batch, languages, self.settings.max_length)
         answers, gaps = _by_row(rows, layer), _gaps(batch)
         lost = np.flatnonzero((lengths_of(layer.offsets) > 0) & (lengths_of(answers.offsets) == 0))
@@ -90,9 +90,9 @@ class Questions(PairTask):
             n = int(lengths_of(batch.unit_words)[rows.segments.units].sum())
             order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), n)
             moved = answers.realign(Realignment(batch, order, Policies()))
-            found = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
+            spans = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
             row = np.concatenate([owners(moved.offsets).astype(np.int64), lost])
-            gold, by_row = np.append(found, np.full((len(lost), 2), -1), axis=0), np.argsort(row, kind="stable")
+            gold, by_row = np.append(spans, np.full((len(lost), 2), -1), axis=0), np.argsort(row, kind="stable")
             number = batch.words[text.words] + np.where(text.joined(gaps), len(batch.types), 0)
             inside = text.segments % text.n_sides == layer.side
             words = text.at_words(np.where(inside, number, -1).astype(np.int32))
@@ -113,12 +113,12 @@ class Questions(PairTask):
     def decode(self, scores: Any) -> torch.Tensor:
         start, end = scores.unbind(dim=2)
         # The best end from each start on: from the right, the maximum so far.
-        best, place = (found.flip(1) for found in end.flip(1).cummax(dim=1))
+        best, place = (each.flip(1) for each in end.flip(1).cummax(dim=1))
         first = (start + best).argmax(dim=1, keepdim=True)
         last = scores.shape[1] - 1 - place.gather(1, first)
-        found: torch.Tensor = first.repeat(1, 2)
-        found[:, 1:] = last
-        return found
+        labels: torch.Tensor = first.repeat(1, 2)
+        labels[:, 1:] = last
+        return labels
 
     def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
         """Return the words of each answer in their normal form, as a tuple; CUT for one that was cut off."""

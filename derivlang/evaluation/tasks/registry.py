@@ -33,18 +33,18 @@ def register_task(task: type[NamedTask]) -> type[NamedTask]:
 
 def tuned_tasks() -> dict[str, type[Task]]:
     """Return the tasks that need fine-tuning, by name."""
-    found = {name: TASKS.find(name) for name in TASKS.names()}
-    return {name: task for name, task in found.items() if issubclass(task, Task)}
+    tasks = {name: TASKS.find(name) for name in TASKS.names()}
+    return {name: task for name, task in tasks.items() if issubclass(task, Task)}
 
 
 def task_of(name: str) -> NamedTask:
     """Return the task of a name such as `pos` or `pos:French-GSD`. Raise UsageError with similar names otherwise."""
     kind, colon, argument = name.partition(":")
-    found = TASKS.find(kind)
-    if not issubclass(found, Task):
+    task_type = TASKS.find(kind)
+    if not issubclass(task_type, Task):
         if not argument:
             raise UsageError(f"{name!r} names no set", where="--task", fix=f"write {kind}:FILE", id="usage")
-        return found(name)
+        return task_type(name)
     if colon and not all(argument.split("+")):
         raise UsageError(
             f"{name!r} names no set after the colon", where="--task", fix="write e.g. pos:French-GSD", id="usage"
@@ -56,4 +56,4 @@ def task_of(name: str) -> NamedTask:
             fix="write TRAIN+TEST: the set of train and dev, and the set of test",
             id="usage",
         )
-    return found(name)
+    return task_type(name)
