@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int64, UInt64
+from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
@@ -84,50 +85,86 @@ class Sets:
         numbers, classes = check_sources(task, corpora)
         parts = {name: (sources[number], split) for name, (number, split) in numbers.items()}
         limits = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
-        found: dict[str, Examples] = {}
+        examples: dict[str, Examples] = {}
         mixed_pairs: Instances | None = None
-        told: list[ToldRows] = []
+        told: ToldRows | None = None
         for name, (source, split) in parts.items():
-            read, pairs, begun = [], [], 0
-            for batch in with_documents(source.batches(split)):
-                made = task.examples(batch, languages, classes)
-                if predictions and name == "test":
-                    told.append(ToldRows.of(made, languages, begun))
-                read.append(replace(made, origin=None))  # or it would keep the batch
-                begun += batch.n_records
-                if mixed and name == "train" and isinstance(task, PairTask):
-                    pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
-            every = Examples.joined(read)
+            every, pairs, rows = _read_split(
+                source.batches(split),
+                languages,
+                task,
+                classes,
+                mixed=mixed and name == "train",
+                predictions=predictions and name == "test",
+            )
             if name == "train":
                 every = every.learnable()
                 whole_train = every.keys
-            found[name] = _taken(every, limits[name], task.name, name, (source.corpus.name, split))
-            if pairs:
-                mixed_pairs = _first(Examples.joined(pairs).learnable(), limits[name]).interleaved()
-        used = {id(source): [split for one, split in parts.values() if one is source] for source in sources}
-        key = {
+            examples[name] = _taken(every, limits[name], task.name, name, (source.corpus.name, split))
+            if pairs is not None:
+                mixed_pairs = _first(pairs.learnable(), limits[name]).interleaved()
+            if rows is not None:
+                told = rows
+        names = {"dev": short_name(task.sources[0]), "test": short_name(task.sources[-1])}
+        of_split = {"dev": corpora[0], "test": corpora[-1]}
+        return cls(
+            **examples,
+            key=_key(languages, task, sources, list(parts.values())),
+            in_train=_n_shared(examples["test"], examples["train"].keys),
+            in_whole_train=_n_shared(examples["test"], whole_train),
+            scored={split: _scored(examples[split], name, of_split[split]) for split, name in names.items()},
+            words=", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora)),
+            mixed=mixed_pairs,
+            told=told,
+        )
+
+
+def _read_split(
+    batches: Iterable[Batch],
+    languages: Languages,
+    task: Task,
+    classes: tuple[str, ...],
+    *,
+    mixed: bool,
+    predictions: bool,
+) -> tuple[Examples, Examples | None, ToldRows | None]:
+    """Return (the examples of a split, its mixed pairs, its rows for people); None for what is not wanted."""
+    examples: list[Examples] = []
+    pairs: list[Examples] = []
+    told: list[ToldRows] = []
+    begun = 0
+    for batch in with_documents(batches):
+        made = task.examples(batch, languages, classes)
+        if predictions:
+            told.append(ToldRows.of(made, languages, begun))
+        examples.append(replace(made, origin=None))  # or it would keep the batch
+        begun += batch.n_records
+        if mixed and isinstance(task, PairTask):
+            pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
+    return (
+        Examples.joined(examples),
+        Examples.joined(pairs) if pairs else None,
+        ToldRows.joined(told) if told else None,
+    )
+
+
+def _key(languages: Languages, task: Task, sources: Sequence[Source], parts: Sequence[tuple[Source, str]]) -> str:
+    """Return the digest of everything that the examples are made from. parts: the source and the split of each set."""
+    used = {id(source): [split for one, split in parts if one is source] for source in sources}
+    return digest(
+        {
             "files": [file for source in sources for file in source.files(used[id(source)])],
-            "parsed": corpora[0].options.get("parser"),
+            "parsed": sources[0].corpus.options.get("parser"),
             "pipeline": languages.pipeline.fingerprint(format=1),  # as in earlier versions, whose cells stay valid
             **languages.signature,
             "task": task.kind,
         }
-        test = found["test"]
-        in_train, in_whole_train = (int(np.isin(test.keys, keys).sum()) for keys in (found["train"].keys, whole_train))
-        names = {"dev": short_name(task.sources[0]), "test": short_name(task.sources[-1])}
-        of_split = {"dev": corpora[0], "test": corpora[-1]}
-        scored = {split: _scored(found[split], name, of_split[split]) for split, name in names.items()}
-        words = ", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora))
-        return cls(
-            **found,
-            key=digest(key),
-            in_train=in_train,
-            in_whole_train=in_whole_train,
-            scored=scored,
-            words=words,
-            mixed=mixed_pairs,
-            told=ToldRows.joined(told) if told else None,
-        )
+    )
+
+
+def _n_shared(test: Examples, keys: UInt64) -> int:
+    """Return the number of rows of test with one of these keys."""
+    return int(np.isin(test.keys, keys).sum())
 
 
 def _first(every: Examples, n: int | None) -> Examples:
@@ -156,12 +193,12 @@ def _taken(every: Examples, n: int | None, task: str, name: str, place: tuple[st
     return some
 
 
-def _scored(found: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, Int64 | None]:
+def _scored(examples: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, Int64 | None]:
     """Return the set that scores of a split are of, and the unit of each row."""
-    units = numbered(found.documents)
-    of_rows = np.arange(found.n_rows) if units is None else units
+    units = numbered(examples.documents)
+    of_rows = np.arange(examples.n_rows) if units is None else units
     unit = unit_of(tuple(side.name for side in corpus.schema.sides), units)
-    return ScoredSet(name, set_hash(found.keys, of_rows), unit), units
+    return ScoredSet(name, set_hash(examples.keys, of_rows), unit), units
 
 
 def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tuple[int, str]], tuple[str, ...]]:
