@@ -48,18 +48,20 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
 
     settings, model_config, log_settings = settings_of("made-up", {**options, "spec": "trans,inv", "objective": "mlm"})
     shrink = options["batch_size"] is None
-    found = bench(settings, model_config, Plan(seconds, compile=log_settings.compile, shrink=shrink))
-    if found["batch_size"] != settings.batch_size:
-        tell(f"{found['batch_size']} rows per step, not the model's {settings.batch_size}: more do not fit into memory")
+    figures = bench(settings, model_config, Plan(seconds, compile=log_settings.compile, shrink=shrink))
+    if figures["batch_size"] != settings.batch_size:
+        tell(
+            f"{figures['batch_size']} rows per step, not the model's {settings.batch_size}: more do not fit into memory"
+        )
     if as_json:
-        echo(json.dumps(found))
+        echo(json.dumps(figures))
         return
     echo(
-        f"{found['tokens_per_second']:,} sub-words per second ({found['device']}, {found['precision']}, "
-        f"{found['threads']} threads): {100 * found['matrix_rate_fraction']:.1f} % of the matrix rate, "
-        f"{found['matrix_tflops']:,} Tflop a second at {found['gflop_per_token']:.4f} Gflop a sub-word"
+        f"{figures['tokens_per_second']:,} sub-words per second ({figures['device']}, {figures['precision']}, "
+        f"{figures['threads']} threads): {100 * figures['matrix_rate_fraction']:.1f} % of the matrix rate, "
+        f"{figures['matrix_tflops']:,} Tflop a second at {figures['gflop_per_token']:.4f} Gflop a sub-word"
     )
     echo(
-        f"{found['parameters']:,} parameters, {found['peak_memory_mb']:,} MB; "
-        f"the loader makes {found['loader_tokens_per_second']:,} sub-words per second"
+        f"{figures['parameters']:,} parameters, {figures['peak_memory_mb']:,} MB; "
+        f"the loader makes {figures['loader_tokens_per_second']:,} sub-words per second"
     )

@@ -37,10 +37,10 @@ def completer(names: Callable[[str], Iterable[str]], *more: CompletionItem) -> C
     @wraps(names)
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         try:
-            found = [name for name in names(typed) if name.startswith(typed)]
+            matching = [name for name in names(typed) if name.startswith(typed)]
         except (DerivlangError, OSError, ImportError):
-            found = []
-        return [*more, *map(CompletionItem, found)]
+            matching = []
+        return [*more, *map(CompletionItem, matching)]
 
     return complete
 
@@ -75,16 +75,16 @@ def _of_spec(typed: str, registry: Any) -> list[str]:
     earlier, _, part = given.rpartition(":")
     start = before + comma + name + colon + (f"{earlier}:" if earlier else "")
     key, equals, _ = part.partition("=")
-    found = []
+    completions = []
     for one in registry.find(name).parameters():
         values = one["type"].split("|") if "|" in one["type"] else one["names"]
         if equals:
-            found += [f"{start}{key}={value}" for value in values if one["name"] == key]
+            completions += [f"{start}{key}={value}" for value in values if one["name"] == key]
             continue
-        found.append(f"{start}{one['name']}=")
+        completions.append(f"{start}{one['name']}=")
         if one["positional"] and not earlier:
-            found += [start + value for value in values]
-    return found
+            completions += [start + value for value in values]
+    return completions
 
 
 def _grammars(typed: str) -> list[str]:
@@ -139,9 +139,9 @@ def _folders_with(*files: str) -> Callable[[str], list[str]]:
 
     def folders(typed: str) -> list[str]:
         above = Path(typed) if typed.endswith("/") else Path(typed).parent
-        found = sorted(path for path in above.iterdir() if path.is_dir() and not path.name.startswith("."))
-        made = [path for path in found if any((path / file).exists() for file in files)]
-        further = [path for path in found if path not in made and any(path.glob(f"*/{files[0]}"))]
+        subfolders = sorted(path for path in above.iterdir() if path.is_dir() and not path.name.startswith("."))
+        made = [path for path in subfolders if any((path / file).exists() for file in files)]
+        further = [path for path in subfolders if path not in made and any(path.glob(f"*/{files[0]}"))]
         start = typed[: typed.rfind("/") + 1]
         return [start + path.name for path in made] + [f"{start}{path.name}/" for path in further]
 

@@ -25,11 +25,11 @@ def templates_of(fields: Iterable[Field]) -> dict[str, str]:
     """Return the sentence of each count that a set with these fields may have, with its [singular|plural] forms."""
     from derivlang.core.layers.registry import find_layer
 
-    found = dict(_OF_TRANSFORMS)
+    templates = dict(_OF_TRANSFORMS)
     for field in fields:
         for name, template in find_layer(field.kind).losses.items():
-            found[name.format(field.column)] = template.format(field.column)
-    return found
+            templates[name.format(field.column)] = template.format(field.column)
+    return templates
 
 
 def sentence(name: str, count: int, templates: Mapping[str, str]) -> str:

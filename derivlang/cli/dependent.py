@@ -26,12 +26,12 @@ class DependentOption(click.Option):
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Return the value. Raise UsageError if the option is typed, and does not go with the others."""
-        found = super().handle_parse_result(ctx, opts, args)  # first: a wrong value is reported first
+        parsed = super().handle_parse_result(ctx, opts, args)  # first: a wrong value is reported first
         if self.dependencies is not None and self.name in opts and not ctx.resilient_parsing:
             given = [one for one in ctx.command.params if _is_typed(one, opts)]
             names = {name for one in given for name in (*one.opts, (one.name or "").upper())}
             self.dependencies.check(next(name for name in self.opts if name.startswith("--")), names)
-        return found
+        return parsed
 
 
 def option(*spellings: str, cls: type[DependentOption] | None = None, **facts: Any) -> Callable[[Command], Command]:

@@ -88,14 +88,17 @@ def command(
     folder, step = run_and_step(run)
     for one in asked_steps(folder, step, every=every_checkpoint):
         with Bar():
-            found = evaluate(folder, settings, events(), step=one)
+            evaluated = evaluate(folder, settings, events(), step=one)
         if as_json:
-            told = {label: {**found.entry(label), "scores": _plain(found.scores, label)} for label in found.columns}
+            told = {
+                label: {**evaluated.entry(label), "scores": _plain(evaluated.scores, label)}
+                for label in evaluated.columns
+            }
             echo(json.dumps({"step": one} | told if every_checkpoint else told, ensure_ascii=False))
         elif every_checkpoint:
-            echo(f"step {one}: {'; '.join(short_lines(found.columns, found.scores))}")
+            echo(f"step {one}: {'; '.join(short_lines(evaluated.columns, evaluated.scores))}")
         else:
-            for line in lines(found.columns, found.scores, found.record):
+            for line in lines(evaluated.columns, evaluated.scores, evaluated.record):
                 echo(line)
 
 

@@ -38,11 +38,11 @@ def ls(as_json: bool) -> None:
     """
     from derivlang.grammar.load import load_grammar, shipped
 
-    found = [load_grammar(name).summary() for name in shipped()]
+    grammars = [load_grammar(name).summary() for name in shipped()]
     if as_json:
-        echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(grammars, ensure_ascii=False))
         return
-    for grammar in found:
+    for grammar in grammars:
         heads = " ".join(f"{name}:{count}" for name, count in grammar["classes"].items())
         echo(f"{grammar['name']:<6}{grammar['language']:<18}{grammar['about'].get('licence', ''):<40}{heads}")
 
@@ -99,20 +99,20 @@ def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: A
     from derivlang.commands.grammar import figures_of
     from derivlang.grammar.statistics import SVO
 
-    found = figures_of(grammar, treebanks, GrammarScoreOptions(**given(GrammarScoreOptions, options)))
+    figures = figures_of(grammar, treebanks, GrammarScoreOptions(**given(GrammarScoreOptions, options)))
     if as_json:
-        echo(json.dumps(found))
+        echo(json.dumps(figures))
         return
     echo(f"{'heads':<8}{'number':>8}{'bits':>8}{'uniform':>9}{'right':>8}")
-    for name, row in found["classes"].items():
+    for name, row in figures["classes"].items():
         if row["heads"]:
             bits = f"{row['bits']:>8.3f}{row['uniform']:>9.3f}{row['right']:>8.1%}"
             echo(f"{name:<8}{row['heads']:>8}{bits}")
-    if found.get("clauses"):
-        echo(f"\n{found['clauses']} clauses with nominal subject and object")
+    if figures.get("clauses"):
+        echo(f"\n{figures['clauses']} clauses with nominal subject and object")
         echo(f"{'':<10}" + "".join(f"{order:>8}" for order in SVO))
         for key in ("observed", "sample", "argmax"):
-            echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in found[key].values()))
+            echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in figures[key].values()))
 
 
 @command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")
@@ -163,12 +163,12 @@ def probs(superstrate: str, as_json: bool, **options: Any) -> None:
     """
     from derivlang.commands.grammar import orders_of
 
-    for found in orders_of(superstrate, GrammarProbsOptions(**given(GrammarProbsOptions, options))):
+    for head in orders_of(superstrate, GrammarProbsOptions(**given(GrammarProbsOptions, options))):
         if as_json:
-            echo(json.dumps(found, ensure_ascii=False))
+            echo(json.dumps(head, ensure_ascii=False))
             continue
-        for order, p in zip(found["orders"], found["probs"], strict=True):
-            echo(f"{p:.6f}  {' '.join(found['nodes'][i] for i in order)}")
+        for order, p in zip(head["orders"], head["probs"], strict=True):
+            echo(f"{p:.6f}  {' '.join(head['nodes'][i] for i in order)}")
 
 
 def _others(treebanks: tuple[Path, ...]) -> dict[str, object]:

@@ -80,5 +80,5 @@ def _all(context: click.Context, option: click.Parameter, typed: bool) -> None:
 
 def _parameters(command: Any) -> list[click.Parameter]:
     """Return the parameters that decorators have added to a function so far, the last one first."""
-    found: list[click.Parameter] = getattr(command, "__click_params__", [])
-    return found
+    parameters: list[click.Parameter] = getattr(command, "__click_params__", [])
+    return parameters

@@ -30,7 +30,7 @@ def command(as_json: bool) -> None:
     transforms = [find_transform(name) for name in transform_names()]
     objectives = [find_objective(name) for name in objective_names()]
     scripts = [load_script(name) for name in script_names()]
-    found: dict[str, list[dict[str, Any]]] = {
+    lists: dict[str, list[dict[str, Any]]] = {
         "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
         "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
         "tasks": [
@@ -51,29 +51,29 @@ def command(as_json: bool) -> None:
         "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
     }
     if as_json:
-        echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(lists, ensure_ascii=False))
         return
     for title in ("transforms", "objectives"):
         echo("Transforms" if title == "transforms" else "\nObjectives")
-        for entry in found[title]:
+        for entry in lists[title]:
             echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
                 echo(f"    {p['name']}={text_of(p['default'])}  ({p['type']})  {p['help']}")
     echo("\nTasks")
-    for task in found["tasks"]:
+    for task in lists["tasks"]:
         echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
     echo("\nMeasures")
-    for measure in found["measures"]:
+    for measure in lists["measures"]:
         echo(f"  {measure['name']}")
     echo("\nSources")
-    for source in found["sources"]:
+    for source in lists["sources"]:
         echo(f"  {source['name']:<12}{source['summary']}")
     echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
     echo("  hub:NAME/CONFIG, or a derived set")
     echo("\nFile formats")
-    for entry in found["formats"]:
+    for entry in lists["formats"]:
         echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
     echo("\nScripts")
-    for script in found["scripts"]:
+    for script in lists["scripts"]:
         sample = script["sample"] if script["name"] != "private" else "(private use)"
         echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")

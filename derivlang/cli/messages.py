@@ -54,7 +54,7 @@ def warn(what: str) -> None:
 
 def shortened(text: str) -> str:
     """Return a message with overlong paths and values cut."""
-    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", text)
+    return re.sub(r"\S{500,}", lambda match: f"{match[0][:200]}…", text)
 
 
 @contextmanager

@@ -162,12 +162,12 @@ def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool, begi
 
     earlier: list[Path] = []
 
-    def found(out: Path) -> None:
+    def note_earlier(out: Path) -> None:
         earlier.append(out)
         complete(out)
 
     with Bar(begins=begins):
-        result = run(Events(warn, found=found))
+        result = run(Events(warn, found=note_earlier))
     _show(result, as_json, timed=not earlier)
 
 
@@ -195,8 +195,8 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
 def _manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest, for what the fixed form of `--json` leaves out; {} if the result is not a derived set."""
     path = folder / "derivlang.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return found
+    manifest: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return manifest
 
 
 class Bar(ProgressBar):

@@ -66,8 +66,8 @@ def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, 
     if as_json:
         echo(json.dumps(card, ensure_ascii=False))
         return
-    for name, found in card["scores"].items():
-        echo(f"{name}: {_line(found)}")
+    for name, scores in card["scores"].items():
+        echo(f"{name}: {_line(scores)}")
 
 
 @command.command("score", no_args_is_help=True, short_help="Score a parser on a treebank: UPOS, UAS and LAS.")
@@ -120,25 +120,25 @@ def ls(as_json: bool) -> None:
     from derivlang.parsing.bundled import bundled_model
     from derivlang.parsing.registry import BUNDLED, PARSERS
 
-    found = []
+    parsers = []
     for language, name in sorted(BUNDLED.items()):
         card = bundled_model(name).card
         summary = f"part of this package; trained on {', '.join(card['trained_on'])}"
-        found.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
-    found += [{"name": name, "summary": f"plug-in: {p.value}"} for name, p in plug_ins(PARSERS.group).items()]
-    found += [
+        parsers.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
+    parsers += [{"name": name, "summary": f"plug-in: {p.value}"} for name, p in plug_ins(PARSERS.group).items()]
+    parsers += [
         {"name": "stanza", "summary": "Stanza's models in its default folder (pip install 'derivlang[stanza]')"},
         {"name": "stanza:DIR", "summary": "Stanza's models in a folder"},
         {"name": "spacy:NAME", "summary": "a spaCy pipeline with Universal Dependencies labels"},
         {"name": "DIR/", "summary": "a folder made by `derivlang parser train`"},
     ]
     if as_json:
-        echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(parsers, ensure_ascii=False))
         return
-    for parser in found:
+    for parser in parsers:
         echo(f"{parser['name']:<12}{parser.get('language', ''):<4}{parser['summary']}")
 
 
-def _line(found: dict[str, Any]) -> str:
-    scores = ", ".join(f"{name} {value:.2f}" for name, value in found.items() if name != "words")
-    return f"{scores} ({found['words']:,} words)"
+def _line(scores: dict[str, Any]) -> str:
+    told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items() if name != "words")
+    return f"{told} ({scores['words']:,} words)"

@@ -101,9 +101,9 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
     )  # fmt: skip
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
-            found = prepare(plan, Callbacks(warn)).data
-        assert found is not None
-        subwords, rows = found.n_subwords, found.n_instances(SOURCE)
+            data = prepare(plan, Callbacks(warn)).data
+        assert data is not None
+        subwords, rows = data.n_subwords, data.n_instances(SOURCE)
         if as_json:
             echo(json.dumps({"data": str(plan.paths.data or out / "data"), "subwords": subwords, "rows": rows}))
         else:

@@ -38,14 +38,14 @@ def settings_options(
     An option has the value None if it is not given and a file may give the setting, or `unset` names its default.
     `core.settings.given` omits it, so that the dataclass's default applies.
     """
-    found = [
+    settings = [
         replace(one, unset=(unset or {}).get(name, one.unset), needs=(needs or {}).get(name, one.needs))
         for name, one in declared(kind).items()
         if one.option and (not only or name in only) and name not in without
     ]
 
     def add(command: Command) -> Command:
-        for one in reversed(found):
+        for one in reversed(settings):
             command = option_of(one, required=one.name in required, **more)(command)
         return command
 

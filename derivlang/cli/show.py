@@ -100,12 +100,12 @@ def _is_file(text: str) -> bool:
     from derivlang.formats.registry import suffixes
 
     try:
-        found = Path(text).is_file()
+        is_file = Path(text).is_file()
     except (OSError, ValueError):  # too long, or with a NUL character
         return False
-    if not found and len(text.split()) == 1 and text.endswith(tuple(suffixes())):
+    if not is_file and len(text.split()) == 1 and text.endswith(tuple(suffixes())):
         raise DataError("there is no such file", where=text, fix="check the path", id="missing-file")
-    return found
+    return is_file
 
 
 def _of_text(
@@ -113,8 +113,8 @@ def _of_text(
 ) -> tuple[list[LinkedLines], str, str]:
     from derivlang.api import derive_lines
 
-    ((found,),) = derive_lines([[text]], spec, words=words, language=language or "en", lexicon=lexicon)
-    return [found.linked()], spec, ""
+    ((derived,),) = derive_lines([[text]], spec, words=words, language=language or "en", lexicon=lexicon)
+    return [derived.linked()], spec, ""
 
 
 def _of_file(

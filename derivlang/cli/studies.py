@@ -69,10 +69,10 @@ def study_command(name: str, out: Path | None, as_json: bool, options: dict[str,
             bar.begin()
             tell(line)
 
-        found = asked.run(told, data_only=options["data_only"])
-    found["seconds"] = round(time.perf_counter() - began, 1)
-    what = found.get("report") or found["out"]
-    echo(json.dumps(found) if as_json else f"{what}  in {found['seconds'] / 60:.1f} minutes")
+        summary = asked.run(told, data_only=options["data_only"])
+    summary["seconds"] = round(time.perf_counter() - began, 1)
+    what = summary.get("report") or summary["out"]
+    echo(json.dumps(summary) if as_json else f"{what}  in {summary['seconds'] / 60:.1f} minutes")
 
 
 def _array(asked: AskedStudy, *, as_json: bool) -> None:
@@ -146,5 +146,5 @@ def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool)
     settings, model_config, _ = settings_of(
         "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
     )
-    found = bench(settings, model_config, Plan(seconds=2.0, warm_up=2, compile=cuda))
-    return float(found["tokens_per_second"]), "measured"
+    measured = bench(settings, model_config, Plan(seconds=2.0, warm_up=2, compile=cuda))
+    return float(measured["tokens_per_second"]), "measured"

@@ -135,10 +135,10 @@ class Group(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"there is no command {_quoted(name)}{near_names(name, self.list_commands(ctx))}")
-        found, command, rest = super().resolve_command(ctx, args)
+        resolved, command, rest = super().resolve_command(ctx, args)
         if command is not None and not any(param.name == "quiet" for param in command.params):
             command.params += message_options(hidden=True)
-        return found, command, rest
+        return resolved, command, rest
 
 
 def near_names(name: str, names: Sequence[str]) -> str:

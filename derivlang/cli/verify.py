@@ -56,17 +56,17 @@ def _compare(one: Path, other: Path, *, as_json: bool) -> None:
     """Print whether two folders are of one language, and what differs. Exit with 1 if they are not."""
     from derivlang.store.same_language import compare, language_of
 
-    found = compare(language_of(one), language_of(other))
+    comparison = compare(language_of(one), language_of(other))
     if as_json:
-        echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(comparison, ensure_ascii=False))
     else:
-        same = f"are of one language: {found['sets'][0]['spec']}"
-        echo(f"{one} and {other} {same if found['ok'] else 'are of different languages'}")
-        for difference in found["differences"]:
+        same = f"are of one language: {comparison['sets'][0]['spec']}"
+        echo(f"{one} and {other} {same if comparison['ok'] else 'are of different languages'}")
+        for difference in comparison["differences"]:
             echo(f"  {difference}")
-        for note in found["notes"]:
+        for note in comparison["notes"]:
             echo(f"note: {note}")
-    sys.exit(0 if found["ok"] else 1)
+    sys.exit(0 if comparison["ok"] else 1)
 
 
 def _verify(path: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
     made = derivlang.make("demo", "trans,inv", "twin")          made.dataset("train"), made.verify(), made.undo("back")
     run = derivlang.pretrain("demo", "trans,inv", "run", objective="align-mlm", vocab_size=300, steps=50)
-    found = run.evaluate(task="pos:demo", epochs=5, lr=2e-3)    a DataFrame, as of `derivlang.scores`
+    scores = run.evaluate(task="pos:demo", epochs=5, lr=2e-3)   a DataFrame, as of `derivlang.scores`
     derivlang.report(run, out="report")
 
 Outputs are named, since a notebook has no current command to name them after. A progress bar is shown in a notebook and

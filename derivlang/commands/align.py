@@ -88,15 +88,15 @@ def link_scores(links: Path, gold: Path, options: AlignScoreOptions) -> dict[str
     from derivlang.align.score import score
     from derivlang.core.arrays import lengths_of
 
-    found, wanted = (parse_lines(_lines(path, options.encoding), str(path)) for path in (links, gold))
+    predicted, wanted = (parse_lines(_lines(path, options.encoding), str(path)) for path in (links, gold))
     sizes = [
         None if path is None else lengths_of(encode_lines(_lines(path, options.encoding))[1])
         for path in (options.source, options.target)
     ]
-    for path, some in ((links, found), (gold, wanted)):
+    for path, some in ((links, predicted), (gold, wanted)):
         check_range(some, sizes[0], sizes[1], str(path))
     try:
-        return score(found, wanted).as_dict()
+        return score(predicted, wanted).as_dict()
     except DataError as error:
         error.where = f"{links}, {gold}"
         raise
@@ -127,11 +127,11 @@ def _aligner(
     from derivlang.evaluation.encoder_links import LinkEncoder
 
     with stage("loading the encoder"):
-        found = LinkEncoder.load(options.encoder, options.layer, options.device)
-    told_of = {"encoder": options.encoder, "layer": found.layer}
+        encoder = LinkEncoder.load(options.encoder, options.layer, options.device)
+    told_of = {"encoder": options.encoder, "layer": encoder.layer}
 
     def align(bitext: Bitext) -> Links:
-        links, told_of["cut"] = found.links(bitext, options.aligner, warn)
+        links, told_of["cut"] = encoder.links(bitext, options.aligner, warn)
         return links
 
     return align, told_of

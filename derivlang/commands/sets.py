@@ -36,8 +36,8 @@ class DerivedSet(InFolder):
         """Return the set, or a split of it, as `datasets.load_dataset` does."""
         import datasets
 
-        found: Dataset | DatasetDict = datasets.load_dataset(str(self.path), split=split)
-        return found
+        loaded: Dataset | DatasetDict = datasets.load_dataset(str(self.path), split=split)
+        return loaded
 
     def verify(self) -> dict[str, Any]:
         """Derive every row again and compare.
