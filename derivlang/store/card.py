@@ -81,12 +81,12 @@ def _scalar(text: str, *, path: bool = False) -> str:
     plain = (_PLAIN_PATH if path else _PLAIN).fullmatch(text) and text.lower() not in _NO_STRINGS
     if plain:
         return text
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _text(plain: str) -> str:
     """Return text for the body, in which the name of a file or of a column is neither HTML nor a link."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", plain)
+    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", plain)
 
 
 def _code(text: str) -> str:

@@ -53,8 +53,8 @@ def system_error(caught: BaseException) -> OSError | None:
     while at is not None:
         if isinstance(at, OSError):
             return at
-        if found := _NUMBER.search(str(at)):
-            return OSError(int(found[1]), os.strerror(int(found[1])))
+        if match := _NUMBER.search(str(at)):
+            return OSError(int(match[1]), os.strerror(int(match[1])))
         at = at.__cause__ or at.__context__
     return None
 
@@ -188,10 +188,10 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                         # Removed while it is still locked: later it might be the lock of another process.
                         lock.unlink()
             file.seek(0)
-            found = file.read()
-        if found and found == last:  # the text of the first read may come from a dead process
-            met(found)
-        last = found
+            holder = file.read()
+        if holder and holder == last:  # the text of the first read may come from a dead process
+            met(holder)
+        last = holder
         time.sleep(_PAUSE)
 
 

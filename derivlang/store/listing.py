@@ -70,8 +70,8 @@ def remembered(what: str, files: Sequence[Path], compute: Callable[[], str]) -> 
     what: names the computation. A file that has just been changed may change again without a sign, so what is found in
     it is not kept.
     """
-    found = [path.stat() for path in files]
-    stamps = [(one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) for one in found]
+    stats = [path.stat() for path in files]
+    stamps = [(one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) for one in stats]
     key = (what, *((str(path.resolve()), *stamp) for path, stamp in zip(files, stamps, strict=True)))
     if key in _known:
         return _known[key]

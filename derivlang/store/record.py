@@ -17,27 +17,27 @@ Kind = type | tuple[type, ...]
 def read_record(
     path: Path,
     what: str,
-    check: Callable[[dict[str, Any]], object] = lambda found: None,
+    check: Callable[[dict[str, Any]], object] = lambda record: None,
     *,
     id: str,
     fix: str | None = None,
 ) -> dict[str, Any]:
     """Return the object in a file. Raise StoreError if it cannot be read, or if `check` raises anything."""
     with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
-        found = json.loads(path.read_text("utf-8"))
-        if not isinstance(found, dict):
+        record = json.loads(path.read_text("utf-8"))
+        if not isinstance(record, dict):
             raise TypeError("it is not an object")
-        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate could not be written again
+        json.dumps(record, ensure_ascii=False).encode()  # a lone surrogate could not be written again
         try:
-            check(found)
+            check(record)
         except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault
             raise ValueError(caught.what) from caught
-    return found
+    return record
 
 
-def record_text(found: Mapping[str, Any]) -> str:
+def record_text(record: Mapping[str, Any]) -> str:
     """Return an object as the JSON text that derivlang writes."""
-    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
 def digest(value: Any) -> str:
@@ -126,21 +126,21 @@ def _plain(value: Any) -> str:
 
 
 def check_types(
-    found: Mapping[str, Any], required: Mapping[str, Kind], optional: Mapping[str, Kind] = {}, *, where: str = ""
+    record: Mapping[str, Any], required: Mapping[str, Kind], optional: Mapping[str, Kind] = {}, *, where: str = ""
 ) -> None:
     """Raise ValueError for a field of a wrong type, a missing required field, or a negative integer.
 
     Optional fields may be null. where: a prefix for the names in the message ("splits.train.").
     """
-    if not isinstance(found, Mapping):
-        raise ValueError(f"{where.rstrip('.') or 'it'} is {short(found)}")
+    if not isinstance(record, Mapping):
+        raise ValueError(f"{where.rstrip('.') or 'it'} is {short(record)}")
     for name, kind in {**required, **optional}.items():
-        value = found.get(name)
+        value = record.get(name)
         if value is None and name in optional:
             continue
         wrong_bool = isinstance(value, bool) and kind is not bool
         if wrong_bool or not isinstance(value, kind):
-            raise ValueError(f"{where}{name} is {'missing' if name not in found else short(value)}")
+            raise ValueError(f"{where}{name} is {'missing' if name not in record else short(value)}")
         if kind is int and isinstance(value, int) and value < 0:
             raise ValueError(f"{where}{name} is {value}")
 

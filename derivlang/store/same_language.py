@@ -122,9 +122,9 @@ def _check_run(record: dict[str, Any]) -> None:
 
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
     """Yield what differs. Fingerprints are compared only if they have the same form."""
-    found = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
-    if found or (one.recorded, one.format) == (other.recorded, other.format):
-        yield from found
+    differences = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
+    if differences or (one.recorded, one.format) == (other.recorded, other.format):
+        yield from differences
         return
     for language in (one, other):
         files = [str(transform) for transform in language.pipeline.transforms if transform.resources]
@@ -174,10 +174,10 @@ def _entries(state: str) -> dict[str, list[dict[str, str]]]:
     type image count kept / is ის 1 changed   ->   {"is": [{"image": "ის", "count": "1", "kept": "changed"}]}
     """
     header, *rows = (line.split("\t") for line in state.removesuffix("\n").split("\n"))  # words may hold U+2028
-    found: dict[str, list[dict[str, str]]] = {}
+    entries: dict[str, list[dict[str, str]]] = {}
     for word, *values in rows:
-        found.setdefault(word, []).append(dict(zip(header[1:], values, strict=False)))
-    return found
+        entries.setdefault(word, []).append(dict(zip(header[1:], values, strict=False)))
+    return entries
 
 
 def _forms(entries: dict[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:

@@ -49,5 +49,5 @@ def _suffix(derived: Derived) -> str:
     source = derived.manifest["source"]
     name = "text" if derived.schema.running else source["format"]
     own = () if name == "hub" else find_format(name).suffixes
-    found = (suffix_of(Path(str(file.get("name", "")))) for file in source["files"] if isinstance(file, dict))
-    return next((suffix for suffix in found if suffix in own), own[0] if own else ".jsonl")
+    of_files = (suffix_of(Path(str(file.get("name", "")))) for file in source["files"] if isinstance(file, dict))
+    return next((suffix for suffix in of_files if suffix in own), own[0] if own else ".jsonl")

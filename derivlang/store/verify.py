@@ -67,13 +67,13 @@ def verify(folder: Path) -> dict[str, Any]:
     splits: dict[str, Any] = {}
     for split in derived.splits:
         seen = _Seen(_SourceText(derived, split))
-        found = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
-        if not found:
-            found += _check_counts(derived.manifest["splits"][split], seen)
-        if not found and (what := seen.text.fault()):
-            found.append(_problem(f"data/{split}-*.parquet", what))
+        of_split = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
+        if not of_split:
+            of_split += _check_counts(derived.manifest["splits"][split], seen)
+        if not of_split and (what := seen.text.fault()):
+            of_split.append(_problem(f"data/{split}-*.parquet", what))
         splits[split] = {"rows": seen.rows, "tokens": seen.tokens}
-        problems += found
+        problems += of_split
     if not is_intact(derived.manifest) and all(problem["file"] != NAME for problem in problems):
         problems.append(_problem(NAME, "its hash does not match its content: a value was changed"))
     elif HASH not in derived.manifest:
@@ -133,7 +133,7 @@ class _SourceText:
         )
         self._ends = np.cumsum([file["bytes"] for file in files]).tolist() if self._told else []
         self._hashes = [file["sha256"] for file in files] if self._told else []
-        self._found = [hashlib.sha256() for _ in self._ends]
+        self._digests = [hashlib.sha256() for _ in self._ends]
         self._size = 0
 
     def add(self, source: Batch) -> None:
@@ -148,9 +148,9 @@ class _SourceText:
         text = data[offsets[0] : offsets[-1]].tobytes()
         begin = self._size
         self._size += len(text)
-        for end, found in zip(self._ends, self._found, strict=True):
+        for end, digest in zip(self._ends, self._digests, strict=True):
             if begin < end and len(text):
-                found.update(text[: end - begin])
+                digest.update(text[: end - begin])
                 text = text[end - begin :]
                 begin = min(end, self._size)
 
@@ -162,7 +162,7 @@ class _SourceText:
             # A file of only white space has no rows, so its bytes are missing here. Which of several files that
             # is cannot be known, so the length of several files proves nothing.
             return "the text undone is longer or shorter than the source" if len(self._ends) == 1 else None
-        if [found.hexdigest() for found in self._found] != self._hashes:
+        if [digest.hexdigest() for digest in self._digests] != self._hashes:
             return "the text undone is not the source's text: its hash differs"
         return None
 
@@ -216,12 +216,12 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
     """
     if not table.num_rows:
         return None
-    found = _try_rows(derived, file, first_row, table)
-    if isinstance(found, Batch):
-        seen.text.add(found)
-        seen.articles.add(found)
+    outcome = _try_rows(derived, file, first_row, table)
+    if isinstance(outcome, Batch):
+        seen.text.add(outcome)
+        seen.articles.add(outcome)
         return _count(derived, file, first_row, table, seen)
-    return found
+    return outcome
 
 
 def _try_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> Problem | Batch:
@@ -233,9 +233,9 @@ def _try_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> P
         if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it by bisection
             half = table.num_rows // 2
             for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
-                found = _try_rows(derived, file, start, part)
-                if not isinstance(found, Batch):
-                    return found
+                outcome = _try_rows(derived, file, start, part)
+                if not isinstance(outcome, Batch):
+                    return outcome
         return {"file": file, "row": first_row, "column": _COLUMN_OF.get(error.id), "what": error.what}
     if row is None:
         return source
