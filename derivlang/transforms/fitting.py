@@ -103,10 +103,10 @@ def _image(step: TypeMap, types: pa.Array, counts: Int64) -> tuple[pa.Array, Int
     if not chooses(step):
         types = step.apply(types)
     else:
-        found = step.images(types)
-        several = np.zeros(len(found.strings), np.int64)
-        several[np.minimum(found.offsets[:-1] + 1, found.offsets[1:] - 1)] = counts
-        types, counts = found.strings, several
+        images = step.images(types)
+        several = np.zeros(len(images.strings), np.int64)
+        several[np.minimum(images.offsets[:-1] + 1, images.offsets[1:] - 1)] = counts
+        types, counts = images.strings, several
     if step.injective:
         return types, counts
     merged = types.dictionary_encode()

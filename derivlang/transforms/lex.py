@@ -113,9 +113,9 @@ class Translations:
     def images(self, types: pa.Array) -> Images:
         """Return each type and its translations."""
         if not (self._last and self._last[0][0] is types):
-            found = [(word, *self.translations(word)) for word in types.to_pylist()]
-            offsets = offsets_of(np.fromiter(map(len, found), np.int64, len(found)))
-            self._last[:] = [(types, Images(offsets, string_array([word for row in found for word in row])))]
+            rows = [(word, *self.translations(word)) for word in types.to_pylist()]
+            offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
+            self._last[:] = [(types, Images(offsets, string_array([word for row in rows for word in row])))]
         return self._last[0][1]
 
     def translations(self, word: str) -> tuple[str, ...]:
@@ -124,8 +124,8 @@ class Translations:
             return ()
         if word in self.entries:
             return self.entries[word]
-        found = self.entries.get(word.lower(), ())
-        return tuple(dict.fromkeys(_in_case(word, t) for t in found)) if self.case == "keep" else found
+        translations = self.entries.get(word.lower(), ())
+        return tuple(dict.fromkeys(_in_case(word, t) for t in translations)) if self.case == "keep" else translations
 
     def invert(self) -> TypeMap:
         """Raise UsageError: a dictionary has no inverse."""
@@ -133,7 +133,7 @@ class Translations:
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: a row for each pair of the dictionary."""
-        rows = [f"{escape(word)}\t{escape(t)}" for word, found in self.entries.items() for t in found]
+        rows = [f"{escape(word)}\t{escape(t)}" for word, translations in self.entries.items() for t in translations]
         return "\n".join([_HEADER, *rows]) + "\n"
 
 

@@ -32,8 +32,8 @@ def read_lexicon(path: Path) -> str:
 
 def sections(text: str | None) -> list[tuple[str, str]]:
     """Return the sections of a saved lexicon, (title, state) in order; none for None."""
-    found = [section.removeprefix(_TITLE).partition("\n") for section in _SECTIONS.split(text or "")[1:]]
-    return [(title, state) for title, _, state in found]
+    parts = [section.removeprefix(_TITLE).partition("\n") for section in _SECTIONS.split(text or "")[1:]]
+    return [(title, state) for title, _, state in parts]
 
 
 def write_lexicon(transforms: Sequence[Transform], lexicon: Lexicon) -> str | None:
@@ -57,16 +57,16 @@ def saved_states(transforms: Sequence[Transform], text: str | None, where: str) 
     """Return the states of a saved lexicon, in the order of `saving`. UsageError if it is another pipeline's."""
     if text is None:
         return []
-    found = sections(text)
-    if not found or [title for title, _ in found] != _wanted(transforms)[: len(found)]:
+    saved = sections(text)
+    if not saved or [title for title, _ in saved] != _wanted(transforms)[: len(saved)]:
         raise other_lexicon(transforms, text, where)
-    return [state for _, state in found]
+    return [state for _, state in saved]
 
 
 def other_lexicon(transforms: Sequence[Transform], text: str, where: str) -> UsageError:
     """Return the error for a saved lexicon that does not fit the transforms."""
-    found = [title for title, _ in sections(text)]
-    if not found:
+    titles = [title for title, _ in sections(text)]
+    if not titles:
         return UsageError(
             "the file is not a lexicon of derivlang",
             where=where,
@@ -74,7 +74,7 @@ def other_lexicon(transforms: Sequence[Transform], text: str, where: str) -> Usa
             id="other-lexicon",
         )
     return UsageError(
-        f"the lexicon was fitted for {', '.join(found)}, but "
+        f"the lexicon was fitted for {', '.join(titles)}, but "
         f"the pipeline has {', '.join(_wanted(transforms)) or 'no transform that needs one'}",
         where=where,
         fix="pass the lexicon.tsv of a set made with the same --t",

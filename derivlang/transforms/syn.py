@@ -174,10 +174,10 @@ def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     """Return (name, size, modification time) of the files that a name may mean; () for a shipped grammar."""
     path = Path(name)
     try:
-        found = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
+        files = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
     except (OSError, ValueError):  # the reader raises a better error
         return ()
-    stats = [(file.name, file.stat()) for file in found if is_path(file, "file")]
+    stats = [(file.name, file.stat()) for file in files if is_path(file, "file")]
     # Reading a pipe changes its times, and it can be read once.
     return tuple((name, stat.st_size, stat.st_mtime_ns if S_ISREG(stat.st_mode) else 0) for name, stat in stats)
 
@@ -204,24 +204,24 @@ def _model(
     """
     classes: dict[str, Grammar] = {}
     for name, head_class in grammars:
-        found = _grammar(name, "--t syn", _stamp(name))
-        for wanted in (head_class,) if head_class else found.classes:
+        grammar = _grammar(name, "--t syn", _stamp(name))
+        for wanted in (head_class,) if head_class else grammar.classes:
             if wanted in classes:
                 raise UsageError(
                     f"syn: there are two grammars for {wanted} heads, the second is {name}",
                     fix="name the class of each grammar, as in fr@N~hi@V",
                     id="bad-value",
                 )
-            if wanted not in found.classes:
+            if wanted not in grammar.classes:
                 raise UsageError(
                     f"syn: the grammar {name} has no model of {wanted} heads",
-                    fix=f"use one of its classes: {', '.join(found.classes)}",
+                    fix=f"use one of its classes: {', '.join(grammar.classes)}",
                     id="grammar-class",
                 )
-            classes[wanted] = found
+            classes[wanted] = grammar
     under = None if substrate == "none" else _grammar(substrate, "--t syn:substrate", _stamp(substrate))
     model = OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
-    used = [f"{name} {found.fingerprint}" for name, found in classes.items()]
+    used = [f"{name} {grammar.fingerprint}" for name, grammar in classes.items()]
     return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None else []))
 
 

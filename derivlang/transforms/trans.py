@@ -233,8 +233,8 @@ def private_share(apply: Callable[[pa.Array], pa.Array], types: pa.Array, counts
     private = 0
     for start in range(0, len(types), _TYPES_AT_ONCE):
         image = apply(types.slice(start, _TYPES_AT_ONCE))
-        found = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
-        private += int(counts[start : start + _TYPES_AT_ONCE][found].sum())
+        is_private = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
+        private += int(counts[start : start + _TYPES_AT_ONCE][is_private].sum())
     return 100 * private / max(int(counts.sum()), 1)
 
 
@@ -251,9 +251,9 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     ours, theirs = hash_types(types), hash_types(map_script(types, fitted.script))
     by_hash = np.argsort(ours)
     at = np.minimum(np.searchsorted(ours[by_hash], theirs), max(len(ours) - 1, 0))
-    found = ours[by_hash[at]] == theirs if len(ours) else np.zeros(0, bool)
+    has_partner = ours[by_hash[at]] == theirs if len(ours) else np.zeros(0, bool)
     me = np.arange(len(ours))
-    partner = np.where(found, by_hash[at] if len(ours) else me, me)
+    partner = np.where(has_partner, by_hash[at] if len(ours) else me, me)
     # partner[i]: the type that is the image of type i, or i itself.
     leader = np.minimum(me, partner)
     size = np.where(partner == me, 1, 2)

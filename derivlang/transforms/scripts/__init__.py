@@ -120,10 +120,10 @@ def parse_script(text: str, *, name: str, file: str, version: int = 0) -> Script
         # `#<TAB>x` is a mistyped pair; read as a comment it would be lost silently.
         if line.startswith("#") and not line.startswith("#\t"):
             description = description or line.removeprefix("#").strip()
-            if found := re.match(r"# table (\d+)", line):
+            if match := re.match(r"# table (\d+)", line):
                 newest += 1
-                if int(found[1]) != newest:
-                    raise ValueError(f"{file}:{number}: table {found[1]} follows table {newest - 1}")
+                if int(match[1]) != newest:
+                    raise ValueError(f"{file}:{number}: table {match[1]} follows table {newest - 1}")
             continue
         if not line:
             continue
