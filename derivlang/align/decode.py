@@ -66,9 +66,9 @@ def _best(belief: Beliefs, *, reverse: bool) -> _Cells:
     return target, pair, best[target, pair]
 
 
-def _collect(found: Iterable[tuple[BitextBlock, _Cells]], n_rows: int) -> Links:
+def _collect(decoded: Iterable[tuple[BitextBlock, _Cells]], n_rows: int) -> Links:
     rows, source, target = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for block, (j, s, i) in found:
+    for block, (j, s, i) in decoded:
         rows.append(block.rows[s])
         source.append(i.astype(np.int32))
         target.append(j.astype(np.int32))

@@ -72,12 +72,12 @@ def _numbers(codes: Int32, offsets: Int64, rows: Int64) -> Iterator[str]:
 
 def _links(path: Path, rows: Int64, n_rows: int) -> Links:
     """Return the links of a file with a line for each of `rows`. Raises DataError `eflomal` for missing lines."""
-    found = parse_lines((line for _, line in open_lines(path, "ascii")), "eflomal")
-    if len(found) != len(rows):
+    links = parse_lines((line for _, line in open_lines(path, "ascii")), "eflomal")
+    if len(links) != len(rows):
         raise DataError(
-            f"eflomal aligned {len(found):,} of {len(rows):,} sentence pairs",
+            f"eflomal aligned {len(links):,} of {len(rows):,} sentence pairs",
             fix="see its messages on standard error",
             id="eflomal",
         )
-    row = np.repeat(rows, lengths_of(found.offsets))
-    return Links.of(row, found.source, found.target, n_rows)
+    row = np.repeat(rows, lengths_of(links.offsets))
+    return Links.of(row, links.source, links.target, n_rows)

@@ -45,13 +45,13 @@ def score(links: Links, gold: Links) -> AlignmentScore:
             id="lengths",
         )
     width = 1 + max(int(side.max(initial=0)) for side in (links.source, links.target, gold.source, gold.target))
-    found = np.unique(keys_of(links, width))
+    link_keys = np.unique(keys_of(links, width))
     keys = keys_of(gold, width)
     possible, sure = np.unique(keys), np.unique(keys[gold.sure])
-    hits_possible = int(np.isin(found, possible, assume_unique=True).sum())
-    hits_sure = int(np.isin(found, sure, assume_unique=True).sum())
-    precision = hits_possible / len(found) if len(found) else 1.0
+    hits_possible = int(np.isin(link_keys, possible, assume_unique=True).sum())
+    hits_sure = int(np.isin(link_keys, sure, assume_unique=True).sum())
+    precision = hits_possible / len(link_keys) if len(link_keys) else 1.0
     recall = hits_sure / len(sure) if len(sure) else 1.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    total = len(found) + len(sure)
+    total = len(link_keys) + len(sure)
     return AlignmentScore(precision, recall, f1, 1 - (hits_sure + hits_possible) / total if total else 0.0)

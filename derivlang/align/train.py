@@ -174,14 +174,14 @@ def _iteration(
     """Compute the posteriors of every block under the current models, then update the models in place."""
     new = (_Counts(directions[0].lexical), _Counts(directions[1].lexical))
     likelihood = [0.0, 0.0]
-    found = []
+    beliefs = []
     for number, block in enumerate(table.blocks):
         own = before[number] if before else None
         links, block_likelihood = _posteriors(block, directions, own, stage, new)
         if agree:
             links = _agreed(links, settings.agreement)
         _gather(block, links, new, same=agree)
-        found.append(links)
+        beliefs.append(links)
         likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
         progress.rows_done(len(block.rows))
     # The totals and the empty word's counts differ in the directions, so `_gather` filled both of these.
@@ -198,7 +198,7 @@ def _iteration(
                 direction.jumps = replace(direction.jumps, null=null)
         elif settings.tension is None:
             direction.diagonal = counts.diagonal.fit(direction.diagonal)
-    return found, (likelihood[0], likelihood[1])
+    return beliefs, (likelihood[0], likelihood[1])
 
 
 def _posteriors(
@@ -225,13 +225,13 @@ def _posteriors(
             emission = lexical.emission(counts, given, mine)
         null = lexical.null_emission(np.ascontiguousarray(made.T), None if own is None else own.null[number])
         if stage == "hmm":
-            found, value = hmm.posterior(emission, null, lengths, ends, direction.jumps, new[number].jumps)
+            posterior, value = hmm.posterior(emission, null, lengths, ends, direction.jumps, new[number].jumps)
         else:
             model = direction.diagonal if stage == "ibm2" else Diagonal(null=direction.diagonal.null)
-            found, value = diagonal.posterior(emission, null, lengths, ends, model)
-            new[number].diagonal.add(found, model, lengths, ends)
-        links.append(found.transpose(2, 1, 0) if reverse else found)
-        nulls.append(_lacking(found, ends))
+            posterior, value = diagonal.posterior(emission, null, lengths, ends, model)
+            new[number].diagonal.add(posterior, model, lengths, ends)
+        links.append(posterior.transpose(2, 1, 0) if reverse else posterior)
+        nulls.append(_lacking(posterior, ends))
         new[number].words += float(ends.sum())
         new[number].unlinked += float(nulls[-1].sum())
         likelihood.append(float(value.sum()))
@@ -261,8 +261,8 @@ def _lacking(links: Floats, ends: np.ndarray) -> Floats:
 def _gather(block: BitextBlock, links: Beliefs, new: tuple[_Counts, _Counts], *, same: bool) -> None:
     """Add a block's links to the counts. same: both directions have the same links."""
     cells = block.cells.ravel()
-    for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
-        summed = np.bincount(cells, found.ravel(), len(block.entries))
+    for counts, posterior in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
+        summed = np.bincount(cells, posterior.ravel(), len(block.entries))
         counts.counts[block.entries] += summed.astype(counts.counts.dtype)
     # Expected links of each word of the given side: [S, I] forward, where the source is given, and [S, J] backward.
     sums = links.forward.sum(0), links.backward.sum(2).T
