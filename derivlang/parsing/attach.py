@@ -16,10 +16,10 @@ def with_parses(batch: Batch, parser: Parser) -> Batch:
     """Return the batch with layers `upos` and `head`. A batch with trees stays as it is; tags of its own are kept."""
     if "head" in batch.layers:
         return batch
-    found = parser.parse(batch.words, batch.types, batch.sentences)
+    parses = parser.parse(batch.words, batch.types, batch.sentences)
     # Heads count from the first word of the sentence; in a batch, from the first word of the unit. In a unit with
     # sentences of 2 and 3 words, the shift is 0 0 2 2 2, and the heads 2 0 | 2 0 2 become 2 0 4 0 4.
     shift = np.repeat(batch.sentences[:-1] - batch.unit_words[owners(batch.units)], lengths_of(batch.sentences))
-    head = np.where(found.head > 0, found.head + shift, 0)
-    layers = parse_layers(found.upos, UPOS, head, found.deprel, found.relations)
+    head = np.where(parses.head > 0, parses.head + shift, 0)
+    layers = parse_layers(parses.upos, UPOS, head, parses.deprel, parses.relations)
     return replace(batch, layers={**layers, **batch.layers})

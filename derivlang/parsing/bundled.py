@@ -78,16 +78,16 @@ class ModelParser:
         """Parse sentences, about WORDS_PER_STRETCH words at a time; arguments as for `Parser.parse`."""
         first = np.searchsorted(sentences, np.arange(0, int(sentences[-1]) + 1, WORDS_PER_STRETCH))
         bounds = np.unique(np.concatenate([first, [len(sentences) - 1]])).tolist()
-        found = [
+        stretches = [
             self._parse(words[sentences[a] : sentences[b]], types, sentences[a : b + 1] - sentences[a])
             for a, b in pairwise(bounds)
         ]
-        if not found:
+        if not stretches:
             return Parses(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32), self.relations)
         return Parses(
-            np.concatenate([parses.upos for parses in found]),
-            np.concatenate([parses.head for parses in found]),
-            np.concatenate([parses.deprel for parses in found]),
+            np.concatenate([parses.upos for parses in stretches]),
+            np.concatenate([parses.head for parses in stretches]),
+            np.concatenate([parses.deprel for parses in stretches]),
             self.relations,
         )
 
@@ -163,7 +163,7 @@ class ModelParser:
             head_row[row] = np.where(heads > 0, governor, -1)[packed.inside]
             labels = self.network.labels(scores, head_row)
             labels[:, self._root] = backend.own(np.where(head_row < 0, np.inf, -np.inf).astype(np.float32))
-            tags, relations = (backend.numpy(found.argmax(1))[row] for found in (scores.tags, labels))
+            tags, relations = (backend.numpy(each.argmax(1))[row] for each in (scores.tags, labels))
         return tags, heads[packed.inside], relations
 
     @cached_property

@@ -105,12 +105,12 @@ def _spanning(scores: NDArray[np.float64]) -> Int64:
     smaller[:m, :m] = scores[rest[:, None], rest]
     smaller[m, :m] = into.max(0)
     smaller[:m, m] = out.max(1)
-    found = _spanning(smaller)
+    smaller_heads = _spanning(smaller)
     # The arc into the cycle breaks it: the word that the arc enters leaves the cycle's own arc.
-    entered = into[:, found[m]].argmax()
-    head[cycle[entered]] = rest[found[m]]
+    entered = into[:, smaller_heads[m]].argmax()
+    head[cycle[entered]] = rest[smaller_heads[m]]
     for i in range(1, m):  # rest[0] is the root
-        head[rest[i]] = cycle[out[i].argmax()] if found[i] == m else rest[found[i]]
+        head[rest[i]] = cycle[out[i].argmax()] if smaller_heads[i] == m else rest[smaller_heads[i]]
     return head
 
 

@@ -182,9 +182,9 @@ def _check_shapes(model: StoredModel) -> None:
     expected |= {"tag": (len(UPOS), given), "label": (len(model.relations), 3 * label)}
     expected |= {"arc_root": (1, arc), "label_root": (1, label)}
     for name, shape in expected.items():
-        found = (f if name.endswith("_root") else m)[name].shape
-        if found != shape:
-            raise ValueError(f"{name} has the shape {found}, not {shape}")
+        actual = (f if name.endswith("_root") else m)[name].shape
+        if actual != shape:
+            raise ValueError(f"{name} has the shape {actual}, not {shape}")
         if name in m and any(f[f"{name}.{kind}"].shape != shape[:1] for kind in _kinds(name)):
             raise ValueError(f"the scale or bias of {name} does not fit it")
 

@@ -100,8 +100,8 @@ def load_model(folder: Path) -> StoredModel:
     """Load the model of a folder. Raises DataError parser-missing, parser-damaged."""
     for name in (WEIGHTS, CARD):
         with parse_errors(str(folder), "folder", id="parser-missing"):
-            found = (folder / name).is_file()
-        if not found:
+            exists = (folder / name).is_file()
+        if not exists:
             raise DataError(
                 f"the folder has no parser model: {name} is missing",
                 where=str(folder),

@@ -64,8 +64,8 @@ def normal_form(word: str, language: str = "en") -> str:
         if (low := form.lower()) in _FUSED:
             first = _FUSED[low]
             return first.capitalize() if form[0].isupper() else first
-        if "'" in form[1:] and (found := _CLITIC.fullmatch(form)):
-            return found[1]
+        if "'" in form[1:] and (match := _CLITIC.fullmatch(form)):
+            return match[1]
     return form
 
 

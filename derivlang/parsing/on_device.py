@@ -51,10 +51,10 @@ def same_scores(one: Network, other: Network) -> bool:
     sizes = draws.choice([WORD_GRID / 4, WORD_GRID, 4 * most], (n, 1))
     vectors = np.clip(np.rint(draws.normal(0, sizes, (n, width))), -most, most).astype(np.float32)
     head_row = draws.integers(-1, n, n)
-    found = []
+    outputs = []
     for network in (one, other):
         with network.backend.computing():
             scores = network.scores(vectors, np.arange(n), packed)
             arrays = [scores.tags, scores.arcs, scores.dep, scores.head, network.labels(scores, head_row)]
-            found.append([network.backend.numpy(array) for array in arrays])
-    return all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+            outputs.append([network.backend.numpy(array) for array in arrays])
+    return all(np.array_equal(a, b) for a, b in zip(*outputs, strict=True))

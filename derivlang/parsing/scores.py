@@ -25,14 +25,14 @@ def compare(parses: Parses, gold: Treebank) -> dict[str, float]:
     head = parses.head == gold.head
     label = _same(parses, gold, full=True)
     universal = _same(parses, gold, full=False)
-    found = {
+    correct = {
         "UPOS": parses.upos == gold.upos,
         "UAS": head,
         "LAS": head & label,
         "LAS universal": head & universal,
     }
     n = max(len(head), 1)
-    return {"words": len(head), **{name: round(100 * float(right.sum()) / n, 2) for name, right in found.items()}}
+    return {"words": len(head), **{name: round(100 * float(right.sum()) / n, 2) for name, right in correct.items()}}
 
 
 def differences(one: Parses, other: Parses) -> dict[str, float]:

@@ -69,7 +69,7 @@ def spacy_parser(pipeline: Any, name: str) -> ForeignParser:
     for component in list(pipeline.pipe_names):
         if pipeline.get_pipe_meta(component).factory in _UNUSED:
             pipeline.disable_pipe(component)
-    labels = {label for component, found in pipeline.pipe_labels.items() if component == "parser" for label in found}
+    labels = {label for component, names in pipeline.pipe_labels.items() if component == "parser" for label in names}
     foreign = sorted(labels - {"ROOT"} - {label for label in labels if label.partition(":")[0] in RELATIONS})
     if foreign:
         raise not_universal(name, f"its relations are {', '.join(foreign[:6])}{' …' * (len(foreign) > 6)}")

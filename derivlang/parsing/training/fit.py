@@ -147,8 +147,8 @@ def _train(
         if dev is not None:
             with _kept(weights):
                 _set(weights, average)
-                found = evaluate(network, dev)
-            line += "; dev " + ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+                scores = evaluate(network, dev)
+            line += "; dev " + ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
         report(line)
     _set(weights, average)
 

@@ -43,8 +43,8 @@ def context_vectors(codes: Int32, lines: Int64, rows: Sequence[int], width: int,
         row = row_of[codes[first]]
         kept = (row >= 0) & (line[first] == line[second])
         column = context[codes[second][kept]] + number * (N_CONTEXTS + 1)
-        found, n = np.unique(row[kept] * n_columns + column, return_counts=True)
-        cells, times = np.concatenate([cells, found]), np.concatenate([times, n])
+        new_cells, n = np.unique(row[kept] * n_columns + column, return_counts=True)
+        cells, times = np.concatenate([cells, new_cells]), np.concatenate([times, n])
     order = np.argsort(cells)
     cells, times = cells[order], times[order].astype(np.float64)
     row, column = np.divmod(cells, n_columns)
