@@ -119,11 +119,11 @@ def _results(
                     fix=f"start one: dask worker {address}; the same command goes on from the finished shards",
                     id="no-workers",
                 )
-        for future, found in done.next_batch(block=False):
+        for future, result in done.next_batch(block=False):
             if future.status != "finished":
-                raise _failed(found[1] if isinstance(found, tuple) else found)
+                raise _failed(result[1] if isinstance(result, tuple) else result)
             future.release()
-            yield found
+            yield result
 
 
 def _run_task(job: Job, expected: Facts, task: ShardTask) -> Result:
@@ -178,20 +178,20 @@ async def _greet(address: str) -> None:
 def _check_workers(client: Any, facts: Callable[[], Facts], expected: Facts) -> None:
     """Raise DataError, with the list of workers, if some would write other bytes than this process."""
     others = []
-    for worker, found in sorted(client.run(facts, on_error="return").items()):
-        told = _differences(found, expected) if isinstance(found, Facts) else str(found) or type(found).__name__
+    for worker, reply in sorted(client.run(facts, on_error="return").items()):
+        told = _differences(reply, expected) if isinstance(reply, Facts) else str(reply) or type(reply).__name__
         if told:
             others.append(f"{worker}: {told}")
     if others:
         raise _other_workers(others)
 
 
-def _differences(found: Facts, expected: Facts) -> str:
+def _differences(actual: Facts, expected: Facts) -> str:
     """Return what differs, as text; "" if nothing does."""
-    here, there = asdict(expected), asdict(found)
+    here, there = asdict(expected), asdict(actual)
     named = [name for name in here if name != "folder" and there[name] != here[name]]
     told = [f"{name} {there[name]} (here {here[name]})" for name in named]
-    return ", ".join(told + ([] if found.folder else ["it does not see the output folder"]))
+    return ", ".join(told + ([] if actual.folder else ["it does not see the output folder"]))
 
 
 def _other_workers(told: list[str]) -> DataError:

@@ -76,8 +76,8 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
     counts: dict[str, Counter[str]] = {"changed": Counter(), "dropped": Counter()}
     for manifest in manifests:
-        for name, found in counts.items():
-            found.update(manifest[name])
+        for name, counter in counts.items():
+            counter.update(manifest[name])
     return summary(parses_folder(options), {**manifests[0], **counts, "splits": splits}, began)
 
 

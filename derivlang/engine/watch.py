@@ -39,10 +39,10 @@ class FileStamp:
             if abs(time.time_ns() - max(stamp[1], stamp[3])) < _TICK:  # a later change might get the same time
                 time.sleep(_TICK / 1e9)
                 stamp = _stamp(path)
-            found = cls(stamp, _hash(path))
+            file_stamp = cls(stamp, _hash(path))
             if _stamp(path) != stamp:
                 raise _changed(path)
-        return found
+        return file_stamp
 
 
 @contextmanager
@@ -75,8 +75,8 @@ def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, in
 
 
 def _stamp(path: Path) -> tuple[int, int, int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns
 
 
 def _hash(path: Path) -> str:
