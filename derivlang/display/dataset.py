@@ -62,8 +62,8 @@ def _side(columns: Mapping[str, Any], side: str, names: Mapping[str, Sequence[st
         if name.removeprefix(side) in ("tokens", "source", "order"):  # a word such as B-52 is not a tag
             continue
         label, named = name.removeprefix(side), _named(values, names.get(name, ()))
-        found = columns.get(f"source_{name}")
-        stored = None if found is None or len(found) != len(source) else _named(found, names.get(name, ()))
+        given = columns.get(f"source_{name}")
+        stored = None if given is None or len(given) != len(source) else _named(given, names.get(name, ()))
         if _is_bio(named):
             spans += _entities(named, label)
             source_spans += _spans_back(_entities(named, label), order) if stored is None else _entities(stored, label)
@@ -144,15 +144,15 @@ def _entities(values: Sequence[Any], column: str) -> list[Span]:
 
 def _answers(columns: Mapping[str, Any], words: Sequence[str]) -> list[Span]:
     """Return the answers of a question's row, found by their places in the words joined by spaces."""
-    found = columns.get("answers")
-    if not isinstance(found, Mapping) or "answer_start" not in found:
+    answers = columns.get("answers")
+    if not isinstance(answers, Mapping) or "answer_start" not in answers:
         return []
     starts, at = [], 0
     for word in words:
         starts.append(at)
         at += len(word) + 1
     spans = set()
-    for text, begin in zip(found["text"], found["answer_start"], strict=True):
+    for text, begin in zip(answers["text"], answers["answer_start"], strict=True):
         covered = [i for i, start in enumerate(starts) if start < begin + len(text) and start + len(words[i]) > begin]
         if covered:
             spans.add((covered[0], covered[-1] + 1))

@@ -65,7 +65,7 @@ def _inlined(face: Face) -> str:
 
 def _codes(rule: str) -> frozenset[int]:
     """Return the code points of the `unicode-range` of a rule."""
-    found: set[int] = set()
+    codes: set[int] = set()
     for first, last in re.findall(r"U\+([0-9A-F]+)(?:-([0-9A-F]+))?", rule):
-        found |= set(range(int(first, 16), int(last or first, 16) + 1))
-    return frozenset(found)
+        codes |= set(range(int(first, 16), int(last or first, 16) + 1))
+    return frozenset(codes)

@@ -158,8 +158,8 @@ def _line(batch: Batch, record: int, side: int) -> Line:
             ]
         elif isinstance(layer, Answers) and layer.side == side:
             of_row = range(int(layer.offsets[record]), int(layer.offsets[record + 1]))
-            found = {(int(layer.start[i]) - begin, int(layer.end[i]) - begin) for i in of_row}
-            spans += [Span("answer", first, last, "answer", name) for first, last in sorted(found)]
+            answers = {(int(layer.start[i]) - begin, int(layer.end[i]) - begin) for i in of_row}
+            spans += [Span("answer", first, last, "answer", name) for first, last in sorted(answers)]
     return Line(tuple(words), head, relation, tags, tuple(spans))
 
 

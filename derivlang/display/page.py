@@ -152,15 +152,15 @@ def _environment() -> Environment:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError:
         raise UsageError("a drawing needs jinja2", fix="pip install jinja2", id="missing-package") from None
-    found = Environment(
+    environment = Environment(
         loader=FunctionLoader(_read),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["px"] = lambda number: f"{number:.1f}".removesuffix(".0")
-    return found
+    environment.filters["px"] = lambda number: f"{number:.1f}".removesuffix(".0")
+    return environment
 
 
 def _template(name: str) -> Template:

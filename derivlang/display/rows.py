@@ -56,7 +56,7 @@ def rows_of_file(
     parser = find_parser(None, corpus.language) if trees else None
     reading = Reading(corpus.splitter(), request.encoding)
 
-    def found() -> Iterator[LinkedLines]:
+    def all_rows() -> Iterator[LinkedLines]:
         done = 0
         for part in corpus.parts:
             if part.split != corpus.splits[0]:
@@ -72,7 +72,7 @@ def rows_of_file(
                 if done >= first + count:
                     return
 
-    out = list(islice(found(), count * max(1, len(corpus.schema.sides))))
+    out = list(islice(all_rows(), count * max(1, len(corpus.schema.sides))))
     if not out:
         raise DataError(f"the source has no row {first}", where=request.source, id="row")
     return out
@@ -86,7 +86,7 @@ def set_of(folder: Path, split: str | None) -> tuple[Derived, str]:
 
 def statistics_of_set(derived: Derived, split: str) -> dict[str, float | int | None]:
     """Return the statistics of a whole split (`display/reordering.py`)."""
-    found = Reordering()
+    reordering = Reordering()
     for group in load(derived, split):
-        found.add(group.source, group.derived, group.order)
-    return found.result()
+        reordering.add(group.source, group.derived, group.order)
+    return reordering.result()
