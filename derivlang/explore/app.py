@@ -281,10 +281,10 @@ def _widget(gr: Any, control: Control, name: str, value: Any) -> Any:
 def _set(gr: Any, folder: Path) -> None:
     from derivlang.display.rows import set_of
 
-    found, first = set_of(folder, None)
-    gr.Markdown(f"`{found.pipeline}` of {found.manifest['source']['name']}")
+    derived_set, first = set_of(folder, None)
+    gr.Markdown(f"`{derived_set.pipeline}` of {derived_set.manifest['source']['name']}")
     with gr.Row():
-        split = gr.Dropdown(found.splits, value=first, label="Split", elem_id="split")
+        split = gr.Dropdown(derived_set.splits, value=first, label="Split", elem_id="split")
         row = gr.Number(0, label="Row", precision=0, minimum=0, elem_id="row")
     drawing = gr.HTML(elem_id="row-drawing")
     table = gr.Dataframe(

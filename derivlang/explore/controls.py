@@ -98,9 +98,9 @@ def steps_of(spec: str, *, files: bool = True) -> tuple[list[str], dict[tuple[in
     values: dict[tuple[int, str], Any] = {}
     try:
         for number, (name, given, keyed) in enumerate(read_spec(spec)):
-            found = find_transform(name)
+            transform = find_transform(name)
             steps.append(name)
-            values |= {(number, key): value for key, value in found.typed_values(given, keyed).items()}
+            values |= {(number, key): value for key, value in transform.typed_values(given, keyed).items()}
     except DerivlangError:
         return None
     if len(set(steps)) < len(steps) or not set(steps) <= set(offered(files=files)):
