@@ -182,12 +182,12 @@ class Deriver:
         for text in range(n_texts):
             begin, end, first, last = begins[text], begins[text + 1], places[text], places[text + 1]
             index = result.order.index[first:last]
-            found = words[first:last]
+            text_words = words[first:last]
             out.append(
                 DerivedText(
-                    found,
+                    text_words,
                     np.where(index < 0, -1, index - begin).tolist(),
-                    " ".join(found),
+                    " ".join(text_words),
                     source_words[begin:end],
                     _labels(derived, first, last),
                     _labels(source, begin, end),
@@ -218,11 +218,11 @@ def _values(layer: Words, begin: int, end: int) -> list[Any]:
 
 def _running(texts: Sequence[str], splitting: Splitting) -> Batch:
     """Return a batch of running text. Each line of a text is a unit, as in a file; documents are the texts' numbers."""
-    found = [text.split("\n") for text in texts]
-    lines = [line for text in found for line in text]
+    lines_of_texts = [text.split("\n") for text in texts]
+    lines = [line for text in lines_of_texts for line in text]
     split = splitting.texts(lines)
     types = splitting.words.types() if len(splitting.words) else string_array([])
-    documents = np.repeat(np.arange(len(texts)), [len(text) for text in found])
+    documents = np.repeat(np.arange(len(texts)), [len(text) for text in lines_of_texts])
     numbers = np.arange(len(lines), dtype=np.int32)
     return build(split.words, types, split.units, numbers[:, None], documents, running=True)
 

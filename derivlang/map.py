@@ -140,21 +140,23 @@ def map_dataset(
     saved = read_lexicon(Path(lexicon)) if lexicon else None
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
-    found, contents = None, f"{pipeline.fingerprint(saved)} {OUTPUT_VERSION} {RULE_VERSION}"
+    parser_name, contents = None, f"{pipeline.fingerprint(saved)} {OUTPUT_VERSION} {RULE_VERSION}"
     is_raw = any(side.words is None for side in schema.sides)
     if is_raw:
         contents = f"{contents} {Splitter(words, language)}"
     if pipeline.needs_trees and not schema.has_trees:
         trees = find_parser(parser, language)
-        found, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
+        parser_name, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
     warn_of_unused("the set", schema, policies, warn, repair_tags=repair_tags)
     if words != "spacy" and not is_raw:
         warn("the set has words, not raw text, so words= has no effect")
-    if language != "en" and not (is_raw and words == "spacy") and found is None:
+    if language != "en" and not (is_raw and words == "spacy") and parser_name is None:
         warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
-    recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found, contents)
+    recipe = _Recipe(
+        pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, parser_name, contents
+    )
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
         if _is_stream(dataset):
@@ -172,10 +174,10 @@ def _mapped(dataset: Any, recipe: _Recipe, features: Features, size: int | None)
     """Return a derived split. size: rows of a batch, None for one batch."""
     import datasets
 
-    found = _features(recipe, features)
+    derived_features = _features(recipe, features)
     if not _is_stream(dataset) and len(dataset) == 0:
         empty = _derive_rows(features.arrow_schema.empty_table(), [], recipe)
-        return datasets.Dataset(empty).cast(found)
+        return datasets.Dataset(empty).cast(derived_features)
     # An Arrow table from the function replaces the batch; in a stream, remove_columns would remove its columns too.
     return (
         dataset.with_format("arrow")
@@ -184,7 +186,7 @@ def _mapped(dataset: Any, recipe: _Recipe, features: Features, size: int | None)
             with_indices=True,
             batched=True,
             batch_size=size,
-            features=found,
+            features=derived_features,
             fn_kwargs={"recipe": recipe},
         )
         .with_format(None)
@@ -199,17 +201,17 @@ def _is_stream(dataset: Any) -> bool:
 
 def _features_of(splits: dict[str, Any]) -> Features:
     """Return the features that all splits have. UsageError if they differ."""
-    found = {name: split.features or split._resolve_features().features for name, split in splits.items()}
-    first, *others = found
+    features = {name: split.features or split._resolve_features().features for name, split in splits.items()}
+    first, *others = features
     for name in others:
-        if found[name] != found[first]:
+        if features[name] != features[first]:
             raise UsageError(
                 f"the splits {first} and {name} have different features",
                 where="map_dataset",
                 fix="cast them to the same features, or derive one after the other",
                 id="split-features",
             )
-    return cast("Features", found[first])
+    return cast("Features", features[first])
 
 
 def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Schema:
@@ -241,13 +243,13 @@ def _sample(dataset: Any) -> pa.Table | None:
 
 def _unique(splits: list[Any], name: str) -> list[Any]:
     """Return the distinct values of a column, or of the elements of its lists."""
-    found: dict[Any, None] = {}
+    values: dict[Any, None] = {}
     for split in splits:
         column = split.with_format("arrow")[:][name].combine_chunks()
         is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         flat = column.flatten() if is_list else column
-        found |= dict.fromkeys(pc.unique(flat).to_pylist())
-    return list(found)
+        values |= dict.fromkeys(pc.unique(flat).to_pylist())
+    return list(values)
 
 
 @lru_cache(maxsize=2)

@@ -73,10 +73,10 @@ class Pipeline:
             raise UsageError(f"a spec is a string as 'trans,inv', not {spec!r}", where="--t", id="bad-spec")
         transforms = []
         for name, values, keyed in read_spec(spec):
-            found = find_transform(name)
-            if seed is not None and any(f.name == "seed" for f in fields(found)):
+            kind = find_transform(name)
+            if seed is not None and any(f.name == "seed" for f in fields(kind)):
                 keyed.setdefault("seed", str(seed))
-            transforms.append(found.from_values(*found.bounded(values, keyed, files)))
+            transforms.append(kind.from_values(*kind.bounded(values, keyed, files)))
         return cls(tuple(transforms))
 
     @classmethod
@@ -92,8 +92,8 @@ class Pipeline:
         transforms = []
         for name, values, keyed in read_spec(spec):
             TRANSFORMS.require(name, plug_ins, where)
-            found = find_transform(name)
-            transforms.append(found.from_stored(*found.bounded(values, keyed, files)))
+            kind = find_transform(name)
+            transforms.append(kind.from_stored(*kind.bounded(values, keyed, files)))
         return cls(tuple(transforms))
 
     @property
@@ -127,19 +127,19 @@ class Pipeline:
         A set or a run keeps copies of them (`formats/spec_paths.py`), except of those that a transform saves in
         lexicon.tsv. Raises UsageError for two files of one name.
         """
-        found: dict[str, tuple[Path, bytes]] = {}
+        kept: dict[str, tuple[Path, bytes]] = {}
         for transform in self.transforms:
             for path in () if transform.saves else named_files(transform):
                 with parse_errors(str(path), "file", id="missing-file"):
                     content = path.read_bytes()
-                if found.setdefault(path.name, (path, content))[1] != content:
+                if kept.setdefault(path.name, (path, content))[1] != content:
                     raise UsageError(
-                        f"{found[path.name][0]} and {path} have the same name, and the result keeps a copy of each",
+                        f"{kept[path.name][0]} and {path} have the same name, and the result keeps a copy of each",
                         where="--t",
                         fix="rename one of them",
                         id="output",
                     )
-        return {name: content for name, (_, content) in found.items()}
+        return {name: content for name, (_, content) in kept.items()}
 
     @property
     def has_order(self) -> bool:
@@ -281,8 +281,8 @@ def _choose_images(
         if not chooses(step):
             types = step.apply(types)
             continue
-        found = step.images(types)
-        images = lengths_of(found.offsets).astype(np.int32)[words]
+        type_images = step.images(types)
+        images = lengths_of(type_images.offsets).astype(np.int32)[words]
         before = Pipeline(pipeline.transforms[:place])
         if before.has_order:  # choices are drawn by the position that a word has in the order so far
             order = before.order(batch, policies)
@@ -294,8 +294,10 @@ def _choose_images(
             image_number = transform.choices(batch, images, draws)
         if counts is not None:
             counts[f"{transform.name}-replaced"] += int((image_number > 0).sum())
-        used, words = used_types((found.offsets[:-1][words] + image_number).astype(np.int32), len(found.strings))
-        types = found.strings.take(to_arrow(used))
+        used, words = used_types(
+            (type_images.offsets[:-1][words] + image_number).astype(np.int32), len(type_images.strings)
+        )
+        types = type_images.strings.take(to_arrow(used))
     return words, types
 
 
@@ -319,7 +321,7 @@ def _digits(hash_of: Callable[[], str]) -> str:
 
 def seeded(spec: str, seed: int | None, warn: Callable[[str], None]) -> Pipeline:
     """Return the pipeline of a spec with a seed for the transforms that state none. Warn if none takes it."""
-    found = Pipeline.parse(spec, seed=seed)
-    if seed is not None and found == Pipeline.parse(spec, seed=seed ^ 1):
+    pipeline = Pipeline.parse(spec, seed=seed)
+    if seed is not None and pipeline == Pipeline.parse(spec, seed=seed ^ 1):
         warn(f"no transform of {spec} takes a seed from --seed, so it has no effect")
-    return found
+    return pipeline
