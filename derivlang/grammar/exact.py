@@ -35,7 +35,7 @@ from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
 # How the values of chains are joined: sums of products; log of the sum of exponentials; maxima of sums of log scores.
-Kind = Literal["sums", "logs", "best"]
+ChainKind = Literal["sums", "logs", "best"]
 _JOIN: dict[str, np.ufunc] = {"logs": np.logaddexp, "best": np.maximum}
 # 7 ms and 12 MB per family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
 MOST_DEPENDENTS = 14
@@ -59,7 +59,7 @@ class Chains:
     splits: NDArray[Any]
     total: NDArray[Any]
     log_scale: Float
-    kind: Kind
+    kind: ChainKind
 
     @property
     def log_z(self) -> Float:
@@ -107,7 +107,7 @@ def _share_of_sets(splits: NDArray[Any], total: NDArray[Any]) -> Float:
 
 
 @one_thread()
-def chains(local: Local, kind: Kind = "sums", *, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
+def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
     """Return the filled tables.
 
     dtype: of sums, np.float32 or np.float64. labels: int32[d, b], if the scores of dependents with equal labels are
@@ -163,12 +163,12 @@ def chains(local: Local, kind: Kind = "sums", *, dtype: Any = np.float64, labels
     return Chains(states, steps, split, total, log_scale, kind)
 
 
-def _arithmetic(kind: Kind) -> tuple[np.ufunc, float, float]:
+def _arithmetic(kind: ChainKind) -> tuple[np.ufunc, float, float]:
     """Return the product of two values, the value 1 and the value 0: of logarithms, unless the kind is "sums"."""
     return (np.multiply, 1.0, 0.0) if kind == "sums" else (np.add, 0.0, -np.inf)
 
 
-def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: Kind) -> NDArray[Any]:
+def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
     """Return the states, all sets of one size at once, elementwise over families: fast for few dependents."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = _arithmetic(kind)
@@ -203,7 +203,7 @@ def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> 
     return out
 
 
-def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: Kind) -> NDArray[Any]:
+def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
     """Return the same states, all sets of one size at once, by matrix products: fast for many dependents."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = _arithmetic(kind)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from derivlang.core.settings import check_settings, setting
 
-Kind = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "transformers"]
+ExportFormat = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "transformers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class ExportOptions:
     """
 
     split: str | None = setting(None, "Split to take.", unset="the only one")
-    format: Kind | None = setting(None, "Format to write.", unset="by the suffix of -o")
+    format: ExportFormat | None = setting(None, "Format to write.", unset="by the suffix of -o")
     source: bool = setting(False, "Write the source side instead, row for row; of a run, take the source's tokenizer.")
     documents: bool = setting(False, "Write one document per line (of running text, a paragraph); text only.")
     escape_formulas: bool = setting(
