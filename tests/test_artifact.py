@@ -23,7 +23,7 @@ from derivlang.lexical.twin_folder import TWINS, make_twin
 from derivlang.parsing.settings import ParserOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Kind
+from derivlang.store.artifact import ArtifactKind
 from derivlang.store.record import difference
 from derivlang.training.encode import DATA, encode
 from derivlang.training.languages import TwinLanguages
@@ -80,7 +80,7 @@ def test_a_difference_is_named(recorded: dict[str, Any], wanted: dict[str, Any],
 class Maker:
     """How an artifact is made. other: the same command with another setting. told: what its refusal says."""
 
-    kind: Kind
+    kind: ArtifactKind
     make: Callable[[Path], Any]
     other: Callable[[Path], Any]
     told: str

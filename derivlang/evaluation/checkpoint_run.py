@@ -22,7 +22,7 @@ from derivlang.lexical.foreign import COPIES, ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact, Kind
+from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.training import run_folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
@@ -37,7 +37,7 @@ def _read(out: Path) -> dict[str, Any]:
     return {**record, "tokenizer": COPIES.read(out / TOKENIZER).get("fingerprint")}
 
 
-CHECKPOINT_RUNS = Kind(
+CHECKPOINT_RUNS = ArtifactKind(
     noun="evaluation",
     record=run_folder.RUN,
     names=(run_folder.RUN, LEXICON, f"{TOKENIZER}/*", f"{SPEC_FILES}/*"),

@@ -25,7 +25,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.pretrained import from_pretrained
-from derivlang.store.artifact import Artifact, Kind
+from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import short
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -178,7 +178,7 @@ def _identity(folder: Path) -> dict[str, Any]:
     return {"vocab_size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
 
 
-COPIES = Kind(
+COPIES = ArtifactKind(
     noun="tokenizer",
     record=CONFIG,  # written by transformers; the content identifies it
     names=(TOKENIZER, CONFIG, *OTHER_FILES),

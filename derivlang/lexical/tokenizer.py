@@ -28,7 +28,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
-from derivlang.store.artifact import Kind, check_hashes
+from derivlang.store.artifact import ArtifactKind, check_hashes
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_types, record_text
 from derivlang.transforms.scripts import load_script, script_names
@@ -183,7 +183,7 @@ def files_of(recipe: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 
 
-TOKENIZERS = Kind(
+TOKENIZERS = ArtifactKind(
     noun="tokenizer",
     record=RECIPE,
     names=FILES,

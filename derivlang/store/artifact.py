@@ -34,7 +34,7 @@ RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ArtifactKind:
     """A kind of artifact, such as tokenizers: a folder, or a file with its record beside it.
 
     noun: for messages. record: the file in its folder that holds its recipe; of a file, what its record adds to its
@@ -94,7 +94,7 @@ class Artifact:
     replaced, the same or another one.
     """
 
-    kind: Kind
+    kind: ArtifactKind
     path: Path
     wanted: Mapping[str, Any]
     earlier: Mapping[str, Any] = field(default_factory=dict)
@@ -198,11 +198,11 @@ def check_hashes(
 
 def kind_of_files(
     noun: str, *, fix: str, id: str, check: Callable[[dict[str, Any]], object] = lambda record: None
-) -> Kind:
+) -> ArtifactKind:
     """Return a kind of files whose record beside them has their hashes: {"files": {"en.tsv": "3f…"}, …}.
 
-    noun, fix, id: as of `Kind`. check: raises an error for a record of another form, such as one without "files", which
-    some earlier versions wrote. A record with a hash of itself must have the right one.
+    noun, fix, id: as of `ArtifactKind`. check: raises an error for a record of another form, such as one without
+    "files", which some earlier versions wrote. A record with a hash of itself must have the right one.
     """
 
     def check_record(record: dict[str, Any]) -> None:
@@ -220,7 +220,7 @@ def kind_of_files(
         if FILES in record:
             check_hashes(file.parent, {FILES: {file.name: record[FILES].get(file.name)}})
 
-    return Kind(noun=noun, record=RECIPE, is_file=True, read=read, check=check_content, fix=fix, id=id)
+    return ArtifactKind(noun=noun, record=RECIPE, is_file=True, read=read, check=check_content, fix=fix, id=id)
 
 
 def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, Any], *, noun: str) -> None:

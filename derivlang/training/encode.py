@@ -21,7 +21,7 @@ from derivlang.engine.plan import as_earlier
 from derivlang.sources.find import name_of
 from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact, Kind
+from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import digest
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
 from derivlang.training.languages import SOURCE, Languages, ParallelBatch
@@ -30,7 +30,7 @@ from derivlang.training.settings import Packing
 from derivlang.training.text_data import TextData, TextWriter
 from derivlang.training.twin_data import TwinData, TwinWriter
 
-DATA = Kind(
+DATA = ArtifactKind(
     noun="encoded text",
     record=NAME,
     names=(NAME, "*.bin"),

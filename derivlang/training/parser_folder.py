@@ -13,7 +13,7 @@ from typing import Any
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.parsing.model import CARD, WEIGHTS, load_model
-from derivlang.store.artifact import Kind
+from derivlang.store.artifact import ArtifactKind
 from derivlang.store.record import read_record
 
 RARE = ", rare words as <unk>"  # ends the name of further scores of the same treebank
@@ -63,7 +63,7 @@ def _check(folder: Path) -> None:
         raise StoreError(error.what, where=error.where, id=error.id) from error
 
 
-PARSER_FOLDERS = Kind(
+PARSER_FOLDERS = ArtifactKind(
     noun="parser",
     record=CARD,
     names=(WEIGHTS, CARD),
