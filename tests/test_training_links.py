@@ -21,7 +21,18 @@ from derivlang.training.streams import linked
 from derivlang.training.streams.linked import AlignedPairs, LinkedPairs
 from derivlang.training.streams.pair_source import DerivedPairs, PairSource
 from tests.commands import run as command
-from tests.training import ENCODERS, PAIR_LENGTH, data_folder, loader, log, micro_of, network, pair, trained
+from tests.training import (
+    ENCODERS,
+    PAIR_LENGTH,
+    data_folder,
+    loader,
+    log,
+    micro_of,
+    network,
+    pair,
+    stream_rows,
+    trained,
+)
 
 
 @pytest.fixture(scope="module")
@@ -331,8 +342,8 @@ def test_pairs_without_links(files: Path, tmp_path: Path) -> None:
 
 def test_exact_links_are_those_of_sentence_pairs() -> None:
     made = loader("weam")
-    rows, _ = made.rows("pairs", 0, 3)
-    plain = loader("tlm:reset=no").rows("pairs", 0, 3)[0]
+    rows, _ = stream_rows(made, "pairs", 0, 3)
+    plain = stream_rows(loader("tlm:reset=no"), "pairs", 0, 3)[0]
     assert rows.clean_ids.tolist() == plain.clean_ids.tolist()
     assert rows.links is not None
     assert rows.links.shape[1] == (rows.word_ids >= 0).sum()  # one for each sub-word

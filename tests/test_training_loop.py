@@ -54,6 +54,7 @@ from tests.training import (
     resolved,
     rows_batch,
     settings,
+    stream_rows,
     trained,
     weights,
 )
@@ -546,7 +547,7 @@ def test_doses_by_a_plain_loop_over_300_batches(objective: str) -> None:
                 if set(batch.side[row, :n].tolist()) == {0, 1} and name != "switched":
                     in_pairs += n
                     pairs += len(set(batch.sentence_ids[row].tolist()) - {-1})
-            own = made.rows(name, micros[0].step, micros[0].step + 1)[0]
+            own = stream_rows(made, name, micros[0].step, micros[0].step + 1)[0]
             for target, label, language in zip(batch.targets, batch.labels, batch.label_language, strict=True):
                 row, column = divmod(int(target), width)
                 predicted += 1

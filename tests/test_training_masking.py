@@ -16,13 +16,13 @@ from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, r
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.clm import Clm
 from tests.strategies import laws
-from tests.training import loader, pair, rows_of, special_ids
+from tests.training import loader, pair, rows_of, special_ids, stream_rows
 
 RATES = [0.05, 0.15, 0.5]
 
 
 def many(steps: int = 60) -> tuple[SubwordRows, Keys]:
-    return loader().rows("rows", 0, steps)
+    return stream_rows(loader(), "rows", 0, steps)
 
 
 def near(found: float, wanted: float, n: int) -> bool:
@@ -40,7 +40,7 @@ def test_every_end_is_predicted() -> None:
         rows = rows_of([[own.begin, 1, 2, own.end, 3, own.end], [own.begin, 1, own.end]], [*words, [-1, 1, -1]], [0, 0],
                        pad=own.pad)  # fmt: skip
         vocabulary = LanguageIds((np.arange(7, dtype=np.int32),) * 2, own, 10)
-        found = Clm().mask("rows", rows, loader().rows("rows", 0, 1)[1], Context(vocabulary, 0.15))
+        found = Clm().mask("rows", rows, stream_rows(loader(), "rows", 0, 1)[1], Context(vocabulary, 0.15))
         assert found.labels.tolist() == [1, 2, 9, 3, 9, 1, 9]
         assert found.targets.tolist() == [0, 1, 2, 3, 4, 6, 7]
 

@@ -34,7 +34,7 @@ from derivlang.training.streams.packed import Packed, halves
 from derivlang.training.streams.pairs import SentencePairs
 from tests.commands import run
 from tests.evaluations import options
-from tests.training import SEQ_LEN, loader, log, material, same_rows, trained, weights
+from tests.training import SEQ_LEN, loader, log, material, same_rows, stream_rows, trained, weights
 
 
 def of_pairs(rows: Any) -> Any:
@@ -51,7 +51,7 @@ def test_the_share_of_the_pairs_is_that_of_their_rows(parallel: str) -> None:
     assert one.source.n == plain.source.n + pairs.n
     assert (one.size, one.source.length) == (plain.size, plain.source.length)
     steps = -(-one.source.n // one.size)
-    seen = [of_pairs(made.rows("rows", step, step + 1)[0]) for step in range(steps)]
+    seen = [of_pairs(stream_rows(made, "rows", step, step + 1)[0]) for step in range(steps)]
     found = int(np.concatenate(seen)[: one.source.n].sum())
     assert abs(found - pairs.n) <= 1
     tokens = sum(counts_of(micros[0].counts)["pairs_tokens"] for micros in made.steps(0, steps))

@@ -44,6 +44,7 @@ from tests.training import (
     rows_of,
     settings,
     special_ids,
+    stream_rows,
     trained,
 )
 
@@ -396,7 +397,7 @@ def masks_of(
     objective: str, steps: int = 150, rate: float = 0.3, coverage: str = "25"
 ) -> tuple[SubwordRows, SubwordRows, Context]:
     made = loader(objective, rate=rate, coverage=coverage)
-    rows, keys = made.rows("rows", 0, steps)
+    rows, keys = stream_rows(made, "rows", 0, steps)
     return rows, made.objective.mask("rows", rows, keys, made.context), made.context
 
 
@@ -501,7 +502,7 @@ def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
     made = loader(name)
     counts = []
     for (micro,) in made.steps(0, 6):
-        rows, _ = made.rows("rows", micro.step, micro.step + 1)
+        rows, _ = stream_rows(made, "rows", micro.step, micro.step + 1)
         batch, translated = micro["rows"], 0
         own, seen = rows.language.ravel(), batch.language.ravel()
         for target, label, language in zip(batch.targets, batch.labels, batch.label_language, strict=True):
@@ -619,7 +620,7 @@ def test_a_model_without_token_types_has_no_language_embeddings() -> None:
 def test_words_that_an_overlap_keeps_are_never_translated(name: str) -> None:
     """They have no other form; their sub-words may have one in other words."""
     made = loader(name, spec="trans:overlap=25,inv")
-    rows, keys = made.rows("rows", 0, 40)
+    rows, keys = stream_rows(made, "rows", 0, 40)
     assert 0.1 < rows.shared[rows.word_ids >= 0].mean() < 0.9
     found = made.objective.mask("rows", rows, keys, made.context)
     kept = rows.shared.ravel()[found.targets]

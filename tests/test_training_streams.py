@@ -40,6 +40,7 @@ from tests.training import (
     pair,
     same_batches,
     same_rows,
+    stream_rows,
 )
 
 
@@ -93,7 +94,7 @@ def test_every_objective_gets_the_same_rows_of_a_stream(name: str) -> None:
             stream_alone = replace(stream_alone, kind=GOLD)
         plain = reads(stream_alone, batch_size=one.size)
         for begin, end in [(step, step + 1) for step in range(20)] + [(0, 30)]:
-            found, expected = (replace(made.rows(stream, begin, end)[0], links=None) for made in (ours, plain))
+            found, expected = (replace(stream_rows(made, stream, begin, end)[0], links=None) for made in (ours, plain))
             assert same_rows(found, expected)
 
 
@@ -103,7 +104,7 @@ def test_an_epoch_has_every_instance_of_both_corpora_once() -> None:
     assert made.steps_per_epoch == 2 * n / 10 == 15
     seen = []
     for epoch in range(3):
-        rows, _ = made.rows("rows", 15 * epoch, 15 * epoch + 15)
+        rows, _ = stream_rows(made, "rows", 15 * epoch, 15 * epoch + 15)
         found = sorted(
             (int(spoken[0]), tuple(ids)) for ids, spoken in zip(rows.clean_ids.tolist(), rows.language, strict=True)
         )
@@ -115,7 +116,7 @@ def test_an_epoch_has_every_instance_of_both_corpora_once() -> None:
         assert found == sorted(expected)
         seen.append(rows.clean_ids.tolist())
     assert seen[0] != seen[1] != seen[2]
-    assert loader(batch_size=10, seed=2).rows("rows", 0, 15)[0].clean_ids.tolist() != seen[0]
+    assert stream_rows(loader(batch_size=10, seed=2), "rows", 0, 15)[0].clean_ids.tolist() != seen[0]
 
 
 def test_an_epoch_of_pairs_has_every_row_once() -> None:
@@ -123,7 +124,7 @@ def test_an_epoch_of_pairs_has_every_row_once() -> None:
     one = made.streams[0]
     steps = one.source.n
     assert made.steps_per_epoch == steps / 7
-    found = made.rows("pairs", 0, steps)[0].clean_ids.tolist()
+    found = stream_rows(made, "pairs", 0, steps)[0].clean_ids.tolist()
     expected = one.source.rows(np.arange(one.source.n), Keys.of(1, 0, np.arange(one.source.n))).clean_ids.tolist()
     assert sorted(found) == sorted(expected * 7)
 
@@ -132,10 +133,10 @@ def test_an_epoch_of_pairs_has_every_row_once() -> None:
 @given(begin=st.integers(0, 60), steps=st.integers(1, 40), size=st.sampled_from([1, 7, 8, 200]))
 def test_rows_of_a_step_do_not_depend_on_where_one_begins(begin: int, steps: int, size: int) -> None:
     made = loader(batch_size=size)
-    rows, keys = made.rows("rows", begin, begin + steps)
+    rows, keys = stream_rows(made, "rows", begin, begin + steps)
     assert rows.clean_ids.shape == (steps * size, SEQ_LEN)
     at = steps // 2
-    own, its = made.rows("rows", begin + at, begin + at + 1)
+    own, its = stream_rows(made, "rows", begin + at, begin + at + 1)
     assert same_rows(rows.take(at * size, at * size + size), own)
     assert keys.rows[at * size : at * size + size].tolist() == its.rows.tolist()
 
@@ -146,9 +147,9 @@ def test_rows_of_a_step_do_not_depend_on_where_one_begins(begin: int, steps: int
 def test_rows_of_any_stream_do_not_depend_on_where_one_begins(stream: Stream, begin: int, steps: int) -> None:
     made = reads(Packed(), stream) if stream.name != "rows" else reads(stream)
     size = made.streams[-1].size
-    rows, _ = made.rows(stream.name, begin, begin + steps)
+    rows, _ = stream_rows(made, stream.name, begin, begin + steps)
     at = steps // 2
-    own, _ = made.rows(stream.name, begin + at, begin + at + 1)
+    own, _ = stream_rows(made, stream.name, begin + at, begin + at + 1)
     assert same_rows(rows.take(at * size, at * size + size), own)
 
 
@@ -342,7 +343,7 @@ def test_a_stream_that_has_rows_in_some_steps(every: int, phase: int) -> None:
         other = one_step(plain, steps.index(step))["pairs"]
         assert same_batches(micro["pairs"], other, ("input_ids", "targets", "labels", "label_language")) or every == 1
         assert micro["pairs"].clean_ids.tolist() == other.clean_ids.tolist()
-        keys = made.rows("pairs", step, step + 1)[1]
+        keys = stream_rows(made, "pairs", step, step + 1)[1]
         assert (
             keys.rows.tolist()
             == Keys.of(1, step, made.streams[1].first + np.arange(len(other.clean_ids))).rows.tolist()
@@ -405,7 +406,7 @@ def test_masks_differ_by_step_and_seed(name: str) -> None:
 def test_streams_of_a_step_have_masks_of_their_own() -> None:
     """Rows are numbered over all streams, so no two rows of a step share their draws."""
     made = reads(Packed(), SentencePairs(), CodeSwitched())
-    keys = np.concatenate([made.rows(one.stream.name, 4, 5)[1].rows for one in made.streams])
+    keys = np.concatenate([stream_rows(made, one.stream.name, 4, 5)[1].rows for one in made.streams])
     assert len(set(keys.tolist())) == len(keys) == sum(one.size for one in made.streams)
 
 
@@ -496,7 +497,7 @@ def test_an_objective_masks_each_stream_by_its_name() -> None:
 def test_text_and_input_have_names_of_their_own() -> None:
     """`ids` was the text in rows and the masked input in a batch; a plug-in of that time stops with an error."""
     made = loader()
-    rows, _ = made.rows("rows", 0, 1)
+    rows, _ = stream_rows(made, "rows", 0, 1)
     for found in (rows, micro_of(made)["rows"]):
         assert (found.clean_ids == np.asarray(rows.clean_ids)).all()
         assert not any(hasattr(found, name) for name in ("ids", "clean", "inputs"))

@@ -30,7 +30,7 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loss_module import LossModule
-from derivlang.training.masking import LanguageIds
+from derivlang.training.masking import Keys, LanguageIds
 from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
@@ -167,6 +167,12 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
     read_from = material(spec, coverage, **{"seed": 1, "batch_size": 8, "parallel": "50", **options})
     streams = open_streams(made, read_from)
     return Loader(streams, made, context(pair(spec, coverage=coverage), rate), read_from.settings.seed, **own)
+
+
+def stream_rows(made: Loader, name: str, begin: int, end: int) -> tuple[SubwordRows, Keys]:
+    """The rows of a loader's stream in the steps begin … end - 1, before they are masked, and their keys."""
+    (one,) = (one for one in made.streams if one.stream.name == name)
+    return made._rows(one, one.stream.steps(begin, end))
 
 
 def network(

@@ -155,11 +155,6 @@ class Loader:
         finally:
             ended.set()
 
-    def rows(self, name: str, begin: int, end: int) -> tuple[SubwordRows, Keys]:
-        """Return the rows of a stream in the steps begin … end - 1, before they are masked, and their keys."""
-        (one,) = (one for one in self.streams if one.stream.name == name)
-        return self._rows(one, one.stream.steps(begin, end))
-
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
         cuts = self._cuts(one, steps)
         numbers = _numbers(one.stream.name, self.seed, one.source.n, int(cuts[0]), int(cuts[-1]))
