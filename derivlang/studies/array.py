@@ -42,7 +42,7 @@ def write_array(study: StudyFile, place: Place, extent: Extent) -> dict[str, lis
     }
     given = [word for option, value in shared.items() if value for word in (option, str(value))]
     given += ["--data-as-is"] * place.as_is
-    found: dict[str, list[str]] = {}
+    scripts: dict[str, list[str]] = {}
     for number, cells in enumerate(stages(in_order(study)), 1):
         stem = "array" if number == 1 else f"array-{number}"
         commands = [
@@ -63,5 +63,5 @@ def write_array(study: StudyFile, place: Place, extent: Extent) -> dict[str, lis
         for name, text in ((f"{stem}.txt", "".join(command + "\n" for command in commands)), (f"{stem}.sh", script)):
             with writing(out / name) as file:
                 file.write(text.encode())
-        found[f"{stem}.sh"] = commands
-    return found
+        scripts[f"{stem}.sh"] = commands
+    return scripts

@@ -26,7 +26,7 @@ def linked(cells: Sequence[Cell], place: str) -> list[Cell]:
     place: the file, for errors. Raise UsageError for a name that is not a cell, and for cells that need each other.
     """
     names = [cell.name for cell in cells]
-    known, found = set(names), []
+    known, linked_cells = set(names), []
     for cell in cells:
         options, needs = dict(cell.options), []
         for key, before in _OPTIONS.items():
@@ -43,9 +43,9 @@ def linked(cells: Sequence[Cell], place: str) -> list[Cell]:
                 raise unknown("cell", name, names, where=f"{place}: cell {cell.name}: {key}", fix=fix)
             options[key] = f"{before}{RUNS}/{name}{at}{step}"
             needs.append(name)
-        found.append(replace(cell, options=options, needs=tuple(dict.fromkeys(needs))))
-    stages(found, place)
-    return found
+        linked_cells.append(replace(cell, options=options, needs=tuple(dict.fromkeys(needs))))
+    stages(linked_cells, place)
+    return linked_cells
 
 
 def stages(cells: Iterable[Cell], place: str = "") -> list[list[Cell]]:
@@ -55,26 +55,26 @@ def stages(cells: Iterable[Cell], place: str = "") -> list[list[Cell]]:
 
         b needs a, c needs b, d needs nothing  ->  [a, d], [b], [c]
     """
-    left, found = {cell.name: cell for cell in cells}, []
+    left, in_stages = {cell.name: cell for cell in cells}, []
     while left:
         ready = [cell for cell in left.values() if not any(need in left for need in cell.needs)]
         if not ready:
             raise UsageError(_circle(left), where=place, fix="let one begin anew", id="study")
         for cell in ready:
             del left[cell.name]
-        found.append(ready)
-    return found
+        in_stages.append(ready)
+    return in_stages
 
 
 def with_needs(names: Iterable[str], cells: Mapping[str, Cell]) -> set[str]:
     """Return the names of some cells and of all that these need."""
-    found: set[str] = set()
+    wanted: set[str] = set()
     left = list(names)
     while left:
-        if (name := left.pop()) not in found:
-            found.add(name)
+        if (name := left.pop()) not in wanted:
+            wanted.add(name)
             left += cells[name].needs
-    return found
+    return wanted
 
 
 def _circle(left: Mapping[str, Cell]) -> str:

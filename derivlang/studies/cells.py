@@ -91,7 +91,7 @@ def filled(value: Any, levels: Mapping[str, Level], where: str) -> Any:
         raise UsageError(f"{value!r} has a brace without its partner", where=where, fix="write {factor}", id="study")
     if whole := _FORMULA.fullmatch(value):
         return levels[whole[1]]
-    return _FORMULA.sub(lambda found: text_of(levels[found[1]]), value)
+    return _FORMULA.sub(lambda match: text_of(levels[match[1]]), value)
 
 
 def named_in(value: Any) -> set[str]:

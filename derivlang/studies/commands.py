@@ -105,27 +105,27 @@ class CommandOptions:
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise DerivlangError for values that the command would refuse."""
-        found = {one.key: _read(one, value) for one, value in self._typed(values)}
+        settings = {one.key: _read(one, value) for one, value in self._typed(values)}
         check_dependencies({str(one.option): one.needs for one, _ in self._typed(values)}, [self.argument])
-        self.check_values(found)
+        self.check_values(settings)
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the arguments for some values."""
-        found: list[str] = []
+        arguments: list[str] = []
         for one, value in self._typed(values):
             if one.kind is bool:
-                found.append(one.flag(value))
+                arguments.append(one.flag(value))
                 continue
             for each in value if isinstance(value, list) else [value]:
-                found += [str(one.option), text_of(each)]
-        return tuple(found)
+                arguments += [str(one.option), text_of(each)]
+        return tuple(arguments)
 
     def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the Python function for some values, as JSON has them."""
-        found = {keyword_of(one): _read(one, value) for one, value in self._typed(values)}
+        keywords = {keyword_of(one): _read(one, value) for one, value in self._typed(values)}
         return {
             name: str(value) if isinstance(value, Path) else value.values if isinstance(value, Numbers) else value
-            for name, value in found.items()
+            for name, value in keywords.items()
         }
 
     def _typed(self, values: Mapping[str, Any]) -> list[tuple[Declared, Any]]:
@@ -141,9 +141,9 @@ def _read(one: Declared, value: Any) -> Any:
     if one in _NUMBERS:
         return Numbers.read(one, text_of(value))
     several = [one.read(text_of(each)) for each in (value if isinstance(value, list) else [value])]
-    found = tuple(several) if one.is_several else several[0]
-    one.check(found)
-    return found
+    typed_value = tuple(several) if one.is_several else several[0]
+    one.check(typed_value)
+    return typed_value
 
 
 def _check_pretraining(values: Mapping[str, Any]) -> None:

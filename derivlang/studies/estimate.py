@@ -114,7 +114,7 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
     """
     asked = [name.partition(":") for name in tasks_in(options)]
     sizes = [(kind, _DEMO if which.startswith("demo") else _SIZES.get(kind, _SIZES["pos"])) for kind, _, which in asked]
-    tasks = [(size, found) for kind, size in sizes if issubclass(found := TASKS.find(kind), Task)]
+    tasks = [(size, task_type) for kind, size in sizes if issubclass(task_type := TASKS.find(kind), Task)]
 
     def number(option: str, task: int, default: int) -> int:
         given = text_of(options.get(option, default)).split(",")

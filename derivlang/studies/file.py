@@ -88,8 +88,8 @@ def read(name: str, *, grids: Sequence[str] = (), steps: int | None = None) -> S
             raise unknown("study", name, texts, fix="give one of these, or a FILE.toml", id="unknown-recipe")
         text = texts[name]
     with parse_errors(name, "TOML file", error=UsageError, id="study"):
-        found = tomllib.loads(text, parse_float=TypedFloat)
-    return _Reader(name, found).study(folder, grids, steps)
+        tables = tomllib.loads(text, parse_float=TypedFloat)
+    return _Reader(name, tables).study(folder, grids, steps)
 
 
 def only(study: StudyFile, names: Sequence[str]) -> StudyFile:
@@ -111,15 +111,15 @@ class _Reader:
     """The tables of a file."""
 
     place: str
-    found: Mapping[str, Any]
+    tables: Mapping[str, Any]
 
     def study(self, folder: Path | None, grids: Sequence[str], steps: int | None) -> StudyFile:
-        self._known(self.found, _TABLES, "table", self.place)
+        self._known(self.tables, _TABLES, "table", self.place)
         head = self._head()
         shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
         if "text" in head:
             shared["source"] = TEXT
-        common = self._options(self.found, "cell", PRETRAIN)
+        common = self._options(self.tables, "cell", PRETRAIN)
         all_grids = self._grids(common)
         names = [grid.name for grid in all_grids if grid.name]
         for name in grids:
@@ -150,14 +150,14 @@ class _Reader:
             threads=head.get("threads"),
             shared=self._paths({key: v for key, v in {**shared, **common}.items() if not named_in(v)}, folder),
             factors=_factors(chosen),
-            report=read_report(self._table(self.found, "report"), _factors(all_grids), measured, self.place),
+            report=read_report(self._table(self.tables, "report"), _factors(all_grids), measured, self.place),
             cells=tuple(cells),
         )
 
     def _head(self) -> dict[str, Any]:
         """Return [study]."""
         where = f"{self.place} [study]"
-        head = self._table(self.found, "study")
+        head = self._table(self.tables, "study")
         self._known(head, _STUDY, "key of [study]", where)
         for key, value in head.items():
             kind = _STUDY[key]
@@ -175,11 +175,11 @@ class _Reader:
 
     def _grids(self, common: Mapping[str, Any]) -> list[Grid]:
         """Return [factors] and [[zip]] as a grid, and the grids of [[grid]]. common: the options of [cell]."""
-        evaluate = self._options(self.found, "evaluate", EVALUATE)
+        evaluate = self._options(self.tables, "evaluate", EVALUATE)
         grids = []
-        if "factors" in self.found or "zip" in self.found:
-            grids.append(Grid("", self._axes(self.found, ""), common, evaluate))
-        for number, block in enumerate(tables_of(self.found, "grid", self.place), 1):
+        if "factors" in self.tables or "zip" in self.tables:
+            grids.append(Grid("", self._axes(self.tables, ""), common, evaluate))
+        for number, block in enumerate(tables_of(self.tables, "grid", self.place), 1):
             where = f"grid {number} "
             self._known(block, _GRID, "key of [[grid]]", self.place)
             name = block.get("name", "")
@@ -196,9 +196,9 @@ class _Reader:
     def _axes(self, table: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
         """Return the axes of a grid: first its factors, then its zipped lists."""
         place = f"{self.place} {where}[factors]"
-        found: list[Axis] = []
+        axes: list[Axis] = []
         for name, value in self._table(table, "factors").items():
-            found.append(tuple({name: level} for level in self._levels(name, value, place)))
+            axes.append(tuple({name: level} for level in self._levels(name, value, place)))
         place = f"{self.place} {where}[[zip]]"
         for block in tables_of(table, "zip", self.place):
             lists = {name: self._levels(name, value, place, distinct=False) for name, value in block.items()}
@@ -206,11 +206,11 @@ class _Reader:
             if len(lengths) != 1:
                 told = ", ".join(f"{name} has {len(levels)}" for name, levels in lists.items()) or "there are none"
                 raise UsageError(f"the lists must have the same number of levels; {told}", where=place, id="study")
-            found.append(tuple(dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)))
-        for name, times in Counter(name for axis in found for name in axis[0]).items():
+            axes.append(tuple(dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)))
+        for name, times in Counter(name for axis in axes for name in axis[0]).items():
             if times > 1:
                 raise UsageError(f"the factor {name} is given twice", where=self.place, id="study")
-        return tuple(found)
+        return tuple(axes)
 
     def _levels(self, name: str, value: Any, where: str, *, distinct: bool = True) -> list[Level]:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
@@ -236,17 +236,17 @@ class _Reader:
 
     def _options(self, table: Mapping[str, Any], name: str, known: CommandOptions, where: str = "") -> dict[str, Any]:
         """Return the options of [cell] or [evaluate]."""
-        found = self._table(table, name)
-        for key, value in found.items():
+        options = self._table(table, name)
+        for key, value in options.items():
             known.check_key(key, value, f"{self.place} {where}[{name}]")
-        return found
+        return options
 
     def _in_order(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return {key: options[key] for key in (*FIRST, *options) if key in options}
 
     def _paths(self, options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
         """Return options with absolute paths for files and folders that lie beside the study's file."""
-        found = dict(options)
+        absolute = dict(options)
         for key, value in options.items():
             named = key == "source" and (value == TEXT or str(value).partition(":")[0] in SOURCES)
             may_be = key in ("source", "model") or PRETRAIN.options[key].is_path
@@ -255,8 +255,8 @@ class _Reader:
             path = folder / str(value)
             some = (path, Path(f"{path}.{PARTS[0]}")) if key == "pairs" else (path,)  # a file, or PREFIX of text files
             if any(is_path(one, "file") for one in some) or (key != "model" and is_path(path, "folder")):
-                found[key] = str(path)
-        return found
+                absolute[key] = str(path)
+        return absolute
 
     def _distinct(self, cells: Sequence[Cell], grids: Iterable[Grid]) -> None:
         """Raise UsageError for two cells that are the same run, or that have the same folder."""
@@ -295,10 +295,10 @@ class _Reader:
                 raise UsageError(told, where=where, fix=error.fix, id=error.id) from None
 
     def _table(self, table: Mapping[str, Any], name: str) -> dict[str, Any]:
-        found = table.get(name, {})
-        if not isinstance(found, dict):
+        content = table.get(name, {})
+        if not isinstance(content, dict):
             raise UsageError(f"{name} is not a table", where=self.place, fix=f"write [{name}]", id="study")
-        return found
+        return content
 
     def _known(self, table: Mapping[str, Any], names: Iterable[str], what: str, where: str) -> None:
         for name in table:
@@ -308,12 +308,12 @@ class _Reader:
 
 def _factors(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:
     """Return the levels of each factor, in their order."""
-    found: dict[str, dict[str, Level]] = {}  # by text, as in names of cells and in reports: 0 and 0.0 are two levels
+    by_text: dict[str, dict[str, Level]] = {}  # by text, as in names of cells and in reports: 0 and 0.0 are two levels
     for grid in grids:
         for name, levels in grid.factors.items():
             for level in levels:
-                found.setdefault(name, {}).setdefault(text_of(level), level)
-    return {name: tuple(levels.values()) for name, levels in found.items()}
+                by_text.setdefault(name, {}).setdefault(text_of(level), level)
+    return {name: tuple(levels.values()) for name, levels in by_text.items()}
 
 
 def _with_steps(options: Mapping[str, Any], steps: int) -> dict[str, Any]:

@@ -181,11 +181,11 @@ def _setting(options: Mapping[str, Any], key: str) -> Any:
 
 def _factors(levels: Mapping[str, Level]) -> list[str]:
     """Return NAME=LEVEL of each level, for run.json. Text that reads as another JSON value is quoted."""
-    found = []
+    texts = []
     for name, level in levels.items():
         text = json.dumps(level) if not isinstance(level, str) or _is_json(level) else level
-        found.append(f"{name}={text}")
-    return found
+        texts.append(f"{name}={text}")
+    return texts
 
 
 def _is_json(text: str) -> bool:

@@ -74,12 +74,12 @@ def _finished(step: PlannedCommand, run: Path, place: Place) -> dict[str, Any]:
     record, cell = _json(run / "run.json"), step.cell
     assert cell is not None
     if step.arguments[0] == "pretrain":
-        found = {"fingerprint": record.get("fingerprint"), "options": step.facts}
-        return found | {"files": _files(cell.options, place)}
-    found = {"rules": RULES, **{name: record.get(name) for name in ("fingerprint", "weights")}, "options": step.facts}
+        facts = {"fingerprint": record.get("fingerprint"), "options": step.facts}
+        return facts | {"files": _files(cell.options, place)}
+    facts = {"rules": RULES, **{name: record.get(name) for name in ("fingerprint", "weights")}, "options": step.facts}
     scores = run / EVALUATION  # which a command outside the study may have changed
     made = file_hash(scores) if scores.is_file() else None
-    return found | {"files": _files(cell.evaluation, place), "evaluation": made}
+    return facts | {"files": _files(cell.evaluation, place), "evaluation": made}
 
 
 def _is_same(before: dict[str, Any], now: dict[str, Any]) -> bool:
@@ -99,7 +99,7 @@ def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
 
     Folders, and grammars named by a prefix, have an entry of their own, `source/`: earlier versions did not hash them.
     """
-    found = {}
+    hashes = {}
     for key, value in options.items():
         if not isinstance(value, str) or not value:
             continue
@@ -108,15 +108,15 @@ def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
         paths = [whole, *parts, *(Path(f"{whole}.{part}") for part in PARTS)]
         there = [path for path in paths if is_path(path, "file") and path.is_file()]
         if there:
-            found[key] = digest([file_hash(path) for path in there])
+            hashes[key] = digest([file_hash(path) for path in there])
         sets = [place.out / part for part in re.split("[,:+]", value) if part and "+" in value]  # pos:A+B
         read: list[tuple[str, Path]] = []
         for path in dict.fromkeys([whole, *parts, *sets]):
             read += [(pair.name, pair) for pair in files_of_pair(path).values()]
             read += _within(path, key) if is_path(path, "folder") and not _is_own(path, place) else []
         if read:
-            found[f"{key}/"] = digest([[name, file_hash(path)] for name, path in read])
-    return found
+            hashes[f"{key}/"] = digest([[name, file_hash(path)] for name, path in read])
+    return hashes
 
 
 def _is_own(folder: Path, place: Place) -> bool:
@@ -180,10 +180,10 @@ def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
 
 def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, str]:
     """Return the hash of the source of each tokenizer that is trained on a file or a folder."""
-    found = {
+    by_step = {
         step.name: _files({"source": step.arguments[2]}, place) for step in steps if step.arguments[0] == "tokenizer"
     }
-    return {name: next(iter(hashes.values())) for name, hashes in found.items() if hashes}
+    return {name: next(iter(hashes.values())) for name, hashes in by_step.items() if hashes}
 
 
 def check_shared(study: StudyFile, steps: Sequence[PlannedCommand], place: Place) -> None:
@@ -203,8 +203,8 @@ def check_shared(study: StudyFile, steps: Sequence[PlannedCommand], place: Place
             raise StoreError(
                 f"was trained otherwise: {_options_differ(earlier, step.facts)}", where=where, fix=fix, id="other-study"
             )
-    for name, found in _sources(steps, place).items():
-        if (before.get("files") or {}).get(name, found) != found and (place.out / name).exists():
+    for name, content_hash in _sources(steps, place).items():
+        if (before.get("files") or {}).get(name, content_hash) != content_hash and (place.out / name).exists():
             raise StoreError(
                 "was trained on another content of the source", where=str(place.out / name), fix=fix, id="other-study"
             )

@@ -54,15 +54,15 @@ def read_report(
     for key in report:
         if key not in _KEYS:
             raise unknown("key of [report]", key, _KEYS, where=where)
-    found = dict(report)
+    checked = dict(report)
     for name in (report[key] for key in ("x", "lines") if key in report):
         if not isinstance(name, str):
             raise UsageError(f"{name!r} must be the name of a factor", where=where, id="bad-value")
         _check_factor(name, factors, where)
     if baseline := _levels(report, factors, where):
-        found["baseline"] = baseline
+        checked["baseline"] = baseline
     if "names" in report:
-        found["names"] = dict(_names(report["names"], factors, f"{where} names"))
+        checked["names"] = dict(_names(report["names"], factors, f"{where} names"))
     if report.get("test", _TESTS[0]) not in _TESTS:
         raise unknown("test", text_of(report["test"]), _TESTS, where=where)
     rows = tables_of(report, "published", where, "report.published")
@@ -71,10 +71,10 @@ def read_report(
     if "primary" in report:
         _check_outcome(str(report["primary"]), outcomes, where)
     if "published" in report:
-        found["published"] = list(chain.from_iterable(
+        checked["published"] = list(chain.from_iterable(
             _published(row, factors, outcomes, f"{where} published {number}") for number, row in enumerate(rows, 1)
         ))  # fmt: skip
-    return found
+    return checked
 
 
 def tables_of(table: Mapping[str, Any], name: str, where: str, path: str = "") -> list[dict[str, Any]]:
@@ -82,11 +82,11 @@ def tables_of(table: Mapping[str, Any], name: str, where: str, path: str = "") -
 
     where: place of the file. Raise UsageError for anything else that `name` is.
     """
-    found = table.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    tables = table.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         fix = f"write [[{path or name}]]"
         raise UsageError(f"{name} must be a list of tables", where=where, fix=fix, id="study")
-    return found
+    return tables
 
 
 def _check_factor(name: str, factors: Mapping[str, Sequence[Level]], where: str) -> None:

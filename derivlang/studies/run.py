@@ -90,11 +90,11 @@ def run_study(
         say(f"{len(chains) - len(left)} of {len(chains)} cells are done already")
     failed, not_run = _run_chains(left, place, processes, say, place.workers or study.workers)
     names = [cell.name for cell in study.cells if cell.name not in failed | not_run]
-    found: dict[str, Any] = {"out": str(place.out), "cells": len(names), "report": None}
+    summary: dict[str, Any] = {"out": str(place.out), "cells": len(names), "report": None}
     if whole is None and names:
         say("report")
         processes.call(report_of([f"{RUNS}/{name}" for name in names] if failed else ["."]))
-        found["report"] = str(place.out / "report" / "index.html")
+        summary["report"] = str(place.out / "report" / "index.html")
     if failed:
         for message in (*failed.values(), *not_run.values()):
             say(message)
@@ -107,7 +107,7 @@ def run_study(
             fix="the same command tries them again",
             id="cell",
         )
-    return found
+    return summary
 
 
 def _run_chains(

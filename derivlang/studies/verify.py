@@ -29,10 +29,10 @@ def verify_study(out: Path) -> dict[str, Any]:
         if not (out / name / RUN).is_file():
             problems.append({"file": name, "what": "the cell has not been run"})
             continue
-        found = verify_run(out / name)
-        for place, entries in ((problems, found["problems"]), (notes, found["notes"])):
+        of_run = verify_run(out / name)
+        for place, entries in ((problems, of_run["problems"]), (notes, of_run["notes"])):
             place += [{**entry, "file": f"{name}/{entry['file']}"} for entry in entries]
-        checked = {key: n + found["checked"].get(key, 0) for key, n in checked.items()}
+        checked = {key: n + of_run["checked"].get(key, 0) for key, n in checked.items()}
         problems += [{"file": f"{name}/{file}", "what": what} for file, what in _records(out / name)]
     return {"ok": not problems, "out": str(out), "checked": checked, "problems": problems, "notes": notes}
 
@@ -51,22 +51,22 @@ def _names(plan: StudyPlan) -> list[str]:
 
 def _records(run: Path) -> list[tuple[str, str]]:
     """Return what is wrong with the records that a cell is done, by file."""
-    found, kinds = {}, {"fingerprint": str, "weights": str, "evaluation": str}
+    records, kinds = {}, {"fingerprint": str, "weights": str, "evaluation": str}
     for name in (RUN, PRETRAINED, EVALUATED):
         try:
-            found[name] = read_record(run / name, "record", lambda record: check_types(record, {}, kinds), id="run")
+            records[name] = read_record(run / name, "record", lambda record: check_types(record, {}, kinds), id="run")
         except DerivlangError as error:
             if name == PRETRAINED or (name == EVALUATED and (run / name).exists()):
                 missing = not (run / name).exists()
                 return [(name, "is missing: the cell is not finished" if missing else error.what)]
-    record = found.get(RUN, {})
+    record = records.get(RUN, {})
     wrong = [
         (name, f"is of another run: {key} {told[key]}, and run.json has {record.get(key)}")
-        for name, told in found.items()
+        for name, told in records.items()
         for key in ("fingerprint", "weights")
         if told.get(key) and told[key] != record.get(key)
     ]
-    if hashed := found.get(EVALUATED, {}).get("evaluation"):
+    if hashed := records.get(EVALUATED, {}).get("evaluation"):
         scores = run / EVALUATION
         if not scores.is_file():
             wrong.append((EVALUATION, "is missing"))
