@@ -79,12 +79,12 @@ class WeightsAndBiases:
 
 def boards_of(settings: LogSettings, run: Path, step: int, recorded: dict[str, Any]) -> list[Board]:
     """Return the boards of a run that begins at a step. recorded: the settings of the run."""
-    found: list[Board] = []
+    boards: list[Board] = []
     if settings.tensorboard is not None:
-        found.append(TensorBoard(settings.tensorboard))
+        boards.append(TensorBoard(settings.tensorboard))
     if settings.wandb is not None:
-        found.append(WeightsAndBiases(settings.wandb, run, step, recorded))
-    return found
+        boards.append(WeightsAndBiases(settings.wandb, run, step, recorded))
+    return boards
 
 
 def figures_of(entry: dict[str, Any]) -> dict[str, float]:

@@ -50,8 +50,8 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInp
         raise UsageError(
             f"{loader.objective.name} predicts nothing in its first steps", where="--budget", id="bad-value"
         )
-    found = max(1, round(steps * wanted / each))
-    if abs(found * each - steps * wanted) > _NEAR * steps * wanted:
+    n_steps = max(1, round(steps * wanted / each))
+    if abs(n_steps * each - steps * wanted) > _NEAR * steps * wanted:
         raise UsageError(
             f"{counted(steps, 'step')} of {objective.name}: {steps * wanted:,.0f} {_NAMES[budget]}, and a step of "
             f"{loader.objective.name} has {each:,.0f}: no number of steps is within {_NEAR:.0%}",
@@ -59,7 +59,7 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInp
             fix="give more --steps",
             id="bad-value",
         )
-    return found
+    return n_steps
 
 
 def log_within(log: LogSettings, budget: Budget, steps: int, made: int) -> LogSettings:

@@ -69,16 +69,16 @@ class Checkpoint:
 
         path = self.folder / TRAINING
         with parse_errors(str(path), "checkpoint", error=StoreError, id="checkpoint", fix=_AGAIN):
-            found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-            check_types(found, {"optimizer": dict}, {"objective": dict})
-        return found
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            check_types(state, {"optimizer": dict}, {"objective": dict})
+        return state
 
 
 def load_state(module: torch.nn.Module, saved: dict[str, torch.Tensor]) -> None:
     """Load the tensors of an objective. Raise ValueError, with the name of the first one, if they do not fit."""
     for name, tensor in module.state_dict().items():
         if saved[name].shape != tensor.shape:
-            theirs, ours = (" x ".join(map(str, found.shape)) for found in (saved[name], tensor))
+            theirs, ours = (" x ".join(map(str, each.shape)) for each in (saved[name], tensor))
             raise ValueError(f"{name} is {theirs}, but here {ours}")
     module.load_state_dict(saved)
 
@@ -169,9 +169,9 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     """Return the newest valid checkpoint, or None if there is no checkpoint. Raise StoreError if all are damaged."""
     folders = _folders(run)
     for folder in folders:
-        fault, found = _read(folder)
-        if found is not None:
-            return found
+        fault, checkpoint = _read(folder)
+        if checkpoint is not None:
+            return checkpoint
         warn(f"skipping {folder.name}: {fault}")
     if folders:
         raise StoreError(
@@ -182,8 +182,8 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
 
 def steps(run: Path) -> list[int]:
     """Return the steps that have a checkpoint, perhaps a damaged one, in ascending order."""
-    found = [folder.name.removeprefix("step-") for folder in _folders(run)]
-    return sorted(int(step) for step in found if step.isascii() and step.isdigit())
+    names = [folder.name.removeprefix("step-") for folder in _folders(run)]
+    return sorted(int(step) for step in names if step.isascii() and step.isdigit())
 
 
 def run_and_step(text: Path) -> tuple[Path, int | None]:
@@ -207,15 +207,15 @@ def of_step(run: Path, step: int) -> Checkpoint:
         raise StoreError(
             f"there is no checkpoint of step {step}", where=str(run), fix=f"there are: {others}", id="no-checkpoint"
         )
-    fault, found = _read(folder)
-    if found is None:
+    fault, checkpoint = _read(folder)
+    if checkpoint is None:
         raise StoreError(
             f"the checkpoint is damaged: {fault}",
             where=str(folder),
             fix=f"name another one; there are: {others}",
             id="checkpoint",
         )
-    return found
+    return checkpoint
 
 
 def name_of(step: int) -> str:
@@ -225,8 +225,8 @@ def name_of(step: int) -> str:
 
 def _folders(run: Path) -> list[Path]:
     """Return the folders of checkpoints, newest first, without those that hold only foreign files."""
-    found = [(folder, *split_files(folder, FILES)) for folder in (run / FOLDER).glob("step-*")]
-    return sorted((folder for folder, own, foreign in found if own or not foreign), reverse=True)
+    divided = [(folder, *split_files(folder, FILES)) for folder in (run / FOLDER).glob("step-*")]
+    return sorted((folder for folder, own, foreign in divided if own or not foreign), reverse=True)
 
 
 def check_all(run: Path) -> dict[str, str]:

@@ -72,13 +72,13 @@ class ModelConfig:
         else:
             raise unknown("model", name, _NAMES, fix="give one of these, or a FILE.toml")
         with parse_errors(where, "TOML file", error=UsageError, id="model"):
-            found = tomllib.loads(text)
-        for table, content in found.items():
+            tables = tomllib.loads(text)
+        for table, content in tables.items():
             if table not in _TABLES:
                 raise unknown("table", table, _TABLES, where=where)
             if not isinstance(content, dict):
                 raise UsageError(f"{table} is not a table", where=where, fix=f"write [{table}]", id="model")
-        model = dict(found.get("model", {}))
+        model = dict(tables.get("model", {}))
         kind, std = model.pop("type", None), model.pop("embedding_std", None)
         if not isinstance(kind, str) or kind not in TYPES:
             raise UsageError(f"[model] type is {kind!r}; there are: {', '.join(TYPES)}", where=where, id="model")
@@ -90,7 +90,7 @@ class ModelConfig:
                 raise UsageError(f"[model] {field} is {value!r}; it must be {what}", where=where, id="model")
         with parse_errors(where, "config of a model", error=UsageError, id="model"):
             check_finite(model)
-        return cls(Path(name).stem if name.endswith(".toml") else name, kind, model, found.get("training", {}), std)
+        return cls(Path(name).stem if name.endswith(".toml") else name, kind, model, tables.get("training", {}), std)
 
     @property
     def token_types(self) -> bool:

@@ -58,8 +58,8 @@ class Data(ABC):
 
     @property
     def fingerprint(self) -> str:
-        found: str = self.recipe["fingerprint"]
-        return found
+        fingerprint: str = self.recipe["fingerprint"]
+        return fingerprint
 
     @property
     @abstractmethod
@@ -187,23 +187,23 @@ def read_recipe(folder: Path) -> dict[str, Any]:
 
 def common(folder: Path, recipe: dict[str, Any]) -> dict[str, Any]:
     """Return the arrays that all data has, by name."""
-    found = {name: mapped(folder, name, recipe) for name in ("begins", "sentences", "keys")}
-    found["keys"] = found["keys"].view(np.uint64)
-    found["pieces"] = read_offsets(folder, "pieces", recipe, len(found["begins"]))
-    return found
+    arrays = {name: mapped(folder, name, recipe) for name in ("begins", "sentences", "keys")}
+    arrays["keys"] = arrays["keys"].view(np.uint64)
+    arrays["pieces"] = read_offsets(folder, "pieces", recipe, len(arrays["begins"]))
+    return arrays
 
 
 def read_offsets(folder: Path, name: str, recipe: dict[str, Any], end: int) -> Int64:
     """Return the offsets of a file, in memory. Raise StoreError unless they ascend from 0 to `end`."""
-    found: Int64 = np.array(mapped(folder, name, recipe))
-    if not len(found) or found[0] != 0 or found[-1] != end or (np.diff(found) < 0).any():
+    offsets: Int64 = np.array(mapped(folder, name, recipe))
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) < 0).any():
         raise StoreError(
             "its offsets do not fit the other files",
             where=str(folder / f"{name}.bin"),
             fix="remove the folder and run again",
             id="data",
         )
-    return found
+    return offsets
 
 
 def _check(recipe: dict[str, Any]) -> None:

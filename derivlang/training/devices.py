@@ -23,8 +23,8 @@ def to_device(array: Any, device: torch.device) -> torch.Tensor:
     """Return an array as a tensor on a device, without synchronising the device."""
     import torch
 
-    found = torch.from_numpy(np.ascontiguousarray(array))
-    return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 def has_bf16() -> bool:

@@ -42,21 +42,21 @@ class JointDictionary:
         cls, path: Path, languages: TwinLanguages, warn: Callable[[str], None] = lambda message: None
     ) -> JointDictionary:
         """Read a dictionary file. Raise DataError, with examples, for entries outside the vocabularies."""
-        found = read_dictionary(path)
-        if told := found.warning(path):
+        dictionary = read_dictionary(path)
+        if told := dictionary.warning(path):
             warn(told)
         source = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries)}
         twin = dict(zip(languages.twin.tokenizer.bpe.entries, languages.twin.joint.table().tolist(), strict=True))
         pairs, unknown = [], []
-        for left, right in found.pairs:
+        for left, right in dictionary.pairs:
             if left in source and right in twin:
                 pairs.append((source[left], twin[right]))
             else:
                 unknown.append(left if left not in source else right)
         if unknown:
             raise DataError(
-                f"is a dictionary of another vocabulary: {len(unknown):,} of its {len(found.pairs):,} pairs have an "
-                f"entry that the tokenizers lack, e.g. {', '.join(map(repr, unknown[:3]))}",
+                f"is a dictionary of another vocabulary: {len(unknown):,} of its {len(dictionary.pairs):,} pairs have "
+                f"an entry that the tokenizers lack, e.g. {', '.join(map(repr, unknown[:3]))}",
                 where=str(path),
                 fix="make one with derivlang dict --level token --tokenizer DIR and this run's tokenizer",
                 id="other-vocabulary",
@@ -99,14 +99,14 @@ class WordDictionary:
     @classmethod
     def read(cls, path: Path, warn: Callable[[str], None] = lambda message: None) -> WordDictionary:
         """Read a file in any form of `derivlang dict`. Raise DataError if it is missing or holds no pair."""
-        found = read_dictionary(path)
-        if told := found.warning(path):
+        dictionary = read_dictionary(path)
+        if told := dictionary.warning(path):
             warn(told)
-        pairs = tuple(pair for pair in found.pairs if pair[0] != pair[1])
+        pairs = tuple(pair for pair in dictionary.pairs if pair[0] != pair[1])
         there, back = (
             Dictionary(some, (), "").entries() for some in (pairs, tuple((right, left) for left, right in pairs))
         )
-        return cls(pairs, (there, back), found.sha256)
+        return cls(pairs, (there, back), dictionary.sha256)
 
     def of(self, word: str, language: int) -> tuple[str, ...]:
         """Return the translations of a word of a language, looked up as it is, else in lower case."""

@@ -24,9 +24,9 @@ SOME, OF = ":some", ":of"
 
 def counts_of(step: StepCounts) -> dict[str, int]:
     """Return the counts of a step by name: `rows_tokens`, `rows_sentences`, …, `masked`, `translated`."""
-    found = {name + TOKENS: count for name, count in step.subwords.items()}
-    found |= {name + SENTENCES: count for name, count in step.sentences.items()}
-    return found | {"masked": step.masked, "translated": step.translated}
+    counts = {name + TOKENS: count for name, count in step.subwords.items()}
+    counts |= {name + SENTENCES: count for name, count in step.sentences.items()}
+    return counts | {"masked": step.masked, "translated": step.translated}
 
 
 def tokens_of(counts: Mapping[str, int]) -> dict[str, int]:
@@ -40,12 +40,12 @@ def percentages(counts: Counter[str], *, masks: bool) -> dict[str, float]:
 
     A percentage of nothing is left out, and so is `translated_percent` where nothing is translated.
     """
-    found: dict[str, float] = {}
+    percents: dict[str, float] = {}
     if masks:
-        found["masked_percent"] = round(100 * counts["masked"] / max(sum(tokens_of(counts).values()), 1), 2)
+        percents["masked_percent"] = round(100 * counts["masked"] / max(sum(tokens_of(counts).values()), 1), 2)
     if counts["translated"]:
-        found["translated_percent"] = round(100 * counts["translated"] / counts["masked"], 2)
-    return found | _shares(counts)
+        percents["translated_percent"] = round(100 * counts["translated"] / counts["masked"], 2)
+    return percents | _shares(counts)
 
 
 def doses_of(
@@ -63,7 +63,7 @@ def doses_of(
         for n in [len(one.stream.steps(0, step))]
     }
     used = None if entries is None else objective.entries_per_step(entries)
-    found: dict[str, float | None] = {
+    doses: dict[str, float | None] = {
         "subwords_per_step": _per(sum(seen.values()), step),
         "predicted_per_step": _per(masked, step),
         "pair_share": _per(sum(seen.get(kind, 0) for kind in paired), sum(seen.values()), 6) if paired else None,
@@ -74,16 +74,16 @@ def doses_of(
         "tokens": sum(seen.values()),
     }
     for kind in seen:
-        found |= {kind + ending: counts[kind + ending] for ending in (TOKENS, SENTENCES)}
+        doses |= {kind + ending: counts[kind + ending] for ending in (TOKENS, SENTENCES)}
     for one in streams:
         name, facts = one.stream.name, one.source.facts()
-        found[f"{name}_epochs"] = epochs[name]
-        found |= {of: facts[of] for of in ("pairs", "short_pairs") if of in facts}
+        doses[f"{name}_epochs"] = epochs[name]
+        doses |= {of: facts[of] for of in ("pairs", "short_pairs") if of in facts}
         if "percent" in facts:
-            found[f"{next(iter(one.stream.pair_kinds()), name)}_percent"] = facts["percent"]
+            doses[f"{next(iter(one.stream.pair_kinds()), name)}_percent"] = facts["percent"]
     if entries is not None:
-        found["dictionary_entries"] = entries
-    return found | _shares(counts)
+        doses["dictionary_entries"] = entries
+    return doses | _shares(counts)
 
 
 def _per(count: int, of: int, digits: int = 3) -> float:

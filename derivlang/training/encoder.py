@@ -96,8 +96,8 @@ class Encoder:
 
     def layers(self, ids: Any, mask: Any, language: Any, positions: Any = None) -> tuple[torch.Tensor, ...]:
         """Return the states of every layer, float[B, T, d] each, from the embeddings to the last layer."""
-        found = self._output(ids, mask, language, positions, output_hidden_states=True)
-        return found.hidden_states  # type: ignore[no-any-return]
+        output = self._output(ids, mask, language, positions, output_hidden_states=True)
+        return output.hidden_states  # type: ignore[no-any-return]
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """Return float[n, V]: the logits of states float[n, d]. Raise UsageError for an unknown type of model."""

@@ -95,12 +95,12 @@ def load_model(folder: Path, *, causal: bool) -> Any:
 
     kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model"):
-        lm, found = model_from_pretrained(kind, folder, output_loading_info=True, dtype="float32")
-    missing = sorted(name for name in map(str, found["missing_keys"]) if "pooler." not in name)
-    if missing or found["mismatched_keys"]:
+        lm, loading_info = model_from_pretrained(kind, folder, output_loading_info=True, dtype="float32")
+    missing = sorted(name for name in map(str, loading_info["missing_keys"]) if "pooler." not in name)
+    if missing or loading_info["mismatched_keys"]:
         raise StoreError(
             f"lacks {len(missing)} weights of a {'causal' if causal else 'masked'} language model, e.g. "
-            f"{(missing or sorted(map(str, found['mismatched_keys'])))[0]}",
+            f"{(missing or sorted(map(str, loading_info['mismatched_keys'])))[0]}",
             where=str(folder),
             fix="give a checkpoint with the head that it was pre-trained with",
             id="no-head",

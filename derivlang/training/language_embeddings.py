@@ -20,10 +20,10 @@ _NAME = "language_embeddings"
 def table_of(base: Any) -> torch.nn.Embedding | None:
     """Return the language embeddings or token types of an encoder, [2, d]; None if it has none."""
     table = getattr(base, _NAME, None)
-    found: torch.nn.Embedding | None = (
+    embeddings: torch.nn.Embedding | None = (
         table if table is not None else getattr(getattr(base, "embeddings", None), "token_type_embeddings", None)
     )
-    return found
+    return embeddings
 
 
 def has_own(lm: Any) -> bool:

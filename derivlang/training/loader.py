@@ -60,11 +60,11 @@ class OpenStream:
 
 def open_streams(objective: Objective, material: StreamInputs) -> tuple[OpenStream, ...]:
     """Open the streams of an objective. Raise DerivlangError if one lacks something."""
-    found: list[OpenStream] = []
+    opened: list[OpenStream] = []
     for stream in objective.streams():
-        first = sum(ceil(one.size) for one in found)
-        found.append(OpenStream(stream, stream.open(material), stream.n_rows(material.settings), first))
-    return tuple(found)
+        first = sum(ceil(one.size) for one in opened)
+        opened.append(OpenStream(stream, stream.open(material), stream.n_rows(material.settings), first))
+    return tuple(opened)
 
 
 # A stream, some steps that have rows of it, and the masked rows of these steps by view: made together.
@@ -173,7 +173,7 @@ class Loader:
         rows, keys = self._rows(one, steps)
         if not one.stream.masked:
             return dict.fromkeys(one.stream.names(), rows.predicting(np.zeros(0, np.int64)))
-        found = {}
+        by_name = {}
         for view, name in enumerate(one.stream.names(), 1):
             masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)
             if not isinstance(masked, SubwordRows) or masked.targets is None:
@@ -185,8 +185,8 @@ class Loader:
             if masked.language is not rows.language:
                 changed = masked.language != rows.language
                 masked = replace(masked, translated=changed if rows.translated is None else rows.translated | changed)
-            found[name] = masked
-        return found
+            by_name[name] = masked
+        return by_name
 
     def _step(self, number: int, blocks: list[Block]) -> list[Step]:
         """Return the micro-batches of this process for a step. blocks: of the streams that have rows in it."""

@@ -68,7 +68,7 @@ class Meter:
         values = accelerator.reduce(values, reduction="sum")  # each process has its part of the step's loss
         steps = torch.tensor([self._steps[n] for n in names], dtype=values.dtype)
         sums = values.cpu()
-        found = dict(zip(names, (sums / steps).tolist(), strict=True))
+        means = dict(zip(names, (sums / steps).tolist(), strict=True))
         totals = zip(names, sums.tolist(), strict=True)
         self._window.update({name: round(total) for name, total in totals if name.endswith((SOME, OF))})
         self.counts.update(self._window)
@@ -79,10 +79,10 @@ class Meter:
             "tokens": self.subwords,
             "seconds": round(self.seconds, 3),
             "lr": rate,
-            "loss": found["loss"],
+            "loss": means["loss"],
             "parts": {
                 name: value
-                for name, value in found.items()
+                for name, value in means.items()
                 if name not in ("loss", "norm") and not name.endswith((SOME, OF))
             },
             "grad_norm": norm / self._steps["norm"],

@@ -32,12 +32,12 @@ class LossModule(torch.nn.Module):
         A part that has no term in the step, e.g. of a language without rows, is not among the parts.
         A share is among the parts as its two counts, with the endings SOME and OF.
         """
-        found = self.objective.loss(self.model, micro, self.state)
-        parts = {name: part for name, part in found.items() if isinstance(part, LossPart)}
+        terms = self.objective.loss(self.model, micro, self.state)
+        parts = {name: part for name, part in terms.items() if isinstance(part, LossPart)}
         means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
         loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())
         seen = {name: mean.detach() for name, mean in means.items() if parts[name].by}
-        for name, share in found.items():
+        for name, share in terms.items():
             if isinstance(share, Share):
                 both = {SOME: share.some, OF: share.of}
                 seen |= {name + ending: count.detach().float() for ending, count in both.items()}

@@ -29,11 +29,11 @@ _WEIGHTS = 8  # the weights, with gradients, the two moments of AdamW and tempor
 
 def available(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int:
     """Return the free bytes for this process: the minimum over machine, container (cgroups 1 and 2) and `ulimit -v`."""
-    found = [_of_machine(proc), *_of_containers(proc, cgroups)]
+    free = [_of_machine(proc), *_of_containers(proc, cgroups)]
     limit = _of_process()
     if limit is not None:
-        found.append(limit - 1024 * _kilobytes(proc / "self" / "status", "VmSize"))
-    return max(0, min(found))
+        free.append(limit - 1024 * _kilobytes(proc / "self" / "status", "VmSize"))
+    return max(0, min(free))
 
 
 def _of_process() -> int | None:

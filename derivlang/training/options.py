@@ -59,7 +59,7 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
         told = objective.gets_language_ids(model_config)
     else:  # as the model that it begins from
         told = elsewhere is None and has_language_ids(options["init"])
-    found = {
+    values = {
         "language_ids": told,
         **described,
         **asked,
@@ -67,7 +67,7 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
         "precision": precision,
     }
     spec = SPEC if options["spec"] is None else options["spec"]
-    settings = TrainingSettings(source=source or "", spec=str(Pipeline.parse(spec)), **found)
+    settings = TrainingSettings(source=source or "", spec=str(Pipeline.parse(spec)), **values)
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
@@ -110,10 +110,10 @@ def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
     for name in model_config.training:
         if name not in names:
             raise unknown("setting of [training]", name, names, where=where)
-    found = dict(model_config.training)
-    for name in {"coverage", "parallel"} & found.keys():  # 12.5 and "1/3" are both percents
-        found[name] = str(found[name])
-    return found
+    settings = dict(model_config.training)
+    for name in {"coverage", "parallel"} & settings.keys():  # 12.5 and "1/3" are both percents
+        settings[name] = str(settings[name])
+    return settings
 
 
 def _check_size(vocab_size: int | None, tokenizer: Path | None) -> None:

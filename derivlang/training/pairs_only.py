@@ -66,12 +66,12 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[s
             id="missing-option",
         )
     folder = paths.data or paths.run / "data"
-    own, found = folder / TOKENIZER, ForeignTokenizer.load(paths.tokenizer)
-    found.copy(own)
+    own, tokenizer = folder / TOKENIZER, ForeignTokenizer.load(paths.tokenizer)
+    tokenizer.copy(own)
     dictionary = paths.dictionary
     return Prepared(
         folder=folder,
-        languages=TextLanguages(pipeline, found, pipeline.fit()),
+        languages=TextLanguages(pipeline, tokenizer, pipeline.fit()),
         files={TOKENIZER: own},
         data=None,
         pairs=None if dictionary is None else WordDictionary.read(dictionary, warn),

@@ -161,12 +161,12 @@ def _train(
 def _scores(parser: ModelParser, inputs: _Inputs, trees: Mapping[Path, Treebank]) -> dict[str, dict[str, float]]:
     """Return the scores by name: of dev and test, as they are and with rare words as <unk>, and of other treebanks."""
     train = trees[inputs.files["train"]]
-    found = {}
+    scores = {}
     for path in inputs.held_out:
         name = inputs.names[path]
-        found[name] = score(parser, trees[path])
-        found[name + RARE] = score(parser, mask_rare(trees[path], train))
-    return found | {inputs.names[path]: score(parser, trees[path]) for path in inputs.others}
+        scores[name] = score(parser, trees[path])
+        scores[name + RARE] = score(parser, mask_rare(trees[path], train))
+    return scores | {inputs.names[path]: score(parser, trees[path]) for path in inputs.others}
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def recipe_of(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _files(hashes: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "sha256": found} for name, found in hashes.items()]
+    return [{"name": name, "sha256": digest} for name, digest in hashes.items()]
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:

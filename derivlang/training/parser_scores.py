@@ -35,8 +35,8 @@ def score_parser(
     if options.unk is not None:
         bank = mask_rare(bank, read_treebank(files_of(find_treebank(options.unk, data_dir))["train"]))
     with stage("parsing", "words", len(bank.words) * len(parsers)):
-        parses = [found.parse(bank.words, bank.types, bank.sentences) for found in parsers]
-    scores, *on_device = [compare(found, bank) for found in parses]
+        parses = [each.parse(bank.words, bank.types, bank.sentences) for each in parsers]
+    scores, *on_device = [compare(each, bank) for each in parses]
     if device is None:
         return file.name, scores
     from derivlang.parsing.device import record

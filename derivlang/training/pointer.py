@@ -20,8 +20,8 @@ NONE = -1  # the label of a position without a link
 def other_side(batch: SubwordRows) -> torch.Tensor:
     """Return bool[B, H, H]: whether two columns of a row are sub-words of different sides, and not special ids."""
     inside, side = batch.word_ids >= 0, batch.side
-    found: torch.Tensor = inside[:, :, None] & inside[:, None] & (side[:, :, None] != side[:, None])
-    return found
+    is_other: torch.Tensor = inside[:, :, None] & inside[:, None] & (side[:, :, None] != side[:, None])
+    return is_other
 
 
 def self_links(states: torch.Tensor, batch: SubwordRows, *, filtered: bool) -> torch.Tensor:
@@ -41,9 +41,9 @@ def gold_links(batch: SubwordRows) -> torch.Tensor:
     """Return bool[B, H, H]: the links of the pairs."""
     rows, width = batch.clean_ids.shape
     source, target = batch.links
-    found = torch.zeros(rows * width * width, dtype=torch.bool, device=batch.clean_ids.device)
-    found[source * width + target % width] = True
-    return found.view(rows, width, width)
+    gold = torch.zeros(rows * width * width, dtype=torch.bool, device=batch.clean_ids.device)
+    gold[source * width + target % width] = True
+    return gold.view(rows, width, width)
 
 
 def last_link(links: torch.Tensor) -> torch.Tensor:

@@ -159,10 +159,10 @@ class TextWriter(DataWriter):
 
     def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
         starts, counts = np.concatenate(self._starts), np.concatenate(self._counts)
-        found = {"starts": starts.ravel(), "counts": counts.ravel()}
+        arrays = {"starts": starts.ravel(), "counts": counts.ravel()}
         for language, name in enumerate(_INSTANCES):
-            found[name] = pack(counts[:, language] + 1, seq_len - 1)
-        return found
+            arrays[name] = pack(counts[:, language] + 1, seq_len - 1)
+        return arrays
 
     def sizes(
         self, pieces: Int64, last: dict[str, Int64], seq_len: int, packing: Packing

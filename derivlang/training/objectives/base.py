@@ -119,9 +119,9 @@ class Objective(Parameterised):
 
         files: which of "dictionary" and "pairs" are given as files, and not made.
         """
-        found: set[str] = set() if self.causal else {"mask"}
+        settings: set[str] = set() if self.causal else {"mask"}
         streams, needs = ([part.reads(files) for part in parts] for parts in (self.streams(), self.needs()))
-        return found.union(*streams, *needs)
+        return settings.union(*streams, *needs)
 
     def reads_text(self, files: Collection[str] = ()) -> bool:
         """Return whether it needs a source and its derived language, for a stream or for a need. files: as of `reads`.

@@ -76,15 +76,15 @@ def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
     links_file: Pharaoh links in place of those that belong to the pairs.
     """
     if path.suffix == ".parquet":
-        files, found = [path], _parquet(path)
+        files, contents = [path], _parquet(path)
     else:
         files = [path.with_name(f"{path.name}.{part}") for part in PARTS]
         if links_file is not None or not files[2].exists():
             del files[2]
         read = [[line for _, line in open_lines(file)] for file in files]
         links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
-        found = WordLists.of_lines(read[0]), WordLists.of_lines(read[1]), links
-    source, derived, links = found
+        contents = WordLists.of_lines(read[0]), WordLists.of_lines(read[1]), links
+    source, derived, links = contents
     if links_file is not None:
         files.append(links_file)
         links = parse_lines([line for _, line in open_lines(links_file)], str(links_file))
@@ -206,10 +206,10 @@ def lifted(
     """
     pair = owners(links.offsets)
     ends = np.stack([words[0][pair] + links.source, words[1][pair] + links.target], axis=1)
-    found = lift_links(ends, *encoded)
-    row = np.searchsorted(starts[:, 0], found[:, 0], "right") - 1
-    found -= starts[row]
+    subword_links = lift_links(ends, *encoded)
+    row = np.searchsorted(starts[:, 0], subword_links[:, 0], "right") - 1
+    subword_links -= starts[row]
     number = np.full(len(kept), -1)
     number[some] = np.arange(len(some))
-    there = (number[row] >= 0) & (found < kept[row]).all(axis=1)
-    return PairLinks(found[there].T, offsets_of(np.bincount(number[row][there], minlength=len(some))))
+    there = (number[row] >= 0) & (subword_links < kept[row]).all(axis=1)
+    return PairLinks(subword_links[there].T, offsets_of(np.bincount(number[row][there], minlength=len(some))))

@@ -147,9 +147,9 @@ def _links(sides: tuple[_Words, _Words], model: str, folder: Path) -> tuple[Link
         if not is_earlier and artifact.found() is None:
             if model == "eflomal" and find_spec("eflomal") is None:
                 raise UsageError("eflomal is not installed", where="--objective", fix=INSTALL, id="missing-package")
-            found = align_bitext(bitext, AlignOptions(model))
+            aligned = align_bitext(bitext, AlignOptions(model))
             with stage("writing links"), writing(path) as file:
-                file.writelines(line.encode() + b"\n" for line in found.lines())
+                file.writelines(line.encode() + b"\n" for line in aligned.lines())
             recipe = with_hashes({"derivlang": __version__, "aligner": model}, {path.name: path})
             with writing(LINKS.record_of(path)) as file:
                 file.write(record_text(recipe).encode())

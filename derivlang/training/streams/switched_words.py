@@ -39,9 +39,9 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
     for language, side in enumerate(both):
         for word in side.types.to_pylist():
             types.append(word)
-            found = dictionary.of(word, language)
-            n_images.append(len(found))
-            images += found
+            translations = dictionary.of(word, language)
+            n_images.append(len(translations))
+            images += translations
     n, first = np.array(n_images, np.int64), offsets_of(np.array(n_images, np.int64))[:-1] + len(types)
     codes = np.concatenate([both[0].codes, both[1].codes + len(both[0].types)]).astype(np.int64)
     offsets = np.append(both[0].offsets, both[0].offsets[-1] + both[1].offsets[1:])
