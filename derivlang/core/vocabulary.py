@@ -25,9 +25,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, expand_ranges, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, expand_ranges, lengths_of, offsets_of
 from derivlang.core.errors import DataError
-from derivlang.core.keys import BYTE_MASKS, GOLDEN, LONGEST, bytes_key, hash_bytes, load8, mix, strings_from
+from derivlang.core.keys import (
+    BYTE_MASKS,
+    GOLDEN,
+    LONGEST,
+    bytes_key,
+    hash_bytes,
+    load8,
+    mix,
+    string_buffers,
+    strings_from,
+)
 
 _LONG = np.uint64(0xFF) << np.uint64(56)
 _NOT_LONG = np.uint64((1 << 56) - 1)
@@ -71,6 +81,11 @@ class Vocabulary:
         if long.at.size:
             self._verify(buffer, long, codes[long.at])
         return codes
+
+    def encode_types(self, types: pa.Array) -> Int32:
+        """Return int32[n]: the code of each of these types, Arrow strings [n]. New ones are added."""
+        data, offsets = string_buffers(types)
+        return self.encode(np.append(data, np.zeros(8, np.uint8)), offsets[:-1], lengths_of(offsets))
 
     def types(self) -> pa.Array:
         """Return Arrow strings [T], one for each code. Raise DataError for invalid UTF-8 (see `first_invalid`)."""

@@ -86,5 +86,5 @@ def why_not_measured(name: str, measure: Measure, trained: PretrainedRun) -> str
     if measure.needs_causal and not (trained.causal and trained.has_lm_head):
         return f"{name} needs a causal language model, so there is none of this {trained.config.model_type}"
     if measure.needs_twin and not trained.languages.has_twin:
-        return f"{name} needs a tokenizer with a twin, so there is none of this checkpoint"
+        return f"{name} needs a tokenizer with a twin, so there is none of these languages"
     return ""

@@ -17,15 +17,17 @@ from typing import Any
 
 import torch
 
+from derivlang.core.arrays import Int32
 from derivlang.core.errors import DataError, StoreError
 from derivlang.evaluation.columns import SIDES
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.pretrained import quiet
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.training.language_embeddings import fold, has_own
-from derivlang.training.languages import SOURCE, TwinLanguages
+from derivlang.training.languages import SOURCE, Languages, TextLanguages, TwinLanguages
 from derivlang.training.model import set_tie
 from derivlang.training.run_folder import MODEL_FILES
 
@@ -42,7 +44,7 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
         what = "holds something else than a model" if force else "is not empty"
         raise StoreError(what, where=str(out), fix="give another folder", id="output")
     languages = trained.languages
-    library = library_file(languages, language) if isinstance(languages, TwinLanguages) else None
+    library = library_file(languages, language)
 
     def write(fresh: Path) -> None:
         shutil.copytree(trained.model_folder, fresh, dirs_exist_ok=True)
@@ -63,22 +65,30 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
     return {"out": str(out), "language": SIDES[language], "entries": entries}
 
 
-def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:
-    """Return the content of `tokenizer.json` for a language, with the ids of the run's model."""
+def library_file(languages: Languages, language: int) -> dict[str, Any] | None:
+    """Return the content of `tokenizer.json` for a language, with the ids of the run's model.
+
+    None for the tokenizer of a checkpoint, which stays as it is.
+    """
+    if isinstance(languages, TextLanguages):
+        reader = languages.reader(language)
+        return _file(reader.tokenizer, reader.table) if isinstance(reader, OwnTokenizer) else None
+    assert isinstance(languages, TwinLanguages)
     twin = languages.twin
     if language == SOURCE or twin.map.overlap == 100:
         return _file(languages.tokenizer)
     if not twin.map.overlap:
-        content = _file(twin.tokenizer)
-        joint = twin.joint.table().tolist()
-        content["model"]["vocab"] = {entry: joint[i] for entry, i in content["model"]["vocab"].items()}
-        return content
+        return _file(twin.tokenizer, twin.joint.table())
     both = joint_file(languages.tokenizer, twin.tokenizer, twin.map.script)
     if both.size != twin.joint.size:
         raise DataError("the ids of the twin do not follow those in a joint file (compat=paper)", id="joint-clash")
     return _file(both)
 
 
-def _file(tokenizer: Tokenizer) -> dict[str, Any]:
+def _file(tokenizer: Tokenizer, table: Int32 | None = None) -> dict[str, Any]:
+    """Return the content of `tokenizer.json`. table: int32[V], the id of each entry; None for its own ids."""
     content: dict[str, Any] = json.loads(tokenizer.build().to_str())
+    if table is not None:
+        ids = table.tolist()
+        content["model"]["vocab"] = {entry: ids[i] for entry, i in content["model"]["vocab"].items()}
     return content

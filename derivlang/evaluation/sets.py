@@ -155,7 +155,7 @@ def _key(languages: Languages, task: Task, sources: Sequence[Source], parts: Seq
         {
             "files": [file for source in sources for file in source.files(used[id(source)])],
             "parsed": sources[0].corpus.options.get("parser"),
-            "pipeline": languages.pipeline.fingerprint(format=1),  # as in earlier versions, whose cells stay valid
+            "pipeline": languages.first_fingerprint(),
             **languages.signature,
             "task": task.kind,
         }

@@ -25,7 +25,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
-from derivlang.training.languages import TextLanguages
+from derivlang.training.languages import DERIVED, TextLanguages
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.run_folder import RUN
@@ -96,7 +96,7 @@ class Sources:
             text = Heldout.read(source, split, languages, max(options.pairs, options.sentences), self.heldout_length)
         if isinstance(languages, TextLanguages):
             share = languages.unknown_percent(text.derived.ids)
-            tokenizer = f"the tokenizer of {languages.tokenizer.folder}"
+            tokenizer = f"the tokenizer of {languages.reader(DERIVED).folder}"
             if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
                 self.events.warn(told)
         return text

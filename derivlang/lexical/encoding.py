@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.keys import string_buffers
 from derivlang.core.vocabulary import Vocabulary
 from derivlang.lexical.bpe import WHITE_SPACE
 from derivlang.lexical.tokenizer import Tokenizer
@@ -95,10 +94,8 @@ class SubwordEncoder:
             return self._last[1]
         if len(self._types) > self._most:
             self._clear()
-        data, offsets = string_buffers(types)
         known = len(self._types)
-        # The vocabulary reads eight bytes at a time, so the last word needs spare bytes behind it.
-        codes = self._types.encode(np.append(data, np.zeros(8, np.uint8)), offsets[:-1], lengths_of(offsets))
+        codes = self._types.encode_types(types)
         if len(self._types) > known:
             new = np.arange(known, len(self._types))
             self._known = _joined(self._known, self._fresh(self._types.subset(new)))

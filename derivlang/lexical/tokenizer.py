@@ -3,7 +3,7 @@
     DIR/tokenizer.json             vocabulary and merges
     DIR/tokenizer_config.json      the names of the special tokens, for `transformers.AutoTokenizer`
     DIR/derivlang-tokenizer.json   the recipe: source, hashes, settings, figures
-    DIR/words.parquet              the word types of the training text and their counts (a source's tokenizer)
+    DIR/words.parquet              the word types of the training text and their counts (not of a twin)
     DIR/lexicon.tsv, subwords.tsv  the types and sub-words that a fitted overlap keeps (a twin)
 
 A tokenizer reads words joined by one space. It splits at white space and marks the end of a word by a suffix. It
@@ -44,6 +44,8 @@ SUBWORDS = "subwords.tsv"
 JOINT = "joint"
 FILES = (TOKENIZER, CONFIG, RECIPE, WORDS, LEXICON, SUBWORDS, f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 FORMAT = 1
+# What the tokenizer was trained on; a twin is made of a source's tokenizer.
+KINDS = ("source", "twin", "derived", "both")
 
 AGAIN = "make it again with --force, or restore the right file"
 # The roles of the special tokens in `transformers`, as in RoBERTa.
@@ -158,8 +160,8 @@ def read_recipe(folder: Path) -> dict[str, Any]:
         check_types(recipe, {}, {"files": dict})
         if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
             raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
-        if recipe["kind"] not in ("source", "twin") or not isinstance(recipe["fingerprint"], str):
-            raise ValueError("its kind must be source or twin, its fingerprint a string")
+        if recipe["kind"] not in KINDS or not isinstance(recipe["fingerprint"], str):
+            raise ValueError(f"its kind must be one of {', '.join(KINDS)}, its fingerprint a string")
         if not set(recipe["scripts"]) <= {None, *script_names()}:
             raise ValueError(f"its scripts are {recipe['scripts']}; there are: {', '.join(script_names())}")
     return recipe
@@ -173,7 +175,7 @@ def check_tokenizer(folder: Path) -> None:
 def files_of(recipe: Mapping[str, Any]) -> Iterator[str]:
     """Yield the files of a whole folder besides the recipe."""
     yield from (TOKENIZER, CONFIG)
-    if recipe["kind"] == "source":
+    if recipe["kind"] != "twin":
         yield WORDS
     if recipe.get("lexicon"):
         yield LEXICON
@@ -195,9 +197,14 @@ TOKENIZERS = ArtifactKind(
 
 
 def require_source(tokenizer: Tokenizer, where: str) -> Tokenizer:
-    """Return the tokenizer if it is a source's. Raise DataError for a twin."""
-    if tokenizer.recipe["kind"] != "source":
+    """Return the tokenizer if it is a source's. Raise DataError for a twin, or one of a derived language's text."""
+    kind = tokenizer.recipe["kind"]
+    if kind == "twin":
         raise DataError(
             "is a twin itself", where=where, fix="use the source's tokenizer of this twin", id="twin-of-twin"
         )
+    if kind != "source":
+        text = "the text of both languages" if kind == "both" else "the text of a derived language"
+        fix = "give a tokenizer of the source's text"
+        raise DataError(f"was trained on {text}, so it has no twin", where=where, fix=fix, id="twin-of-twin")
     return tokenizer

@@ -1,14 +1,15 @@
-"""Train a tokenizer on the words of a source's train split, counted once, and write its folder.
+"""Train a tokenizer on the words of a train split, counted once, and write its folder.
 
-The folder keeps these words. A lexicon with an overlap is fitted on the same words, so a twin needs no source.
+The words are of a source, of a derived language, or of both. The folder keeps them. A lexicon with an overlap is fitted
+on the same words, so a twin needs no source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,11 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import StoreError
+from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
+from derivlang.core.vocabulary import Vocabulary
+from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, count_vocabulary
 from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
 from derivlang.formats.opening import check_encoding
@@ -26,9 +30,49 @@ from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import AGAIN, FORMAT, RECIPE, TOKENIZERS, WORDS, Tokenizer, read_recipe
+from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, check_hashes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DerivedText:
+    """The text of a derived language, for a tokenizer that is not of the source's text.
+
+    lexicon: the pipeline's, fitted. limit: maximum number of documents. parser, parses: as of `make`. kind: whether the
+    tokenizer is of the derived text, or of the source's text and the derived one.
+    """
+
+    pipeline: Pipeline
+    lexicon: Lexicon
+    limit: int | None = None
+    parser: str | None = None
+    parses: Path | None = None
+    kind: Literal["derived", "both"] = "derived"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the words depend on besides the source."""
+        fingerprint = self.pipeline.fingerprint(self.pipeline.save(self.lexicon))
+        return {"spec": self.pipeline.stored, "fingerprint": fingerprint, "limit": self.limit}
+
+    def count(self, request: SourceRequest, split: str) -> tuple[pa.Array, Int64]:
+        """Return (types: Arrow strings [T], counts: int64[T]) of a split of a source, in the order of first occurrence.
+
+        Raise DerivlangError as `Source.open` and `Source.batches` do.
+        """
+        vocabulary, counts = Vocabulary(), np.zeros(0, np.int64)
+        parser, parses, limit = self.parser, self.parses, self.limit
+        source = Source.open(self.pipeline, request, splits=(split,), parser=parser, parses=parses, limit=limit)
+        for batch in source.batches(split, limit):
+            derived = self.pipeline.derive(batch, self.lexicon, split=False).derived
+            for text in (batch, derived) if self.kind == "both" else (derived,):
+                codes, seen = vocabulary.encode_types(text.types), np.bincount(text.words, minlength=len(text.types))
+                counts = np.append(counts, np.zeros(len(vocabulary) - len(counts), np.int64))
+                np.add.at(counts, codes, seen)
+        used = np.flatnonzero(counts)  # the types of a batch may have no word in it
+        return vocabulary.subset(used), counts[used]
 
 
 def train(
@@ -36,12 +80,14 @@ def train(
     out: Path,
     options: TokenizerOptions = TokenizerOptions(),
     *,
+    derived: DerivedText | None = None,
     found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
     """Train a tokenizer on the train split of a source (else its first), write its folder and return the recipe.
 
-    found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if the source
-    cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
+    derived: for a tokenizer of the derived language's text, or of both texts. found: called if the folder already holds
+    the same tokenizer, which is kept. Raise DerivlangError if the source cannot be read, the size does not fit it, or
+    the folder holds something else; nothing is written then.
     """
     TOKENIZERS.check_free(out)  # before anything is read
     check_encoding(request.encoding)
@@ -55,7 +101,7 @@ def train(
     inputs = {
         "format": FORMAT,
         "derivlang": __version__,
-        "kind": "source",
+        "kind": "source" if derived is None else derived.kind,
         "vocab_size": options.vocab_size,
         "min_frequency": options.min_frequency,
         "source": {
@@ -67,13 +113,15 @@ def train(
             "files": corpus.options.get("files") or source_files(job, [split]),
         },
     }
+    if derived is not None:
+        inputs["derived"] = derived.identity
     reading = corpus.reading(request.encoding)
 
     def write(folder: Path) -> dict[str, Any]:
         with stage("planning"):
             tasks = make_plan(job, out, splits=[split])[split]
         with stage("counting words", total=total_size(tasks)):
-            types, counts = count_vocabulary(job, tasks)
+            types, counts = count_vocabulary(job, tasks) if derived is None else derived.count(request, split)
         bpe = train_bpe(types, counts, options.vocab_size, options.min_frequency)
         tokenizer = Tokenizer(bpe)
         tokenizer.save(folder)

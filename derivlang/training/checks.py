@@ -9,7 +9,7 @@ from derivlang.core.messages import counted
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.languages import check_permutation, is_foreign, twin_trans
+from derivlang.training.languages import check_words, has_twin, is_foreign
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
@@ -80,16 +80,24 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
 
     tokenizer: the folder of a given tokenizer.
     """
-    pipeline = Pipeline.parse(settings.spec)
-    check_permutation(pipeline)
-    if tokenizer is None or not is_foreign(tokenizer):
-        twin_trans(pipeline)
+    pipeline, foreign = Pipeline.parse(settings.spec), tokenizer is not None and is_foreign(tokenizer)
+    if not foreign and settings.tokenizer_for is None and has_twin(pipeline):
         return
+    check_words(pipeline)
     if settings.packing == "stream":
         raise UsageError(
-            "the rows of a checkpoint's tokenizer are of whole sentences, not cut from a stream",
+            "rows of languages without a twin are of whole sentences, not cut from a stream",
             where="--packing",
             fix="leave it out",
+            id="unused-option",
+        )
+    if tokenizer is None or not foreign:
+        return
+    if settings.tokenizer_for is not None:
+        raise UsageError(
+            f"the tokenizer of {tokenizer} reads both languages",
+            where="--tokenizer-for",
+            fix="leave it out, or give no --tokenizer and no --init",
             id="unused-option",
         )
     if ForeignTokenizer.load(tokenizer).special_ids[-1] is None and not objective.causal:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, UInt64, owners
+from derivlang.core.arrays import Int64, UInt64
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
@@ -42,6 +42,7 @@ DATA = ArtifactKind(
         "tokenizer": "it was encoded with another tokenizer",
         "twin": "it was encoded with another twin",
         "lexicon": "it was encoded with another lexicon",
+        "derived_tokenizer": "it was encoded with another tokenizer of the derived language",
     },
     fix="give another folder, or remove this one",
     id="other-data",
@@ -133,7 +134,7 @@ def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing
         "spec": languages.pipeline.stored,
         # Covers rule versions and the files of grammars. In the first format, so that a recipe and the fingerprint of
         # the data stay as in earlier versions.
-        "pipeline": languages.pipeline.fingerprint(format=1),
+        "pipeline": languages.first_fingerprint(),
         "limit": limit,
         "seq_len": seq_len,
         "packing": packing,
@@ -175,10 +176,11 @@ def _write(
         for batch in source.batches(split, limit):
             both = languages.both(batch)
             keys = _keys(batch, both)
-            words = _numbers(owners(both.offsets))
+            begins = both.begins()
+            words = np.cumsum(begins, dtype=np.int64)
             found = cut(both.blocks, words, seq_len - 2)
             cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
-            for name, values in writer.arrays(batch, both, found, np.diff(words, prepend=-1) != 0).items():
+            for name, values in writer.arrays(batch, both, found, begins).items():
                 write(name, values)
             write("sentences", both.blocks[1:] + done)
             write("keys", keys.view(np.int64))
@@ -241,11 +243,3 @@ def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     if len(both.blocks) == len(batch.sentences):
         return batch.keys
     return sequence_keys(batch.type_hashes[batch.words], np.searchsorted(both.offsets, both.blocks))
-
-
-def _numbers(words: Ints) -> Int64:
-    """Return int64[M]: words renumbered without gaps, as some have no sub-word. words: [M], ascending.
-
-    words [3, 3, 5, 6]  ->  [0, 0, 1, 2]
-    """
-    return np.cumsum(np.diff(words, prepend=words[:1]) > 0)

@@ -28,7 +28,7 @@ from derivlang.lexical.twin_folder import Twin
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.config import AFTER_PADDING, ModelConfig, positions_of
 from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load_model
-from derivlang.training.languages import TOKENIZER, TWIN, Languages, fingerprint_of
+from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
 from derivlang.training.settings import RunPaths, TrainingSettings
@@ -190,8 +190,10 @@ def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
     theirs = {"tokenizer": fingerprint_of(tokenizer)}
     if languages.has_twin and (folder / TWIN).exists():
         theirs["twin"] = Twin.load(folder / TWIN).tokenizer.recipe["fingerprint"]
+    if (folder / DERIVED_TOKENIZER).exists():
+        theirs["derived_tokenizer"] = fingerprint_of(folder / DERIVED_TOKENIZER)
     for part, found in theirs.items():
-        if found != languages.recipe[part]:
+        if found != languages.recipe.get(part):
             raise UsageError(
                 f"the {part} of {folder} is another one than this run's, so its embeddings have other meanings",
                 where=option,

@@ -255,7 +255,7 @@ def record_of(resolved: Resolved) -> dict[str, Any]:
 
 
 _NONE = object()
-_LATER = {"languages": "both", "halves": False}
+_LATER = {"languages": "both", "halves": False, "tokenizer_for": None}
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:

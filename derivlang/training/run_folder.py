@@ -1,6 +1,7 @@
 """The folder of a run: its record run.json, and copies of all files needed to use its model (docs/reference/runs.md).
 
-    tokenizer/  twin/  lexicon.tsv  dictionary.tsv      from the beginning
+    tokenizer/  twin/  derived-tokenizer/               from the beginning
+    lexicon.tsv  dictionary.tsv
     model/  log.jsonl                                   once the training is done
 
 run.json lists these files with their hashes, and has a hash of itself. Runs of earlier versions have neither; of their
@@ -32,7 +33,7 @@ from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.dictionary import DICTIONARY
-from derivlang.training.languages import LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
+from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
 from derivlang.training.log_file import LOG
 
 FORMAT = 1
@@ -42,6 +43,7 @@ FILES = "files"  # the field of run.json; written only beside the hash
 MODEL_AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
 _RESTORE = "restore it, or make the run again in another folder"
 _said_unchecked: set[Path] = set()
+_TOKENIZERS = (TOKENIZER, TWIN, DERIVED_TOKENIZER)
 _TOKENIZER = (*TOKENIZER_FILES, *OTHER_FILES)
 MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *OTHER_FILES)
 _CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
@@ -53,7 +55,7 @@ _NEVER_FIRST = (
 _FILES = (
     RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
     "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/step-*.json",
-    *(f"{folder}/{name}" for folder in (TOKENIZER, TWIN) for name in _TOKENIZER),
+    *(f"{folder}/{name}" for folder in _TOKENIZERS for name in _TOKENIZER),
     *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
     *(f"{checkpoint.FOLDER}/step-*/{name}" for name in checkpoint.FILES),
     *(f"{folder}/{name}" for folder in ("evaluation", "evaluation/step-*") for name in _CELLS),
@@ -197,7 +199,7 @@ def _present(run: Path, status: str | None) -> dict[str, Path]:
     """Return the files of a run that its record lists at this status, as far as they are there, by name."""
     names = [LEXICON, DICTIONARY, f"{DICTIONARY}.recipe.json", *([LOG] if status == "done" else [])]
     found = {name: run / name for name in names if (run / name).is_file()}
-    for folder in (TOKENIZER, TWIN, SPEC_FILES, *([checkpoint.MODEL] if status == "done" else [])):
+    for folder in (*_TOKENIZERS, SPEC_FILES, *([checkpoint.MODEL] if status == "done" else [])):
         found |= below(run / folder, run)
     return found
 

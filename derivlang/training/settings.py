@@ -27,6 +27,7 @@ LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
 Packing = Literal["sentences", "stream"]
 Precision = Literal["fp32", "bf16"]
 Sides = Literal["both", "source", "derived"]
+TokenizerFor = Literal["each", "both"]
 Budget = Literal["steps", "tokens", "predictions"]
 By = Literal["random", "frequency", "mass"]
 
@@ -143,6 +144,11 @@ class TrainingSettings:
         "sentences",
         "Content of a row: whole sentences, or a stream cut every --seq-len.",
         subject="rows of only the corpus",
+    )
+    tokenizer_for: TokenizerFor | None = setting(
+        None,
+        "Tokenizers without a twin: one for each language, or one that is trained on the text of both.",
+        unset="a twin where the words stay or change only their script, else each",
     )
     languages: Sides = setting("both", "Languages to train on: both, or one of them, with as many rows per step.")
     halves: bool = setting(

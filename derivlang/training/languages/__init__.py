@@ -1,9 +1,10 @@
 """A source language and its derived language as input of a model (base.py), of two kinds.
 
     twins.py    a tokenizer of derivlang and its twin: both languages have the same sub-words, in different scripts
-    texts.py    the tokenizer of a checkpoint, which reads the text of both languages
+    texts.py    tokenizers of the text: one that reads both languages, as a checkpoint's does, or one for each
 
-The folder of a run holds what `load` reads: `tokenizer/`, and `twin/` or `lexicon.tsv` where there is one.
+The folder of a run holds what `load` reads: `tokenizer/`, and `twin/`, `derived-tokenizer/` or `lexicon.tsv` where
+there is one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from derivlang.lexical.foreign import ForeignTokenizer
-from derivlang.lexical.tokenizer import CONFIG, RECIPE, Tokenizer
+from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import (
     DERIVED,
+    DERIVED_TOKENIZER,
     NO_MASK,
     SOURCE,
     TOKENIZER,
@@ -24,11 +26,12 @@ from derivlang.training.languages.base import (
     ParallelBatch,
     SpecialIds,
 )
-from derivlang.training.languages.texts import LEXICON, TextLanguages
-from derivlang.training.languages.twins import TwinLanguages, check_permutation, twin_trans
+from derivlang.training.languages.texts import LEXICON, TextLanguages, check_words, is_foreign
+from derivlang.training.languages.twins import TwinLanguages, has_twin, twin_trans
 
 __all__ = [
     "DERIVED",
+    "DERIVED_TOKENIZER",
     "LEXICON",
     "NO_MASK",
     "SOURCE",
@@ -40,8 +43,9 @@ __all__ = [
     "SpecialIds",
     "TextLanguages",
     "TwinLanguages",
-    "check_permutation",
+    "check_words",
     "fingerprint_of",
+    "has_twin",
     "is_foreign",
     "load",
     "tokenizer_of",
@@ -51,14 +55,12 @@ __all__ = [
 
 def load(folder: Path, pipeline: Pipeline) -> Languages:
     """Read the languages of a run. Raise StoreError if files are missing or do not fit each other."""
-    if is_foreign(folder / TOKENIZER) and not (folder / TWIN).exists():
+    if (folder / TWIN).exists():
+        return TwinLanguages.load(folder, pipeline)
+    by_text = is_foreign(folder / TOKENIZER) or (folder / DERIVED_TOKENIZER).exists() or not has_twin(pipeline)
+    if by_text or Tokenizer.load(folder / TOKENIZER).recipe["kind"] == "both":
         return TextLanguages.load(folder, pipeline)
-    return TwinLanguages.load(folder, pipeline)
-
-
-def is_foreign(tokenizer: Path) -> bool:
-    """Return whether a folder holds a tokenizer that derivlang did not make."""
-    return (tokenizer / CONFIG).is_file() and not (tokenizer / RECIPE).exists()
+    return TwinLanguages.load(folder, pipeline)  # which says what is missing
 
 
 def tokenizer_of(folder: Path) -> Tokenizer | ForeignTokenizer:

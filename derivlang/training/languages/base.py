@@ -7,28 +7,30 @@
 Each word has as many *slots* as the longer of its two forms has sub-words. The k-th sub-word of a form is in the k-th
 slot of its word. So a range of slots is a part of a sentence in both languages, however they are divided into
 sub-words. With a twin (twins.py) the k-th sub-words of both forms belong together, too; with the tokenizer of a
-checkpoint (texts.py) only words do.
+checkpoint, or two tokenizers (texts.py), only words do. A word that the order inserts has slots of its own behind those
+of the word that it marks.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, owners
+from derivlang.core.arrays import Bool, Int32, Int64, owners
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.fingerprint import FORMAT
 
-TOKENIZER, TWIN = "tokenizer", "twin"
+TOKENIZER, TWIN, DERIVED_TOKENIZER = "tokenizer", "twin", "derived-tokenizer"
 SOURCE, DERIVED = 0, 1  # numbers of the languages, also used as token types
 NO_MASK = -1
 _UNKNOWN = 5.0  # percent of unknown sub-words from which on a language is hardly represented
@@ -56,22 +58,30 @@ class LanguageSide:
 class ParallelBatch:
     """A batch in both languages.
 
-    offsets: int64[N + 1], the slots of its words. blocks: int64[S + 1], the slots of what an order keeps together: a
-    sentence, or all sentences that a tree spans.
+    offsets: int64[N + 1], the slots of its words, with those of inserted words that mark them. blocks: int64[S + 1],
+    the slots of what an order keeps together: a sentence, or all sentences that a tree spans. inserted: int64[K], the
+    slots at which inserted words begin.
     """
 
     offsets: Int64
     source: LanguageSide
     derived: LanguageSide
     blocks: Int64
+    inserted: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def sides(self) -> tuple[LanguageSide, LanguageSide]:
         return self.source, self.derived
 
     def words(self, side: LanguageSide) -> Int64:
-        """Return int64[M]: the source word of each sub-word of a side."""
+        """Return int64[M]: the source word of each sub-word of a side; of an inserted word, the one that it marks."""
         return owners(self.offsets).astype("int64")[side.slots]
+
+    def begins(self) -> Bool:
+        """Return bool[K]: the slots that begin a word, of the source or inserted."""
+        begins: Bool = np.diff(owners(self.offsets), prepend=-1) != 0
+        begins[self.inserted] = True
+        return begins
 
 
 class Languages(ABC):
@@ -85,7 +95,7 @@ class Languages(ABC):
     has_twin: ClassVar[bool]
 
     pipeline: Pipeline
-    tokenizer: Tokenizer | ForeignTokenizer
+    tokenizer: Tokenizer | ForeignTokenizer | OwnTokenizer
     size: int
     special_ids: SpecialIds
     own: tuple[Int32, Int32]
@@ -117,6 +127,10 @@ class Languages(ABC):
     def fingerprint(self, format: int = FORMAT) -> str:
         """Return 16 hex digits that identify the derived language. format: as of `Pipeline.fingerprint`."""
         return self.pipeline.fingerprint(format=format)
+
+    def first_fingerprint(self) -> str:
+        """Return the same in the first format, for data and results: theirs stay as in earlier versions."""
+        return self.pipeline.fingerprint(format=1)
 
     @property
     @abstractmethod

@@ -39,7 +39,7 @@ class TwinLanguages(Languages):
     """A language pair with a tokenizer of derivlang and its twin.
 
     Of a language that keeps all words, both have the same ids. The constructor raises UsageError for a pipeline without
-    a twin, or one that inserts or deletes words.
+    a twin.
     """
 
     has_twin = True
@@ -48,7 +48,6 @@ class TwinLanguages(Languages):
 
     def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
         twin_trans(pipeline)
-        check_permutation(pipeline)
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
         ids = {entry: i for i, entry in enumerate(tokenizer.bpe.entries[: tokenizer.n_special])}
         self.unknown_id = ids["<unk>"]
@@ -116,21 +115,26 @@ class TwinLanguages(Languages):
         return {"tokenizer": self.tokenizer.fingerprint(), "twin": dict(self.twin.tokenizer.recipe)}
 
 
+def has_twin(pipeline: Pipeline) -> bool:
+    """Return whether the derived language has a twin: all words of the source, in their own script or another one."""
+    try:
+        twin_trans(pipeline)
+    except UsageError:
+        return False
+    return True
+
+
 def twin_trans(pipeline: Pipeline) -> Trans:
     """Return the `trans` of a twin: the pipeline's or, if this keeps all words, trans:overlap=100.
 
-    Raise UsageError if the pipeline changes words in another way.
+    Raise UsageError if the pipeline changes words in another way, or inserts or deletes some.
     """
-    changed = any(transform.has_lexicon for transform in pipeline.transforms)
-    return trans_of(pipeline) if changed else Trans(overlap=100)
-
-
-def check_permutation(pipeline: Pipeline) -> None:
-    """Raise UsageError for a pipeline that inserts or deletes words."""
     if not pipeline.is_permutation:
         raise UsageError(
-            f"{pipeline} inserts or deletes words; training supports only permutations",
+            f"{pipeline} inserts or deletes words, so the derived language has no twin",
             where="--t",
-            fix="leave that transform out, or train on a derived set of it",
+            fix="leave --tokenizer-for out",
             id="no-permutation",
         )
+    changed = any(transform.has_lexicon for transform in pipeline.transforms)
+    return trans_of(pipeline) if changed else Trans(overlap=100)

@@ -64,9 +64,9 @@ class DictionaryNeed(Need):
         if not prepared.languages.has_twin:
             raise UsageError(
                 "the objective needs a dictionary of the entries of a tokenizer and its twin, but the tokenizer of "
-                f"{prepared.files[TOKENIZER]} was made elsewhere and has no twin",
+                f"{prepared.files[TOKENIZER]} has no twin",
                 where="--objective",
-                fix="give another objective, e.g. mlm or tlm, or leave --init or --tokenizer out",
+                fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for",
                 id="no-twin",
             )
         _check_differs(prepared)
@@ -91,10 +91,10 @@ class AnyDictionaryNeed(DictionaryNeed):
     def prepare(self, prepared: Prepared) -> Any:
         if prepared.pairs is None:
             raise UsageError(
-                f"the tokenizer of {prepared.files[TOKENIZER]} was made elsewhere and has no twin, so the objective "
+                f"the tokenizer of {prepared.files[TOKENIZER]} has no twin, so the objective "
                 "needs a dictionary of words",
                 where="--objective",
-                fix="give a dictionary with --dictionary, e.g. of MUSE, and the sentences with --pairs",
+                fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
                 id="no-dictionary",
             )
         if prepared.languages.has_twin:

@@ -1,0 +1,99 @@
+"""A tokenizer of derivlang that reads a text by itself, behind the same interface as the tokenizer of a checkpoint.
+
+Two such tokenizers of one model share the special tokens, and the entries of the second follow those of the first:
+
+    5 special tokens, V = 100 and 80 entries      ids 0 … 4      5 … 99            100 … 174
+                                                  both           of the first      of the second, its 5 … 79
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32, Int64
+from derivlang.lexical.bpe import SUFFIX
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
+from derivlang.lexical.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class OwnTokenizer:
+    """A tokenizer of derivlang. folder: where it is. first: the id of its first entry that is not special."""
+
+    tokenizer: Tokenizer
+    folder: Path
+    first: int
+
+    @classmethod
+    def load(cls, folder: Path, after: OwnTokenizer | None = None) -> OwnTokenizer:
+        """Read a folder. after: the tokenizer whose ids it follows. Raise StoreError as `Tokenizer.load`."""
+        tokenizer = Tokenizer.load(folder)
+        return cls(tokenizer, folder, tokenizer.n_special if after is None else after.end)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer's files into a folder, with the tokenizer's own ids."""
+        self.tokenizer.save(folder)
+
+    @property
+    def kind(self) -> str:
+        """What it was trained on: `source`, `derived` or `both`."""
+        kind: str = self.tokenizer.recipe["kind"]
+        return kind
+
+    @property
+    def n_special(self) -> int:
+        return self.tokenizer.n_special
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.tokenizer.size
+
+    @property
+    def end(self) -> int:
+        """The highest id + 1."""
+        return self.first + self.tokenizer.size - self.tokenizer.n_special
+
+    @property
+    def fingerprint(self) -> str:
+        return self.tokenizer.fingerprint()
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """The ids of the begin, padding, end and mask tokens."""
+        return tuple(self.tokenizer.bpe.entries.index(entry) for entry in ("<s>", "<pad>", "</s>", "<mask>"))
+
+    @property
+    def unknown(self) -> int:
+        """The id of text that the tokenizer cannot represent."""
+        return self.tokenizer.bpe.entries.index("<unk>")
+
+    @property
+    def own(self) -> Int32:
+        """int32[K]: the ids of all entries that are not special."""
+        return np.arange(self.first, self.end, dtype=np.int32)
+
+    @property
+    def table(self) -> Int32:
+        """int32[V]: the id of each entry."""
+        special = np.arange(self.tokenizer.n_special, dtype=np.int32)
+        return np.concatenate([special, self.own])
+
+    @property
+    def entries(self) -> list[str]:
+        """The entries in the order of the tokenizer, without the mark of the word's end."""
+        return [entry.removesuffix(SUFFIX) for entry in self.tokenizer.bpe.entries]
+
+    @cached_property
+    def _encoder(self) -> SubwordEncoder:
+        return SubwordEncoder(self.tokenizer)
+
+    def encode(self, types: pa.Array, codes: Int32, offsets: Int64) -> Encoded:
+        """Return the sub-words of the words of sentences, as `ForeignTokenizer.encode` does."""
+        encoded = self._encoder.types(types).take(codes)
+        return Encoded(self.table[encoded.ids], encoded.offsets)

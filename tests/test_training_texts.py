@@ -1,0 +1,235 @@
+"""Languages that are tokenized as text: other words, inserted and deleted words, one tokenizer or two."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from derivlang.core.arrays import lengths_of
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.export import export_model
+from derivlang.evaluation.trained import PretrainedRun
+from derivlang.lexical.own import OwnTokenizer
+from derivlang.training.languages import DERIVED, DERIVED_TOKENIZER, SOURCE, TextLanguages, TwinLanguages
+from derivlang.training.languages.texts import _blocks
+from derivlang.transforms.registry import TRANSFORMS
+from tests.checkpoints import checkpoint
+from tests.evaluations import options, regimes, rows
+from tests.strategies import Drop, Mark, some_order
+from tests.training import batches, log, trained, weights
+
+DICTIONARY = "the\tle\ncat\tchat\ncat\tminet\nof\tde\nin\tdans la\nis\test\n"
+SPECS = ("lex:d.txt", "lex:d.txt,inv", "mark", "trans,mark:2,inv", "drop,trans", "trans,inv")
+
+
+@pytest.fixture(autouse=True)
+def other_transforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Transforms that insert and delete words are registered, and a dictionary is here."""
+    (tmp_path / "d.txt").write_text(DICTIONARY, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    for transform in (Mark, Drop):
+        TRANSFORMS.add(transform.name, transform)
+    yield
+    for transform in (Mark, Drop):
+        del TRANSFORMS.added[transform.name]
+
+
+def run_of(spec: str, texts: str | None = "each", objective: str = "mlm", **changes: Any) -> PretrainedRun:
+    given = {"data": Path("data"), "tokenizer_for": texts, **changes}
+    trained(Path("run"), objective, spec, **given)
+    return PretrainedRun.load(Path("run"))
+
+
+def text(languages: TextLanguages, ids: Any) -> str:
+    """The text of sub-words of one language, without spaces."""
+    entries = languages.entries
+    every = {number: entry for number, entry in enumerate(entries)}
+    return "".join(every[i] for i in ids.tolist())
+
+
+@pytest.mark.parametrize("texts", ["each", "both"])
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_ids_of_a_language_are_its_text(spec: str, texts: str) -> None:
+    """Every derived sub-word is of the derived text, in its order; slots of a word are its image's."""
+    languages = run_of(spec, texts).languages
+    assert isinstance(languages, TextLanguages)
+    assert not languages.has_twin
+    for batch in batches(spec):
+        derivation = languages.pipeline.derive(batch, languages.lexicon, split=False)
+        order, both = derivation.order, languages.both(batch)
+        for side, words in ((both.source, batch.strings()), (both.derived, derivation.derived.strings())):
+            assert text(languages, side.ids) == "".join(words.to_pylist()).replace(" ", "")
+        read = languages.encode(derivation.derived.types, derivation.derived.words, order.sentences, DERIVED)
+        assert np.array_equal(read.ids, both.derived.ids)
+        owner = order.index.astype(np.int64)
+        if order.anchors is not None:
+            owner[owner < 0] = order.anchors
+        assert np.array_equal(both.words(both.derived), np.repeat(owner, lengths_of(read.offsets)))
+        # no two sub-words of one language share a slot, and an inserted word begins where no other does
+        for side in both.sides:
+            assert len(np.unique(side.slots)) == len(side.slots)
+        begins = both.begins()
+        assert begins.sum() == batch.n_words + int((lengths_of(read.offsets)[order.index < 0] > 0).sum())
+        assert not np.isin(both.inserted, both.source.slots).any()
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_tokenizers_of_each_language_share_only_special_tokens(spec: str) -> None:
+    run = run_of(spec)
+    languages = run.languages
+    own = OwnTokenizer.load(Path("data") / DERIVED_TOKENIZER)
+    assert (
+        languages.size
+        == 2 * 300 - own.n_special
+        == weights(Path("run/model"))["model.embeddings.tok_embeddings.weight"].shape[0]
+    )
+    assert not np.intersect1d(*languages.own).size
+    assert own.kind == "derived"
+    assert own.tokenizer.recipe["derived"]["spec"] == languages.pipeline.stored
+    sides = np.unique(
+        languages.encode(batches(spec)[0].types, batches(spec)[0].words, batches(spec)[0].sentences, SOURCE).ids
+    )
+    assert sides.max() < languages.own[DERIVED].min()
+
+
+def test_one_tokenizer_is_trained_on_the_words_of_both_texts() -> None:
+    from derivlang.lexical.train import read_words
+
+    languages = run_of("lex:d.txt", "both").languages
+    wanted: dict[str, int] = {}
+    for batch in batches("lex:d.txt"):
+        derived = languages.pipeline.derive(batch, languages.lexicon, split=False).derived
+        for word in (*batch.strings().to_pylist(), *derived.strings().to_pylist()):
+            wanted[word] = wanted.get(word, 0) + 1
+    types, counts = read_words(Path("data/tokenizer"))
+    assert dict(zip(types.to_pylist(), counts.tolist(), strict=True)) == wanted
+    assert languages.size == 300
+    assert np.array_equal(*languages.own)
+
+
+@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "weam:links=hmm", "clm"])
+@pytest.mark.parametrize(("spec", "texts"), [("lex:d.txt,inv", "each"), ("mark,trans", "each"), ("drop", "both")])
+def test_objectives_without_a_dictionary_train(spec: str, texts: str, objective: str) -> None:
+    """And a run that is killed goes on from its checkpoint, from a folder that holds all it needs."""
+    run_of(spec, texts, objective)
+    first = weights(Path("run/model"))
+    assert all(np.isfinite(entry["loss"]) for entry in log(Path("run")) if "loss" in entry)
+    shutil.rmtree("run/model")
+    shutil.rmtree("run/checkpoints/step-00000006")
+    record = json.loads(Path("run/run.json").read_text("utf-8"))
+    assert record["settings"].get("tokenizer_for") == texts
+    trained(Path("again"), objective, spec, data=Path("data"), tokenizer_for=texts)
+    assert all((first[name] == other).all() for name, other in weights(Path("again/model")).items())
+
+
+def test_inserted_words_are_linked_to_nothing() -> None:
+    """Pairs under `mark` have links of every source word to its image, and none of the marker."""
+    from derivlang.training.encode import open_data
+
+    languages = run_of("mark", objective="tlm").languages
+    data = open_data(
+        Path("data/train-16") if Path("data/train-16").exists() else next(Path("data").glob("train-*")), languages
+    )
+    pieces = np.arange(min(40, len(data.pieces) - 1))
+    source, derived = (data.tokens(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED))
+    marker = set(
+        languages.encode(
+            Mark().order(batches("mark")[0], None).inserted[:1], np.zeros(1, np.int32), np.array([0, 1]), DERIVED
+        ).ids.tolist()
+    )
+    linked = np.isin(np.arange(len(derived.ids)), data.links(pieces)[1])
+    assert (np.isin(derived.ids, list(marker)) == ~linked).all()
+    assert len(source.ids) == len(np.unique(data.links(pieces)[0]))
+
+
+@pytest.mark.parametrize(("spec", "texts"), [("lex:d.txt", "both"), ("mark:2,trans", "each"), ("drop,inv", "each")])
+def test_a_run_is_evaluated_and_exported(spec: str, texts: str, tmp_path: Path) -> None:
+    """Only with the files of its folder: dictionary and data are gone."""
+    from transformers import AutoTokenizer
+
+    run = run_of(spec, texts)
+    shutil.rmtree("data")
+    Path("d.txt").unlink()
+    told = evaluate(Path("run"), options("pos", measures=("perplexity", "retrieval"), pairs=5, sentences=9))
+    assert {"sup", "zs"} <= regimes(told, "pos")
+    assert rows(told, "perplexity")
+    for language, name in ((SOURCE, "source"), (DERIVED, "derived")):
+        export_model(run, language, tmp_path / name)
+        batch = batches("identity")[0]
+        words = batch.types.to_pylist()[:20]
+        codes = np.arange(len(words), dtype=np.int32)
+        ids = run.languages.encode(batch.types[:20], codes, np.array([0, len(words)]), language).ids
+        assert AutoTokenizer.from_pretrained(tmp_path / name)(" ".join(words)).input_ids == ids.tolist()
+
+
+def test_the_same_data_is_used_again_and_another_is_refused() -> None:
+    run_of("lex:d.txt,inv", "each")
+    before = {path: path.stat().st_mtime_ns for path in Path("data").rglob("*") if path.is_file()}
+    trained(Path("two"), "tlm", "lex:d.txt,inv", data=Path("data"), tokenizer_for="each")
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
+    with pytest.raises(StoreError, match="text of other languages"):
+        trained(Path("three"), "mlm", "lex:d.txt,inv", data=Path("data"), tokenizer_for="both")
+    with pytest.raises(StoreError, match="is not the lexicon of mark,inv"):
+        trained(Path("three"), "mlm", "mark,inv", data=Path("data"))
+    Path("d.txt").write_text(DICTIONARY + "a\tun\n", "utf-8")
+    with pytest.raises(StoreError, match="a file that it names has changed"):
+        trained(Path("three"), "mlm", "lex:d.txt,inv", data=Path("data"))
+
+
+def test_a_twin_stays_where_there_is_one() -> None:
+    run = run_of("trans,inv", None)
+    assert isinstance(run.languages, TwinLanguages)
+    assert "tokenizer_for" not in json.loads(Path("run/run.json").read_text("utf-8"))["settings"]
+    assert not Path("run", DERIVED_TOKENIZER).exists()
+
+
+def test_a_given_tokenizer_says_what_it_was_trained_on() -> None:
+    run_of("lex:d.txt", "both")
+    trained(Path("two"), "mlm", "lex:d.txt", data=Path("data2"), tokenizer=Path("run/tokenizer"))
+    assert not Path("two", DERIVED_TOKENIZER).exists()
+    with pytest.raises(StoreError, match="trained on the text of both languages"):
+        trained(
+            Path("three"), "mlm", "lex:d.txt", data=Path("data3"), tokenizer=Path("run/tokenizer"), tokenizer_for="each"
+        )
+    run_of("lex:d.txt", "each", data=Path("data4"), force=True)
+    with pytest.raises(StoreError, match="trained on the text of one language"):
+        trained(
+            Path("three"), "mlm", "lex:d.txt", data=Path("data5"), tokenizer=Path("run/tokenizer"), tokenizer_for="both"
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "id"),
+    [
+        ({"objective": "align-mlm", "spec": "lex:d.txt"}, "no-twin"),
+        ({"objective": "dict-tlm", "spec": "mark"}, "no-dictionary"),
+        ({"spec": "mark", "packing": "stream"}, "unused-option"),
+        ({"spec": "mark,inv:unit=token"}, "unit"),
+        ({"spec": "trans,inv:unit=token", "tokenizer_for": "each"}, "unit"),
+    ],
+)
+def test_what_needs_a_twin_is_refused(changes: dict[str, Any], id: str) -> None:
+    with pytest.raises(UsageError) as error:
+        trained(Path("run"), **{"data": Path("data"), **changes})
+    assert error.value.id == id
+    assert not Path("run").exists()
+
+
+def test_a_checkpoint_reads_both_languages_already() -> None:
+    with pytest.raises(UsageError, match="reads both languages"):
+        trained(Path("run"), "mlm", "lex:d.txt", data=Path("data"), tokenizer=checkpoint(), tokenizer_for="both")
+
+
+def test_blocks_are_the_sentences_of_the_source() -> None:
+    """Of any order that stays in its sentences; of merged sentences, their union."""
+    sentences = np.array([0, 3, 3, 7, 9])
+    for seed in range(50):
+        order = some_order(sentences, seed, insert=0.3, delete=0.3)
+        assert _blocks(order, sentences).tolist() == sentences.tolist()
