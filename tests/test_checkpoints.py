@@ -242,7 +242,7 @@ def test_a_type_of_model_that_is_neither_masked_nor_of_a_known_causal_form(kind:
 
 def test_its_rows_are_not_cut_from_a_stream(tmp_path: Path) -> None:
     told = pretrain(tmp_path / "run", "bert", "--packing", "stream", "--data-only", code=2)
-    assert "--packing: the rows of a checkpoint's tokenizer are of whole sentences" in told
+    assert "--packing: rows of languages without a twin are of whole sentences" in told
     assert not (tmp_path / "run").exists()
 
 

@@ -1,6 +1,6 @@
 """A tokenizer of derivlang that reads a text by itself, behind the same interface as the tokenizer of a checkpoint.
 
-Two such tokenizers of one model share the special tokens, and the entries of the second follow those of the first:
+Two such tokenizers of one model share the special tokens, and the ids of the second go on where the first ends:
 
     5 special tokens, V = 100 and 80 entries      ids 0 … 4      5 … 99            100 … 174
                                                   both           of the first      of the second, its 5 … 79

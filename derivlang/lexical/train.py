@@ -37,7 +37,7 @@ from derivlang.store.artifact import Artifact, check_hashes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DerivedText:
+class TextToDerive:
     """The text of a derived language, for a tokenizer that is not of the source's text.
 
     lexicon: the pipeline's, fitted. limit: maximum number of documents. parser, parses: as of `make`. kind: whether the
@@ -80,7 +80,7 @@ def train(
     out: Path,
     options: TokenizerOptions = TokenizerOptions(),
     *,
-    derived: DerivedText | None = None,
+    derived: TextToDerive | None = None,
     found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
     """Train a tokenizer on the train split of a source (else its first), write its folder and return the recipe.

@@ -26,7 +26,7 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions
 from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
-from derivlang.lexical.train import DerivedText
+from derivlang.lexical.train import TextToDerive
 from derivlang.lexical.twin_folder import TWINS, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
@@ -107,10 +107,10 @@ class DataFolder:
     def pipeline(self) -> Pipeline:
         return Pipeline.parse(self.settings.spec)
 
-    def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> DerivedText:
+    def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
         """Return the derived text, for a tokenizer of this kind."""
         paths = self.paths
-        return DerivedText(self.pipeline, lexicon, self.settings.limit, paths.parser, paths.parses, kind)
+        return TextToDerive(self.pipeline, lexicon, self.settings.limit, paths.parser, paths.parses, kind)
 
     def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
         """Raise StoreError if the recipe of a file names another source. Without the source there is none to ask."""
@@ -196,7 +196,7 @@ def _languages(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str
     return _of_texts(folder, tokenizer, asked or "each")
 
 
-def _trained(folder: DataFolder, tokenizer: Path, derived: DerivedText | None = None) -> Tokenizer:
+def _trained(folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None) -> Tokenizer:
     """Return a tokenizer of the folder, trained if it is missing. derived: as of `tokenizers.train`.
 
     Raise StoreError if the one that is there has another size, or was trained on another text.

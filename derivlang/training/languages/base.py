@@ -7,8 +7,8 @@
 Each word has as many *slots* as the longer of its two forms has sub-words. The k-th sub-word of a form is in the k-th
 slot of its word. So a range of slots is a part of a sentence in both languages, however they are divided into
 sub-words. With a twin (twins.py) the k-th sub-words of both forms belong together, too; with the tokenizer of a
-checkpoint, or two tokenizers (texts.py), only words do. A word that the order inserts has slots of its own behind those
-of the word that it marks.
+checkpoint, or two tokenizers (texts.py), only words do. A word that the order inserts has slots of its own,
+after the word that it marks.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class LanguageSide:
 class ParallelBatch:
     """A batch in both languages.
 
-    offsets: int64[N + 1], the slots of its words, with those of inserted words that mark them. blocks: int64[S + 1],
-    the slots of what an order keeps together: a sentence, or all sentences that a tree spans. inserted: int64[K], the
-    slots at which inserted words begin.
+    offsets: int64[N + 1], the slots of its words; an inserted word has its slots after the word that it marks. blocks:
+    int64[S + 1], the slots of what an order keeps together: a sentence, or all sentences that a tree spans. inserted:
+    int64[K], the slots at which inserted words begin.
     """
 
     offsets: Int64

@@ -115,7 +115,7 @@ class TextLanguages(Languages):
         np.maximum.at(own, order.index[kept], theirs[kept])
         word, place = order.index.astype(np.int64), np.zeros(len(order.index), np.int64)
         every = own
-        if order.anchors is not None:  # inserted words, in the slots behind those of the words that they mark
+        if order.anchors is not None:  # inserted words, in slots after the words that they mark
             new = np.flatnonzero(~kept)
             word[new] = order.anchors
             np.maximum.at(own, order.anchors, 1)  # so that an inserted word never begins where its word begins
