@@ -38,6 +38,18 @@ def test_a_factor_that_follows_from_earlier_ones_makes_no_condition() -> None:
     assert len(found.planned) == 4
 
 
+def test_a_factor_with_a_baseline_makes_conditions_even_if_it_follows_from_x() -> None:
+    """XLM is what has pairs, so the share of the pairs says which objective a run has."""
+    cells = [{"objective": "mlm"}, *({"objective": "xlm", "parallel": share} for share in ("1", "10"))]
+    told = {"x": "parallel", "lines": "objective", "baseline": {"objective": "mlm"}}
+    scores = frame([{"study": "s", "seed": 1, "factors": cell} for cell in cells])
+    scores.attrs["studies"] = {"s": told}
+    found = section(scores)
+    assert found.factors == ("parallel", "objective")
+    assert [found.partner(one, "objective") for one in found.planned] == [None, ("", "mlm"), ("", "mlm")]
+    assert all(map(found.label, found.planned))
+
+
 def test_settings_stand_after_the_factors_of_a_study_and_follow_from_them() -> None:
     some = [{"study": "s", "seed": 1, "factors": {"goal": goal}, "settings": {"objective": goal, "rate": rate}}
             for goal in ("mlm", "xlm") for rate in ("15", "30")]  # fmt: skip

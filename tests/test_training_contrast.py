@@ -106,6 +106,21 @@ def test_ppa_by_a_slow_loop(kind: str) -> None:
     assert total.item() == pytest.approx(0.5 * expected + 3 * parts["tlm"].item(), rel=1e-6)
 
 
+def test_mlm_in_place_of_tlm() -> None:
+    """The contrast is the same, and masked words are of the rows that mlm reads."""
+    spec = "ppa:queue=40:tlm=3.0"
+    (net, made), (other, pairs) = network(f"{spec}:words=mlm", "roberta"), network(spec, "roberta")
+    other.load_state_dict(net.state_dict())
+    total, parts = net(micro_of(made, 3))
+    assert set(parts) == {"moco", "mlm"}
+    torch.testing.assert_close(parts["moco"], other(micro_of(pairs, 3))[1]["moco"])
+    rows = micro_of(loader("mlm"), 3)["rows"]
+    assert torch.equal(micro_of(made, 3)["rows"].clean_ids, rows.clean_ids)  # masks follow the order of streams
+    plain = masked_part(net.model, micro_of(made, 3)["rows"])
+    assert parts["mlm"].item() == pytest.approx(plain.total.item() / plain.by, rel=1e-6)
+    assert total.item() == pytest.approx(parts["moco"].item() + 3 * parts["mlm"].item(), rel=1e-6)
+
+
 def test_the_contrast_reaches_the_queries_alone() -> None:
     """Not the keys, not the queue, and not the head that predicts words."""
     net, made = network("ppa:tlm=0.0", "roberta", tie=False)

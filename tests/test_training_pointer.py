@@ -59,11 +59,11 @@ def cells(links: torch.Tensor) -> set[Cell]:
     return {(int(i), int(j)) for i, j in links.nonzero()}
 
 
-def slow_dwa(net: Any, micro: Step, labels: list[dict[int, int]]) -> float:
+def slow_dwa(net: Any, micro: Step, labels: list[dict[int, int]], layer: int | None = None) -> float:
     """The sum of -log softmax over the other side; labels: of each row, the queries and their labels."""
     batch = micro["pairs"]
     with torch.no_grad():
-        states = net.model.states(batch)
+        states = net.model.states(batch, layer)
     weights = {name: parameter.detach().numpy() for name, parameter in net.state.named_parameters()}
     total = 0.0
     for row, queries in enumerate(labels):
@@ -89,7 +89,7 @@ def clean_states(net: Any, batch: SubwordRows, layer: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-@pytest.mark.parametrize("more", ["", ":filter=no", ":layer=0", ":labels=gold"])
+@pytest.mark.parametrize("more", ["", ":filter=no", ":layer=0", ":labels=gold", ":pointer=0:tlm=2.0:dwa=3.0"])
 def test_xlm_align_by_a_slow_loop(more: str, kind: str) -> None:
     net, made = network(f"xlm-align{more}", kind)
     net.double()
@@ -108,14 +108,15 @@ def test_xlm_align_by_a_slow_loop(more: str, kind: str) -> None:
         label = slow_label(links[target // width], target % width)
         if label != NONE:
             queries[target // width][target % width] = label
-    expected = slow_dwa(net, micro, queries) / len(batch.targets)
+    expected = slow_dwa(net, micro, queries, 0 if "pointer=0" in more else None) / len(batch.targets)
     total, parts = net(micro)
     assert expected > 0.1
     assert parts["dwa"].item() == pytest.approx(expected, rel=1e-5)
     for name, stream in (("mlm", "rows"), ("tlm", "pairs")):
         plain = masked_part(net.model, micro[stream])
         assert parts[name].item() == pytest.approx(plain.total.item() / plain.by, rel=1e-6)
-    assert total.item() == pytest.approx(sum(parts[name].item() for name in ("mlm", "tlm", "dwa")), rel=1e-6)
+    weights = {"mlm": 1, "tlm": 2, "dwa": 3} if "dwa" in more else dict.fromkeys(("mlm", "tlm", "dwa"), 1)
+    assert total.item() == pytest.approx(sum(by * parts[name].item() for name, by in weights.items()), rel=1e-6)
     if "gold" not in more:
         some, of = (sum(map(len, found)) for found in ([a & b for a, b in zip(links, gold, strict=True)], links))
         assert (parts["precision:some"].item(), parts["precision:of"].item()) == (some, of)
@@ -394,6 +395,8 @@ def test_what_the_model_or_the_disk_lacks(objective: str, message: str, tmp_path
         ("xlm-align:pairs=0", "pairs=0.0 must be above 0"),
         ("xlm-align:query=some", "must be one of masked, unmasked, all-aligned"),
         ("xlm-align:filter=1", "must be yes or no"),
+        ("xlm-align:pointer=-2", "pointer=-2 must be at least -1"),
+        ("xlm-align:dwa=-1", "dwa=-1.0 must be at least 0"),
     ],
 )
 def test_parameters_out_of_range(spec: str, message: str) -> None:

@@ -96,11 +96,13 @@ def _grammars(typed: str) -> list[str]:
 def _studies(typed: str) -> list[str]:
     from derivlang.studies.file import shipped
 
-    return list(shipped())
+    return sorted(shipped())
 
 
 def _recipes(typed: str) -> list[str]:
-    return sorted({name.rpartition("-")[0] for name in _studies(typed)})
+    from derivlang.studies.file import scales
+
+    return [name for name in _studies(typed) if scales(name)]
 
 
 def _models(typed: str) -> list[str]:

@@ -19,7 +19,7 @@ from derivlang.cli.types import completes
 @study_options
 @ends_well()
 def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options: Any) -> None:
-    """Reproduce RECIPE (align-mlm) from data to report: `derivlang study RECIPE-SCALE`.
+    """Reproduce RECIPE, a shipped study such as align-mlm, from data to report: `derivlang study RECIPE --scale SCALE`.
 
     The same command continues an interrupted study.
 
@@ -28,4 +28,4 @@ def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options:
     derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
     derivlang reproduce align-mlm --scale tiny --dry-run
     """
-    study_command(f"{recipe}-{scale}", out, as_json, options)
+    study_command(recipe, scale, out, as_json, options)

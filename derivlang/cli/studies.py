@@ -46,7 +46,18 @@ def study_options(command: Command) -> Command:
     return command
 
 
-def study_command(name: str, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+def list_studies(*, as_json: bool) -> None:
+    """Print the shipped studies."""
+    from derivlang.core.extras import EXTRAS, require_torch
+
+    require_torch(*EXTRAS["train"])  # what a cell reads follows from its objective
+    from derivlang.studies.listing import lines_of, listing
+
+    found = listing()
+    echo(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(lines_of(found)))
+
+
+def study_command(name: str, scale: str | None, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
     """Run a study, or what else the options ask for, and print the result."""
     from derivlang.core.extras import EXTRAS, require_torch
 
@@ -55,7 +66,7 @@ def study_command(name: str, out: Path | None, as_json: bool, options: dict[str,
 
     from derivlang.studies.asked import asked_for
 
-    asked = asked_for(name, out, options)
+    asked = asked_for(name, out, options, scale)
     if options["dry_run"]:
         _dry_run(asked, options["rate"], as_json=as_json)
         return

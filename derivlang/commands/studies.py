@@ -55,15 +55,15 @@ def study(
     """Run a study, as `derivlang study` does. The same call continues one that was interrupted.
 
     file: a TOML file, or the name of a shipped study. out: the folder to write; None for the study's name, here. scale:
-    of a shipped study whose name is given without one. data_only: prepare text, tokenizer and encoded data, and stop.
+    of a study that has several, by default its first. data_only: prepare text, tokenizer and encoded data, and stop.
     Raise DerivlangError as the command, which leaves the finished cells as they are.
     """
     from derivlang.core.extras import EXTRAS, require_torch
 
     require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
-    from derivlang.studies.asked import asked_for, name_of
+    from derivlang.studies.asked import asked_for
 
-    asked = asked_for(name_of(str(file), scale), None if out is None else Path(out), options)
+    asked = asked_for(str(file), None if out is None else Path(out), options, scale)
     with ProgressBar() as bar, bar.stage(f"study {asked.study.name}", None):
         asked.run(lambda line: bar.note(now=line), data_only=data_only)
     return Study(asked.place.out)
@@ -75,7 +75,7 @@ def reproduce(
 ) -> Study:
     """Run the study of a paper, as `derivlang reproduce` does.
 
-    recipe: align-mlm. scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator. out,
-    data_only: as of `study`. Raise DerivlangError as `study`.
+    recipe: a shipped study, e.g. align-mlm. scale: half an hour on 2 cores, hours on an accelerator, or days on an
+    accelerator. out, data_only: as of `study`. Raise DerivlangError as `study`.
     """
     return study(recipe, out, scale=scale, data_only=data_only, **options)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import UsageError
 from derivlang.core.settings import given
 from derivlang.studies.file import StudyFile, only, read
 from derivlang.studies.run import prepare, run_study
@@ -30,23 +29,15 @@ class AskedStudy:
         return (prepare if data_only else run_study)(self.study, self.place, say, whole=whole)
 
 
-def asked_for(name: str, out: Path | None, options: Mapping[str, Any]) -> AskedStudy:
-    """Return the study of a file or a name. options: the values of Place and Extent, by `Declared.key`.
+def asked_for(name: str, out: Path | None, options: Mapping[str, Any], scale: str | None = None) -> AskedStudy:
+    """Return the study of a file or a name.
 
-    out: None for the study's name, in the current folder. Raise UsageError as `read` and `only`.
+    options: the values of Place and Extent, by `Declared.key`. scale: as of `read`. out: None for the study's name, in
+    the current folder. Raise UsageError as `read` and `only`.
     """
     extent = Extent(**given(Extent, options))
-    whole = read(name, grids=extent.grids, steps=extent.steps)
+    whole = read(name, grids=extent.grids, steps=extent.steps, scale=scale)
     study = only(whole, extent.cells) if extent.cells else whole
     folder = os.environ.get("DERIVLANG_DATA")
     corpora = {"data_dir": Path(folder)} if folder else {}
     return AskedStudy(study, whole, Place(out or Path(whole.name), **(corpora | given(Place, options))), extent)
-
-
-def name_of(file: str, scale: str | None) -> str:
-    """Return the name of a shipped study with its scale. Raise UsageError for a scale of a file."""
-    if scale and file.endswith(".toml"):
-        raise UsageError(
-            "only shipped studies have scales", where="--scale", fix="write the sizes into the file", id="bad-value"
-        )
-    return f"{file}-{scale}" if scale else file

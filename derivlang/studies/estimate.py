@@ -28,7 +28,7 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.model import n_weights
 
 _PARSED = 19_000.0  # words per second that the bundled parser parses on one core
-_SHARED = 80.0  # seconds for tokenizer, dictionaries and encoding, of WikiText-2 on one core
+SHARED = 80.0  # seconds for tokenizer, dictionaries and encoding, of WikiText-2 on one core
 _WORD = 5.3  # bytes of a word of running text, with its space
 # Bytes of encoded data for a byte of text, of WikiText-2 with 2,000 entries; more entries take less.
 _ENCODED = 2.0
@@ -37,6 +37,7 @@ _NARROW = 256  # width of a model below which costs are as for `tiny` on a CPU
 # Number of examples in train, dev and test, and of sub-words in a row; other tasks are assumed to be like pos.
 _SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
 _DEMO = (76, 16, 23, 22)
+_counted: dict[tuple[str, int, bool], int] = {}  # weights of models: to count them takes 50 ms, and cells share a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
             seconds += size / _WORD / _PARSED
         done.add(folder)
         total += _ENCODED * size
-    return seconds + _SHARED, total
+    return seconds + SHARED, total
 
 
 def _text_size(name: str, place: Place) -> int | None:
@@ -141,8 +142,11 @@ def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
 def _bytes(cell: Cell) -> float:
     """The model and the checkpoints of a run, each with two moments for every weight, and its results."""
     size = 2 * vocabulary_size(cell.options) - len(SPECIAL_TOKENS)  # both languages share the special tokens
-    weights = n_weights(ModelConfig.read(model_of(cell)), size, tie=bool(cell.options.get("tie", True)))
-    return 4.0 * weights * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
+    model, tie = ModelConfig.read(model_of(cell)), bool(cell.options.get("tie", True))
+    key = repr(model), size, tie
+    if key not in _counted:
+        _counted[key] = n_weights(model, size, tie=tie)
+    return 4.0 * _counted[key] * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
 
 
 def total_seconds(costs: Sequence[Cost], shared: tuple[float, float] | None, workers: int) -> float:

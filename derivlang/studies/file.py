@@ -1,6 +1,6 @@
 """Read a study, a TOML file, and check all that can be known before anything is run.
 
-    [study]       source or text, model, steps, workers, threads
+    [study]       source or text, model, steps, workers, threads; title, paper, table; scales (`scales.py`)
     [factors]     the levels of each factor; the study has a cell for every combination
     [[zip]]       factors whose levels move together
     [cell]        options of `pretrain`, with formulas such as "trans:overlap={overlap}"
@@ -35,13 +35,18 @@ from derivlang.studies.begins import linked, with_needs
 from derivlang.studies.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.studies.commands import EVALUATE, PRETRAIN, CommandOptions, Level, TypedFloat
 from derivlang.studies.report import read_report, tables_of
+from derivlang.studies.scales import NAMES, scaled, scales_of
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
 MAXIMUM = 10_000  # cells of a study
 TEXT = "text"  # the source that the texts of `text` are joined into
 _TABLES = ("study", "factors", "zip", "cell", "evaluate", "report", "grid")
-_STUDY: dict[str, type] = {"source": str, "text": list, "model": str, "steps": int, "workers": int, "threads": int}
+# title: the question, in a line. paper: that asks it, "Name et al. (2022)". table: of the paper.
+_STUDY: dict[str, type] = {
+    "source": str, "text": list, "model": str, "steps": int, "workers": int, "threads": int,
+    "title": str, "paper": str, "table": str,
+}  # fmt: skip
 _GRID = ("name", "factors", "zip", "cell", "evaluate")
 FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in this order, then all others
 
@@ -50,12 +55,16 @@ FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in thi
 class StudyFile:
     """A study as its file describes it.
 
-    place: its file, or the name of a shipped study. text: sources to join into one text, or (). shared: options that
-    all cells have unless a factor or grid changes them. factors: the levels of each factor.
+    place: its file, or the name of a shipped study. title, paper, table: of [study], "" if not given. text: sources to
+    join into one text, or (). shared: options that all cells have unless a factor or grid changes them. factors: the
+    levels of each factor.
     """
 
     name: str
     place: str
+    title: str
+    paper: str
+    table: str
     text: tuple[str, ...]
     workers: int
     threads: int | None
@@ -71,25 +80,38 @@ def shipped() -> dict[str, str]:
     return {Path(file.name).stem: file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
 
 
-def read(name: str, *, grids: Sequence[str] = (), steps: int | None = None) -> StudyFile:
+def read(
+    name: str, *, grids: Sequence[str] = (), steps: int | None = None, scale: str | None = None, check: bool = True
+) -> StudyFile:
     """Return the study of a file, or of a name among those that are shipped.
 
-    grids: optional grids to include. steps: replaces the steps of every cell, for a trial. Raise UsageError, with the
-    file and the table, for anything that cannot be run.
+    grids: optional grids to include. steps: replaces the steps of every cell, for a trial. scale: one of the file's,
+    by default its first; a shipped study may be named with it, as `align-mlm-small`. check: whether the options of the
+    cells are checked. Raise UsageError, with the file and the table, for anything that cannot be run.
     """
-    folder = None
+    folder, place = None, name
     if name.endswith(".toml"):
         with parse_errors(name, "TOML file", error=UsageError, id="study"):
             text = Path(name).read_text("utf-8")
         folder = Path(name).resolve().parent
     else:
         texts = shipped()
+        stem, _, last = name.rpartition("-")
+        if scale is None and name not in texts and last in NAMES and stem in texts:
+            name, scale = stem, last
         if name not in texts:
-            raise unknown("study", name, texts, fix="give one of these, or a FILE.toml", id="unknown-recipe")
-        text = texts[name]
+            fix = "give one of these, or a FILE.toml; derivlang study --list describes them"
+            raise unknown("study", name, sorted(texts), fix=fix, id="unknown-recipe")
+        text, place = texts[name], f"{name}-{scale}" if scale else name
     with parse_errors(name, "TOML file", error=UsageError, id="study"):
         tables = tomllib.loads(text, parse_float=TypedFloat)
-    return _Reader(name, tables).study(folder, grids, steps)
+    study = _Reader(place, scaled(tables, scale, place)).study(folder, grids, steps, check=check)
+    return replace(study, name=f"{study.name}-{scale}") if scale and folder else study
+
+
+def scales(name: str) -> list[str]:
+    """Return the scales of a shipped study."""
+    return scales_of(tomllib.loads(shipped()[name]), name)
 
 
 def only(study: StudyFile, names: Sequence[str]) -> StudyFile:
@@ -113,7 +135,7 @@ class _Reader:
     place: str
     tables: Mapping[str, Any]
 
-    def study(self, folder: Path | None, grids: Sequence[str], steps: int | None) -> StudyFile:
+    def study(self, folder: Path | None, grids: Sequence[str], steps: int | None, *, check: bool) -> StudyFile:
         self._known(self.tables, _TABLES, "table", self.place)
         head = self._head()
         shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
@@ -140,11 +162,15 @@ class _Reader:
             cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]
         cells = [replace(cell, options=self._in_order(cell.options)) for cell in cells]
         cells = linked(cells, self.place)
-        self._check_cells(cells)
+        if check:
+            self._check_cells(cells)
         measured = [*(grid.evaluate for grid in all_grids), *(cell.evaluation for cell in cells)]
         return StudyFile(
             name=Path(self.place).stem,
             place=self.place,
+            title=head.get("title", ""),
+            paper=head.get("paper", ""),
+            table=head.get("table", ""),
             text=tuple(head.get("text", ())),
             workers=head.get("workers", 1),
             threads=head.get("threads"),

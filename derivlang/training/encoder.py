@@ -84,6 +84,13 @@ class Encoder:
         """Return float[B, H, d]: the states of a batch at a layer. 0: the embeddings; None: the last layer."""
         return self(batch.input_ids, batch.attention, batch.language, batch.positions, layer)  # type: ignore[no-any-return]
 
+    def states_and_layer(self, batch: SubwordRows, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (the states of the last layer, those of another one), float[B, H, d] each, of a single pass."""
+        found = self._output(
+            batch.input_ids, batch.attention, batch.language, batch.positions, output_hidden_states=True
+        )
+        return found.last_hidden_state, found.hidden_states[layer]
+
     def __call__(self, ids: Any, mask: Any, language: Any, positions: Any = None, layer: int | None = None) -> Any:
         """Return float[B, T, d]: the states of ids, int64[B, T], at a layer. 0: the embeddings; None: the last layer.
 

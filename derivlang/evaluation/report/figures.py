@@ -56,7 +56,7 @@ def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric
 
 def correlation_figure(section: Section, one: Scatter) -> Figure:
     """Return the scatter of a measure against a task over conditions."""
-    labels = [shown(section.label(condition)) for condition, _, _ in one.points]
+    labels = [shown(section.label(condition) or "none") for condition, _, _ in one.points]
     with drawing(title=f"{one.x} and {one.y}") as (figure, axes):
         for at, ((_, x, y), label) in enumerate(zip(one.points, labels, strict=True)):
             axes.plot([x], [y], markersize=6.5, linestyle="none", label=label, **_mark(at))

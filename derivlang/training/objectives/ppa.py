@@ -1,6 +1,6 @@
 """PPA: post-pre-training alignment, a contrast of sentences with their counterparts, plus TLM.
 
-    L = moco * L_MoCo + tlm * L_TLM
+    L = moco * L_MoCo + tlm * L_TLM        words=mlm: L_MLM, of text in both languages, in place of L_TLM (section 4)
 
     L_MoCo = mean over pairs of  -log(e^(q·k/t) / (e^(q·k/t) + sum over the queue of e^(q·k'/t)))
     q = unit(W2 ReLU(W1 unit(h)))        h: the state of <s> of only the first side; k: the same of the second side,
@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.training.batch import Step
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.streams.base import Stream
+from derivlang.training.streams.packed import Packed
 from derivlang.training.streams.pairs import SentencePairs
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ class Ppa(Objective):
     shortest: int = param(10, "minimum number of sub-words of each side of a pair; shorter pairs are left out", low=1)
     pairs: float = param(1.0, "positions in pair rows, as a share of --batch-size x --seq-len, above 0", above=0)
     moco: float = param(1.0, "weight of the contrast", low=0)
-    tlm: float = param(1.0, "weight of TLM", low=0)
+    tlm: float = param(1.0, "weight of TLM, or of the MLM in its place", low=0)
+    words: Literal["tlm", "mlm"] = param("tlm", "masked words to predict: of the pairs, or of text in both languages")
 
     def streams(self) -> tuple[Stream, ...]:
         shortest = self.shortest
-        return (SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True, shortest=shortest),)
+        pairs = SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True, shortest=shortest)
+        return (pairs, Packed()) if self.words == "mlm" else (pairs,)
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         rows = ceil(self.streams()[0].n_rows(settings))
@@ -85,7 +88,8 @@ class Ppa(Objective):
         state.add(key, batch.totals.rows)
         total = info_nce(query, key, state.queue, self.temperature)
         moco = LossPart(total, batch.totals.rows, self.moco)
-        return {"moco": moco, "tlm": masked_part(model, batch, weight=self.tlm)}
+        masked = micro["rows"] if self.words == "mlm" else batch
+        return {"moco": moco, self.words: masked_part(model, masked, weight=self.tlm)}
 
     def before_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         from derivlang.training.contrast import Momentum

@@ -1,10 +1,12 @@
 """XLM-Align: MLM on each language, TLM on sentence pairs, and denoising word alignment (DWA) of the pairs.
 
-    L = L_MLM + L_TLM + L_DWA        L_DWA = sum over queries i of  -log softmax_j(q_i · k_j / sqrt(d))[A(i)]
+    L = L_MLM + tlm * L_TLM + dwa * L_DWA
+    L_DWA = sum over queries i of  -log softmax_j(q_i · k_j / sqrt(d))[A(i)]
 
     A      labels: links of the clean pair by optimal transport on the states of `layer`, filtered by itermax, without
            gradient and dropout; of several links of a position the last counts
-    q, k   two linear layers on the last states of the masked pair, which TLM has, too; j: sub-words of the other side
+    q, k   two linear layers on the states of the masked pair, which TLM has, too: the last ones, or of the layer
+           `pointer` (section 5.3); j: sub-words of the other side
 
     query=masked        masked positions with a label, on both sides
           unmasked      the same of other positions, drawn at the rate of the masks
@@ -67,6 +69,9 @@ class XlmAlign(Objective):
     )
     start: int = param(0, "steps of only MLM and TLM before the alignment", low=0)
     pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows, above 0", above=0)
+    pointer: int = param(-1, "layer whose states point to the other side, 0 is the embeddings; -1: the last", low=-1)
+    tlm: float = param(1.0, "weight of TLM", low=0)
+    dwa: float = param(1.0, "weight of the alignment", low=0)
 
     def streams(self) -> tuple[Stream, ...]:
         views = 1 if self.query == "masked" else 2
@@ -77,13 +82,14 @@ class XlmAlign(Objective):
         return () if self.labels == OWN else (LinksNeed(self.labels, "labels"),)
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
-        if self.layer > model_config.n_layers:
-            raise UsageError(
-                f"{self.name}: layer={self.layer}, but the model {settings.model} has the layers 0 to "
-                f"{model_config.n_layers}",
-                where="--objective",
-                id="bad-value",
-            )
+        for name, layer in (("layer", self.layer), ("pointer", self.pointer)):
+            if layer > model_config.n_layers:
+                raise UsageError(
+                    f"{self.name}: {name}={layer}, but the model {settings.model} has the layers 0 to "
+                    f"{model_config.n_layers}",
+                    where="--objective",
+                    id="bad-value",
+                )
 
     def first_step(self) -> int:
         return self.start
@@ -108,15 +114,18 @@ class XlmAlign(Objective):
 
         assert isinstance(state, torch.nn.ModuleDict)
         batch, allowed = micro["pairs"], other_side(micro["pairs"])
-        states = model.states(batch)
+        if self.pointer < 0:
+            pointing = states = model.states(batch)
+        else:
+            states, pointing = model.states_and_layer(batch, self.pointer)
         links, faults, shares = self._links(model, micro, allowed)
         label = last_link(links)
         shares["labelled"] = Share((label != NONE).sum(), (batch.word_ids >= 0).sum())
-        total = pointer_loss(state["query"](states), state["key"](states), allowed, *self._queries(micro, label))
+        total = pointer_loss(state["query"](pointing), state["key"](pointing), allowed, *self._queries(micro, label))
         return {
             "mlm": masked_part(model, micro["rows"]),
-            "tlm": masked_part(model, batch, states.flatten(0, 1)[batch.targets]),
-            "dwa": LossPart(total + faults, batch.totals.masked),
+            "tlm": masked_part(model, batch, states.flatten(0, 1)[batch.targets], weight=self.tlm),
+            "dwa": LossPart(total + faults, batch.totals.masked, self.dwa),
             **shares,
         }
 

@@ -1,0 +1,164 @@
+"""The scales of a study: its file has the grids, and a scale says how large they are run.
+
+    [study]
+    scales = ["tiny", "small", "paper"]     the first one is taken unless --scale names another
+    [scale.paper]                           also in a [[grid]], of only this grid
+    seeds = 1                               the first of the levels of `seed`
+    [scale.paper.cell]                      keys that are added or replaced; also study, factors, evaluate, report
+    steps = 500_000
+    [[grid]]
+    scales = ["tiny"]                       a grid of these scales only
+
+What the scales of the shipped studies have in common, i.e. model, source, steps and evaluation, is in scales.toml; a
+study's own keys have priority over it, and the study's [scale.NAME] over these. A published number of a task that a
+scale does not evaluate is left out.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.settings import text_of
+from derivlang.evaluation.settings import tasks_and_measures
+from derivlang.evaluation.tasks.registry import TASKS
+from derivlang.studies.commands import TypedFloat
+
+NAMES = ("tiny", "small", "paper")
+_PARTS = ("study", "cell", "evaluate", "factors", "report")
+_KEYS = (*_PARTS, "seeds")
+_TEXT = ("source", "text")  # of [study], one of which takes the place of the other
+
+
+def scales_of(found: Mapping[str, Any], place: str) -> list[str]:
+    """Return the scales of a file, [] without any.
+
+    Raise UsageError for other values, and for tables of other scales.
+    """
+    head = found.get("study", {})
+    names = head.get("scales", []) if isinstance(head, dict) else []
+    if not isinstance(names, list):
+        fix = 'write e.g. scales = ["tiny", "small"]'
+        raise UsageError(f"scales = {names!r} must be a list", where=f"{place} [study]", fix=fix, id="bad-value")
+    for name in names:
+        if name not in NAMES:
+            raise unknown("scale", str(name), NAMES, where=f"{place} [study]")
+    for where, table in _tables(found, place):
+        own = _table(table, "scale", where)
+        for name in (*own, *table.get("scales", [])) if table is not found else own:
+            if name not in names:
+                raise unknown("scale", str(name), names, where=where, fix="name it in scales of [study]")
+        for name in own:
+            for key in (one := _table(own, name, f"{where} [scale]")):
+                if key not in _KEYS:
+                    raise unknown(f"key of [scale.{name}]", key, _KEYS, where=where)
+            for part in _PARTS:
+                _table(one, part, f"{where} [scale.{name}]")
+            if not isinstance(seeds := one.get("seeds", 1), int) or isinstance(seeds, bool) or seeds < 1:
+                fix = "write a whole number of at least 1"
+                raise UsageError(f"seeds = {seeds!r} is not a number of seeds", where=where, fix=fix, id="bad-value")
+    return names
+
+
+def scaled(found: Mapping[str, Any], scale: str | None, place: str) -> dict[str, Any]:
+    """Return the tables of a file at a scale, None for its first one; as they are if the file has no scales.
+
+    Raise UsageError for a scale that the file does not have.
+    """
+    names = scales_of(found, place)
+    if scale is not None and scale not in names:
+        if names:
+            raise unknown("scale", scale, names, where="--scale")
+        fix = "leave it out, or write scales = [...] in [study]"
+        raise UsageError(f"{place} has no scales", where="--scale", fix=fix, id="bad-value")
+    if not names:
+        return dict(found)
+    name = scale or names[0]
+    common, own = _common()[name], _table(found, "scale", place).get(name, {})
+    layers = [common, found, own]
+    result = {key: value for key, value in found.items() if key != "scale"}
+    for part in _PARTS[:-1] if "factors" in found else ("study", "cell", "evaluate"):
+        result[part] = _merged([_table(layer, part, place) for layer in layers])
+    result["study"].pop("scales")
+    seeds = own.get("seeds", common["seeds"])
+    if "factors" in result:
+        result["factors"] = _with_seeds(result["factors"], seeds)
+    grids = found.get("grid")
+    if isinstance(grids, list):
+        kept = [grid for grid in grids if not isinstance(grid, dict) or name in grid.get("scales", names)]
+        result["grid"] = [_grid(grid, name, seeds, place) if isinstance(grid, dict) else grid for grid in kept]
+    report = _merged([_table(found, "report", place), _table(own, "report", place)])
+    if report:
+        result["report"] = _evaluated(report, result)
+    return result
+
+
+@cache
+def _common() -> dict[str, Any]:
+    """Return scales.toml."""
+    text = (resources.files("derivlang.studies") / "scales.toml").read_text("utf-8")
+    with parse_errors("scales.toml", "TOML file", error=UsageError, id="study"):
+        return tomllib.loads(text, parse_float=TypedFloat)
+
+
+def _tables(found: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the file, and each [[grid]], with its place."""
+    yield place, found
+    grids = found.get("grid", [])
+    for number, grid in enumerate(grids if isinstance(grids, list) else [], 1):
+        if not isinstance(grid, dict):
+            continue
+        if not isinstance(grid.get("scales", []), list):
+            fix = 'write e.g. scales = ["tiny"]'
+            raise UsageError("scales must be a list", where=f"{place} grid {number}", fix=fix, id="bad-value")
+        yield f"{place} grid {number}", grid
+
+
+def _table(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    found = table.get(name, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"{name} is not a table", where=where, fix=f"write [{name}]", id="study")
+    return found
+
+
+def _merged(layers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the keys of all layers; a later layer has priority, and its `text` takes the place of a `source`."""
+    found: dict[str, Any] = {}
+    for layer in layers:
+        if any(key in layer for key in _TEXT):
+            found = {key: value for key, value in found.items() if key not in _TEXT}
+        found |= layer
+    return found
+
+
+def _grid(grid: dict[str, Any], name: str, seeds: int, place: str) -> dict[str, Any]:
+    """Return a [[grid]] at a scale."""
+    own = _table(grid, "scale", place).get(name, {})
+    found = {key: value for key, value in grid.items() if key not in ("scale", "scales")}
+    for part in ("cell", "evaluate", "factors"):
+        if merged := _merged([_table(grid, part, place), _table(own, part, place)]):
+            found[part] = merged
+    if "factors" in found:
+        found["factors"] = _with_seeds(found["factors"], own.get("seeds", seeds))
+    return found
+
+
+def _with_seeds(factors: dict[str, Any], seeds: int) -> dict[str, Any]:
+    levels = factors.get("seed")
+    return {**factors, "seed": levels[:seeds]} if isinstance(levels, list) else factors
+
+
+def _evaluated(report: dict[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return [report] without published numbers of tasks that are not evaluated."""
+    rows = report.get("published")
+    if not isinstance(rows, list):
+        return report
+    options = [tables["evaluate"], *(grid.get("evaluate", {}) for grid in tables.get("grid", []))]
+    asked = {task for one in options if "task" in one for task in tasks_and_measures(text_of(one["task"]))[0]}
+    others = set(TASKS.names()) - {task.partition(":")[0] for task in asked}
+    return {**report, "published": [row for row in rows if row.get("task") not in others]}
