@@ -282,6 +282,10 @@ def test_levels_that_are_equal_numbers_but_other_text_are_two(tmp_path: Path) ->
 BAD = {
     "a misspelt table": (("[factors]", "[factor]"), "there is no table 'factor'; did you mean factors"),
     "a misspelt key": (("steps = 2", "step = 2"), "there is no key of .study. 'step'; did you mean steps"),
+    "XLM without pairs": (
+        ("[cell]", '[cell]\nobjective = "xlm"\nparallel = 0'),
+        r"cell identity.0.1: --parallel: 0 % of the sentences are pairs(?s:.*)give an objective without pairs: mlm",
+    ),
     "a misspelt option": (("learning-rate", "learing-rate"), "pretrain 'learing-rate'; did you mean learning-r"),
     "a misspelt option of evaluate": (("[report]", "[evaluate]\ntaks = 'pos'\n[report]"), "'taks'; did you mean task"),
     "an option that the study gives": (("[cell]", "[cell]\nout = 'x'"), "a study gives --out to pretrain itself"),

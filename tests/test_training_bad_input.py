@@ -109,6 +109,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--dict-coverage", "101"], "--dict-coverage"),
         (["--dict-coverage", "some"], "is not a percentage"),
         (["--parallel", "200"], "--parallel"),
+        (["--parallel", "0"], "--parallel: 0 % of the sentences are pairs"),
         (["--dict-by", "pos"], "--dict-by"),
         (["--seed", "-1"], "--seed: must be at least 0, got -1"),
         (["--limit", "0"], "--limit"),

@@ -57,6 +57,16 @@ def _check_embeddings(value: Any, option: str) -> None:
         )
 
 
+def _check_parallel(value: Any, option: str) -> None:
+    if percent(value, option, zero=True) == 0:
+        raise UsageError(
+            "0 % of the sentences are pairs, so an objective with sentence pairs has none",
+            where=option,
+            fix="raise it, or leave it out and give an objective without pairs: mlm with --language-ids is xlm without",
+            id="no-pairs",
+        )
+
+
 def _check_factors(value: Any, option: str) -> None:
     for one in value:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*=.*", one, re.DOTALL):
@@ -127,7 +137,7 @@ class TrainingSettings:
     parallel: str = _shared(
         "25",
         "Percentage of the sentences that are pairs, for objectives with pairs.",
-        check=percent,
+        check=_check_parallel,
         excludes="--pairs",
         subject="sentence pairs to choose from",
     )
