@@ -85,7 +85,7 @@ class Encoder:
         return self(batch.input_ids, batch.attention, batch.language, batch.positions, layer)  # type: ignore[no-any-return]
 
     def states_and_layer(self, batch: SubwordRows, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (the states of the last layer, those of another one), float[B, H, d] each, of a single pass."""
+        """Return the states of the last layer and of another one, float[B, H, d] each, from a single pass."""
         found = self._output(
             batch.input_ids, batch.attention, batch.language, batch.positions, output_hidden_states=True
         )
