@@ -23,7 +23,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _USUAL = ("source", "spec", "objective", "model", "out", "seed", "steps", "coverage", "parallel", "data_dir")
 # Settings of training by the headings of the help page; "Training" has all others.
 _CHOICES = ("objective", "model")
-_DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "limit")
+_DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "derived_source", "limit")
 
 
 @click.command("pretrain", cls=HeadedCommand, usual=_USUAL, no_args_is_help=True, context_settings=_HELP)
@@ -76,7 +76,7 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
         )
     from derivlang.pipeline import Pipeline
     from derivlang.training import run_folder
-    from derivlang.training.languages import SOURCE
+    from derivlang.training.languages import DERIVED, SOURCE
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import plan_of, settings_of
     from derivlang.training.processes import is_main
@@ -101,13 +101,16 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
     )  # fmt: skip
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
-            data = prepare(plan, Callbacks(warn)).data
+            prepared = prepare(plan, Callbacks(warn))
+        data, other = prepared.data, prepared.derived
         assert data is not None
-        subwords, rows = data.n_subwords, data.n_instances(SOURCE)
-        if as_json:
-            echo(json.dumps({"data": str(plan.paths.data or out / "data"), "subwords": subwords, "rows": rows}))
-        else:
-            echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
+        counts = {"subwords": data.n_subwords, "rows": data.n_instances(SOURCE)}
+        told = f"{counted(counts['subwords'], 'sub-word')} in {counted(counts['rows'], 'row')}"
+        if other is not None:
+            subwords, rows = other.n_subwords, other.n_instances(DERIVED)
+            counts |= {"derived_subwords": subwords, "derived_rows": rows}
+            told += f", and {subwords:,} in {counted(rows, 'row')} of {settings.derived_source}"
+        echo(json.dumps({"data": str(plan.paths.data or out / "data"), **counts}) if as_json else told)
         return
 
     def logged(step: int, entry: dict[str, Any]) -> None:

@@ -14,7 +14,10 @@ from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
 # settings whose values a shell may complete -> what they name
-COMPLETED = {name: name for name in ("objective", "model", "parser", "tasks", "measures")} | {"teacher": "parser"}
+COMPLETED = {name: name for name in ("objective", "model", "parser", "tasks", "measures")} | {
+    "teacher": "parser",
+    "derived_source": "source",
+}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -18,9 +18,8 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import Draws, sequence_keys
 from derivlang.engine.batches import Source
+from derivlang.training.derived_text import SHORTEST
 from derivlang.training.languages import Languages, LanguageSide
-
-_SHORTEST = 3  # words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +71,7 @@ class Heldout:
         parts = [_fitting(languages, batch, max_length, split).distinct().first(n) for batch in source.batches(split)]
         if not sum(part.n_sentences for part in parts):
             raise DataError(
-                f"no sentence of the split {split} has {_SHORTEST} words and fits {max_length} sub-words",
+                f"no sentence of the split {split} has {SHORTEST} words and fits {max_length} sub-words",
                 where=source.corpus.name,
                 id="no-sentences",
             )
@@ -130,7 +129,7 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     words = word - np.repeat(sentences[:-1], lengths_of(offsets))
     forms = batch.strings().take(to_arrow(word))
     every = Heldout(keys, offsets, words.astype(np.int32), both.source, both.derived, split, forms)
-    some = np.diff(sentences) >= _SHORTEST
+    some = np.diff(sentences) >= SHORTEST
     for side in both.sides:
         lengths = lengths_of(every.offsets_in(side))
         some &= (lengths <= max_length - 2) & (lengths > 0)

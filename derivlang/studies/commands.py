@@ -52,6 +52,8 @@ class _Languages:
     spec: str = setting("", "Transforms of the derived language.", option="--t")
 
 
+NAMES_TEXT = ("source", "derived-source")  # options of `pretrain` that name a source, which may be a path
+
 # Options that a study gives to its commands, and what a user gives instead.
 _MACHINE = {
     "data-dir": "give --data-dir to derivlang study",

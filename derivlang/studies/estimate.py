@@ -78,6 +78,8 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
         if folder in done:
             continue
         sources = study.text if study.text else (text_of(cell.options["source"]),)
+        if other := cell.options.get("derived-source"):
+            sources = (*sources, text_of(other))
         sizes = [_text_size(name, place) for name in sources]
         size = sum(filter(None, sizes))
         if None in sizes:

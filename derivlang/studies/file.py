@@ -33,7 +33,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
 from derivlang.studies.begins import linked, with_needs
 from derivlang.studies.cells import Axis, Cell, Grid, cells_of, named_in
-from derivlang.studies.commands import EVALUATE, PRETRAIN, CommandOptions, Level, TypedFloat
+from derivlang.studies.commands import EVALUATE, NAMES_TEXT, PRETRAIN, CommandOptions, Level, TypedFloat
 from derivlang.studies.report import read_report, tables_of
 from derivlang.studies.scales import NAMES, scaled, scales_of
 from derivlang.training.objectives.registry import read_objective
@@ -274,9 +274,9 @@ class _Reader:
         """Return options with absolute paths for files and folders that lie beside the study's file."""
         absolute = dict(options)
         for key, value in options.items():
-            named = key == "source" and (value == TEXT or str(value).partition(":")[0] in SOURCES)
-            may_be = key in ("source", "model") or PRETRAIN.options[key].is_path
-            if folder is None or not may_be or named:
+            named = key in NAMES_TEXT and (value == TEXT or str(value).partition(":")[0] in SOURCES)
+            may_be = key in (*NAMES_TEXT, "model") or PRETRAIN.options[key].is_path
+            if folder is None or not may_be or named or value == "":
                 continue
             path = folder / str(value)
             some = (path, Path(f"{path}.{PARTS[0]}")) if key == "pairs" else (path,)  # a file, or PREFIX of text files

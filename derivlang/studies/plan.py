@@ -33,7 +33,8 @@ from derivlang.training.settings import TrainingSettings
 TOKENIZER = "tokenizer"
 # Options that say how a source is read.
 _READING = ("words", "lang", "encoding", "text-column", "word-column", "header", "column-names", "quoting", "delimiter")
-_OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besides the tokenizer's options and --t
+# What encoded data depends on besides the tokenizer's options and --t.
+_OF_DATA = ("tokenizer", "limit", "parser", "derived-source")
 
 
 @dataclass(frozen=True, slots=True)

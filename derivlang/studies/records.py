@@ -31,6 +31,7 @@ from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, digest, read_record, record_text
 from derivlang.studies.begins import RUNS
 from derivlang.studies.cells import Cell
+from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import PlannedCommand, model_of, plan
 from derivlang.studies.settings import Place
@@ -132,7 +133,7 @@ def _within(folder: Path, key: str) -> list[tuple[str, Path]]:
     # Unlike Path.rglob, this looks into linked folders, and leaves out hidden files.
     below = sorted(glob("**", root_dir=folder, recursive=True))  # noqa: PTH207
     files = [(name, folder / name) for name in below if (folder / name).is_file()]
-    return [one for one in files if key not in ("source", "task") or suffix_of(one[1]) in suffixes()]
+    return [one for one in files if key not in (*NAMES_TEXT, "task") or suffix_of(one[1]) in suffixes()]
 
 
 def other_beginning(cell: Cell, place: Place) -> str:

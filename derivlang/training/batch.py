@@ -12,7 +12,7 @@ B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are mask
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +138,19 @@ class SubwordRows:
             found["targets"] = self.targets[some] - begin
             found["labels"], found["label_language"] = self.labels[some], self.label_language[some]
         return SubwordRows(**found, totals=totals or self.totals)
+
+    @classmethod
+    def joined(cls, parts: Sequence[SubwordRows], order: Ints) -> SubwordRows:
+        """Return the rows of all parts, one after the other, in an order [B]; none of them has links or targets.
+
+        parts of 2 rows and of 1, order [2, 0, 1]: the row of the second part comes first
+        """
+        names = [field.name for field in fields(cls) if field.name != "totals"]
+        lists = {name: [getattr(rows, name) for rows in parts] for name in names}
+        found: dict[str, Any] = {
+            name: np.concatenate(some)[order] for name, some in lists.items() if some[0] is not None
+        }
+        return cls(**found)
 
     def to(self, device: torch.device) -> SubwordRows:
         """Return the rows with int64 and bool tensors on a device, without synchronising it."""

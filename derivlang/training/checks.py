@@ -47,26 +47,27 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
         need.check(settings)
 
 
-def check_halves(settings: TrainingSettings, objective: Objective, pairs: Path | None) -> None:
-    """Raise UsageError if --halves has no effect, or would not keep the texts of both languages apart.
+def check_texts(settings: TrainingSettings, objective: Objective, pairs: Path | None) -> None:
+    """Raise UsageError if the languages are to have a text each, but this has no effect, or would not keep them apart.
 
     pairs: a given file of sentence pairs.
     """
-    if not settings.halves:
+    if not settings.halves and not settings.derived_source:
         return
+    option = "--halves" if settings.halves else "--derived-source"
     files, streams = () if pairs is None else ("pairs",), objective.streams()
     if not any(stream.reads_text(files) for stream in streams):
         raise UsageError(
-            f"{objective} reads no text of the corpus", where="--halves", fix="leave it out", id="unused-option"
+            f"{objective} reads no text of the corpus", where=option, fix="leave it out", id="unused-option"
         )
-    if not all(stream.keeps_halves(files) for stream in streams):
+    if not all(stream.keeps_apart(files) for stream in streams):
         raise UsageError(
             f"{objective} reads sentences of the corpus in both languages",
-            where="--halves",
+            where=option,
             fix="give an objective without pairs, or pairs of another text with --pairs",
             id="unused-option",
         )
-    if settings.packing == "stream":
+    if settings.halves and settings.packing == "stream":
         raise UsageError(
             "a stream is cut without regard to sentences, so its halves would share one",
             where="--halves",

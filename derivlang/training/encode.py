@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import digest
-from derivlang.training.data import FORMAT, NAME, Data, read_recipe
+from derivlang.training.data import FORMAT, NAME, Data, mapped, read_recipe
 from derivlang.training.languages import SOURCE, Languages, ParallelBatch
 from derivlang.training.packing import cut
 from derivlang.training.settings import Packing
@@ -48,6 +49,9 @@ DATA = ArtifactKind(
     id="other-data",
 )
 
+# Gets the content keys of all sentences, uint64[S], and returns what the recipe says of them.
+Check: TypeAlias = Callable[[UInt64], Mapping[str, Any]]
+
 # By `Languages.has_twin`: how encoded data is read and written.
 _KINDS: dict[bool, tuple[Any, Any]] = {True: (TwinData, TwinWriter), False: (TextData, TextWriter)}
 
@@ -61,9 +65,12 @@ def encode(
     seq_len: int,
     limit: int | None = None,
     packing: Packing = "sentences",
+    check: Check | None = None,
 ) -> Data:
     """Encode a split into a folder, or reuse its data if source, languages and length are the same.
 
+    check: called before the folder is there, so that no data is left if it raises an error, and for data that is
+    reused.
     Raise StoreError if the folder holds other data, DataError for a split without words.
     """
     files = source.files([split])
@@ -84,7 +91,12 @@ def encode(
         earlier={"input": digest(as_earlier(files))},
         later={"reading": lambda: reading},
     )
-    data.make(lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
+
+    def kept(path: Path) -> None:
+        if check is not None:
+            check(mapped(path, "keys", read_recipe(path)).view(np.uint64))
+
+    data.make(lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted, check), kept)
     return open_data(folder, languages)
 
 
@@ -99,10 +111,10 @@ def take(
     return open_data(folder, languages)
 
 
-def check_source(folder: Path, request: SourceRequest) -> None:
+def check_source(folder: Path, request: SourceRequest, option: str = "--source") -> None:
     """Raise StoreError if there is no data, or if it is of a source of another name, or that was read in another way.
 
-    The source is not read, so only what the request states can be compared.
+    The source is not read, so only what the request states can be compared. option: which names the source.
     """
     recipe = read_recipe(folder)
     with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
@@ -112,7 +124,7 @@ def check_source(folder: Path, request: SourceRequest) -> None:
         # A set of parses has the name of its source, whatever its folder is called.
         parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
         pairs = (
-            ("--source", None if parsed else name_of(request.source), recipe.get("source")),
+            (option, None if parsed else name_of(request.source), recipe.get("source")),
             ("--encoding", request.encoding, recipe.get("encoding")),
             ("--lang", request.language, recipe.get("language")),
             ("--words", request.mode, next(iter(reading.get("words") or ()), None)),
@@ -150,8 +162,9 @@ def _write(
     seq_len: int,
     limit: int | None,
     wanted: dict[str, Any],
+    check: Check | None,
 ) -> dict[str, Any]:
-    """Write the files of a split, and return the recipe."""
+    """Write the files of a split, and return the recipe. check: as of `encode`."""
     writer = _KINDS[languages.has_twin][1](languages)
     types = {**writer.types, "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
     whole = sha256(json.dumps(wanted, sort_keys=True).encode())
@@ -159,6 +172,7 @@ def _write(
     hashes: dict[str, Any] = {}
     done = cut_sentences = 0
     pieces: list[Int64] = []
+    every_key: list[UInt64] = []
     with ExitStack() as stack:
         files: dict[str, BinaryIO] = {}
 
@@ -185,6 +199,8 @@ def _write(
             write("sentences", both.blocks[1:] + done)
             write("keys", keys.view(np.int64))
             pieces.append(found[:-1] + done)
+            if check is not None:
+                every_key.append(keys)
             done += int(both.offsets[-1])
         if not done:
             raise DataError(f"the split {split} of {source.corpus.name} holds no words", id="empty-split")
@@ -196,6 +212,7 @@ def _write(
             write(name, values)
     subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
     _check_rows(by_language[SOURCE][0], seq_len)
+    checked = {} if check is None else check(np.concatenate(every_key))
     rows, filled = (sum(side) for side in zip(*by_language, strict=True))
     return {
         "format": FORMAT,
@@ -212,6 +229,7 @@ def _write(
         "cut_sentences": cut_sentences,
         "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
         **writer.facts(),
+        **checked,
         "fingerprint": whole.hexdigest()[:16],
     }
 

@@ -3,6 +3,7 @@
 DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once for all objectives of a language pair
 DATA/tokenizer  DATA/lexicon.tsv                  DATA/train-512     with the tokenizer of a checkpoint, or of both
 DATA/tokenizer  DATA/derived-tokenizer            DATA/train-512     with a tokenizer for each language
+                                          DATA/derived/train-512     another text for the derived language
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ from derivlang.store.disk import disk, file_lock
 from derivlang.store.files import write_texts
 from derivlang.store.folders import sweep
 from derivlang.store.record import record_text
+from derivlang.training import derived_text
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary, WordDictionary
-from derivlang.training.encode import check_source, encode, take
+from derivlang.training.encode import Check, check_source, encode, take
 from derivlang.training.languages import (
     DERIVED,
     DERIVED_TOKENIZER,
@@ -69,7 +71,8 @@ class Prepared:
     tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words, None of pairs only
     (pairs_only.py); encoded: for each row length. pairs: the dictionary; with the tokenizer of a checkpoint it is one
     of words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
-    heldout: names and hashes of the files of held-out text; None if the data was taken without its source.
+    heldout: names and hashes of the files of held-out text; None if the data was taken without its source. derived:
+    the text of the derived language if it is another one (derived_text.py), encoded for rows of `seq_len` sub-words.
     """
 
     folder: Path
@@ -80,6 +83,7 @@ class Prepared:
     encoded: Mapping[int, Data]
     given: str = ""
     heldout: list[dict[str, Any]] | None = None
+    derived: Data | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -144,14 +148,20 @@ def prepare_data(
     `seq_len`. Raise DerivlangError if existing files do not fit the settings.
     """
     path = paths.data or paths.run / "data"
+    other = path / derived_text.FOLDER
     every = sorted({settings.seq_len, *lengths})
     if paths.data_as_is:
         folder = DataFolder(path, settings, request, paths, None, warn, say)
         for length in every:
             check_source(_there(folder, length), request)
+        if settings.derived_source:
+            there = replace(folder, path=other)
+            of_derived = replace(request, source=settings.derived_source)
+            check_source(_there(there, settings.seq_len), of_derived, "--derived-source")
         return _prepared(folder, every)
     with file_lock(path):
-        sweep(path)
+        for made in (path, other):
+            sweep(made)
         return _prepared(DataFolder(path, settings, request, paths, Origin.of(request), warn, say), every)
 
 
@@ -172,16 +182,22 @@ def _prepared(folder: DataFolder, lengths: list[int]) -> Prepared:
         pairs = WordDictionary.read(paths.dictionary, folder.warn)
 
     # Encoded text
-    read = _taken(folder, languages) if origin is None else _encoded(folder, languages, origin)
+    read = _taken(folder, languages) if origin is None else _encoded(folder, languages)
     encoded = {length: read(length) for length in lengths}
     data = encoded[settings.seq_len]
-    if isinstance(languages, TextLanguages):
-        share, by = data.recipe["unknown_percent"][DERIVED], f"the tokenizer of {languages.reader(DERIVED).folder}"
-        if told := unknown_warning(share, "the derived language", by, SCRIPT_HINT):
+    derived = _derived(folder, languages, data) if settings.derived_source else None
+    if derived is not None or isinstance(languages, TextLanguages):
+        read_text, side, hint, reader = derived or data, "the derived language", SCRIPT_HINT, str(tokenizer)
+        if isinstance(languages, TextLanguages):
+            reader = str(languages.reader(DERIVED).folder)
+        else:
+            side, hint = read_text.recipe["source"], ""
+        share = read_text.recipe["unknown_percent"][DERIVED]
+        if told := unknown_warning(share, side, f"the tokenizer of {reader}", hint):
             folder.warn(told)
     name = "" if paths.dictionary is None else paths.dictionary.name
     heldout = None if origin is None else origin.heldout
-    return Prepared(folder.path, languages, files, data, pairs, encoded, name, heldout)
+    return Prepared(folder.path, languages, files, data, pairs, encoded, name, heldout, derived)
 
 
 def _languages(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
@@ -341,8 +357,18 @@ def _taken(folder: DataFolder, languages: Languages) -> Callable[[int], Data]:
     return read
 
 
-def _encoded(folder: DataFolder, languages: Languages, origin: Origin) -> Callable[[int], Data]:
-    """Return a function that encodes the source for a row length, unless that is done."""
+def _derived(folder: DataFolder, languages: Languages, data: Data) -> Data:
+    """Return the text of the derived language, which is another one than the source's. data: the source's."""
+    settings, request, path = folder.settings, folder.request, folder.path / derived_text.FOLDER
+    if folder.origin is None:
+        return _taken(replace(folder, path=path), languages)(settings.seq_len)
+    other = derived_text.request_of(request, settings.derived_source)
+    check = derived_text.overlap_check(request, other, data.keys, folder.warn)
+    return _encoded(replace(folder, path=path, request=other, origin=None), languages, check)(settings.seq_len)
+
+
+def _encoded(folder: DataFolder, languages: Languages, check: Check | None = None) -> Callable[[int], Data]:
+    """Return a function that encodes the source for a row length, unless that is done. check: as of `encode`."""
     folder.say("encoding")
     settings, paths, split = folder.settings, folder.paths, find(folder.request).splits[0]
     source = Source.open(
@@ -355,12 +381,15 @@ def _encoded(folder: DataFolder, languages: Languages, origin: Origin) -> Callab
         events=Events(folder.warn),
     )
     # The source may have changed since the tokenizer or the dictionary was made of it.
-    origin.check(folder.path, {"source": {"files": source.files([split])}})
+    folder.check(folder.path, {"source": {"files": source.files([split])}})
 
     def read(length: int) -> Data:
         place, packing = folder.path / f"{split}{_ending(settings, length)}", _packing(settings, length)
         with stage("encoding"):
-            return encode(place, source, languages, split=split, seq_len=length, limit=settings.limit, packing=packing)
+            return encode(
+                place, source, languages,
+                split=split, seq_len=length, limit=settings.limit, packing=packing, check=check,
+            )  # fmt: skip
 
     return read
 

@@ -18,6 +18,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.record import check_same, digest
 from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
+from derivlang.training.derived_text import OVERLAP
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.doses import doses_of, tokens_of
 from derivlang.training.init_weights import Init
@@ -93,6 +94,7 @@ class RunInputs:
             record_of(self.resolved),
             self._config,
             [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
+            *(() if prepared.derived is None else (prepared.derived.fingerprint,)),
             None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
@@ -121,6 +123,7 @@ class RunInputs:
             **(before.get("unread") or {}),
             "init": (before.get("init") or {}).get("run"),
             "data": before.get("data"),
+            "derived_data": before.get("derived_data"),
             "dictionary": dictionary.get("sha256"),
             "streams": {name: facts.get("sha256") for name, facts in (before.get("streams") or {}).items()},
             "fingerprint": before["fingerprint"],
@@ -130,6 +133,7 @@ class RunInputs:
             **record_of(self.resolved),
             "init": self.init and self.init.facts["run"],
             "data": self.prepared.fingerprint,
+            "derived_data": None if self.prepared.derived is None else self.prepared.derived.fingerprint,
             "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
             "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
             "fingerprint": self.fingerprint,
@@ -143,6 +147,7 @@ class RunInputs:
             id="other-run",
             words={
                 "data": "its encoded text is another one",
+                "derived_data": "the encoded text of its derived language is another one",
                 "streams": "its sentence pairs are others",
                 "dictionary": f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}",
                 "fingerprint": f"the config of the model {model}, or derivlang's rules, have changed since",
@@ -210,6 +215,9 @@ class RunInputs:
                 for one in self.streams
             },
         }
+        if prepared.derived is not None:
+            found["derived_data"] = prepared.derived.fingerprint
+            found[OVERLAP] = prepared.derived.recipe.get(OVERLAP)
         if self.rules > 1:
             found["rules"] = self.rules
         if self.init is not None:
@@ -255,7 +263,7 @@ def record_of(resolved: Resolved) -> dict[str, Any]:
 
 
 _NONE = object()
-_LATER = {"languages": "both", "halves": False, "tokenizer_for": None}
+_LATER = {"languages": "both", "halves": False, "derived_source": "", "tokenizer_for": None}
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from derivlang.store.record import digest
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.checks import check_division, check_halves, check_languages, check_pairs, check_settings_fit
+from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
 from derivlang.training.config import ModelConfig
 from derivlang.training.init_weights import Init, folders_begun_from, with_tokenizer
 from derivlang.training.loader import Loader, open_streams
@@ -110,7 +110,7 @@ def pretrain(
             settings, rules = as_begun(plan.settings, before)
             plan = replace(plan, settings=settings, rules=rules)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
-            check_halves(plan.settings, plan.objective, plan.paths.pairs)
+            check_texts(plan.settings, plan.objective, plan.paths.pairs)
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False, warn=callbacks.warn)
             inputs, loader = _data(plan, callbacks, before)
@@ -173,7 +173,7 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     prepared = prepare(plan, callbacks, before)
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader, StreamInputs(settings, prepared.languages, prepared.encoded))
+    steps = _steps(settings, plan.duration, loader, _material(settings, prepared))
     if objective.first_step() >= steps:
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
@@ -201,12 +201,17 @@ def _loader(
 ) -> Loader:
     """Return the loader of a run, for one process. Raise DerivlangError if a stream lacks something."""
     needs = {need.name: need.prepare(prepared) for need in objective.needs()}
-    streams = open_streams(objective, StreamInputs(settings, prepared.languages, prepared.encoded, paths.pairs, needs))
+    streams = open_streams(objective, replace(_material(settings, prepared), pairs=paths.pairs, found=needs))
     check_pairs(paths.pairs, objective, streams)
     context = Context(LanguageIds.of(prepared.languages), settings.mask, needs)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
     return Loader(streams, objective, context, seed, settings.accumulate)
+
+
+def _material(settings: TrainingSettings, prepared: Prepared) -> StreamInputs:
+    """Return what streams of only the corpus are opened from."""
+    return StreamInputs(settings, prepared.languages, prepared.encoded, derived=prepared.derived)
 
 
 def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:

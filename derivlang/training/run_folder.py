@@ -99,7 +99,7 @@ def check(record: dict[str, Any]) -> None:
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "alignment_dictionary": dict, "unread": dict, "result": dict, "doses": dict,
         "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
-        "objective": str, "rules": int,
+        "objective": str, "rules": int, "derived_data": str, "heldout_overlap": int,
         "streams": dict, "init": dict, "factors": dict, "checkpoint": str, "pipeline": dict, "heldout_files": list,
         FILES: dict,
     }  # fmt: skip

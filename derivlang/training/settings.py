@@ -164,6 +164,13 @@ class TrainingSettings:
     halves: bool = setting(
         False, "Train on the first half of the text in the source and on the second half in the derived language."
     )
+    derived_source: str = setting(
+        "",
+        "Name or path of another text for the derived language; the tokenizer is trained on SOURCE.",
+        requires="--source",
+        excludes="--halves, --languages",
+        unset="SOURCE",
+    )
     limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 

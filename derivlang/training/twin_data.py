@@ -172,18 +172,25 @@ class TwinWriter(DataWriter):
         self.languages = languages
         wide = "<u2" if languages.tokenizer.size <= 1 << 16 else "<i4"
         self.types = {"ids": wide, "order": "<u2", "begins": "|u1"} | ({"kept": "|u1"} if self._keeps else {})
+        self._unknown = self._done = 0
 
     @property
     def _keeps(self) -> bool:
         return bool(self.languages.twin.map.overlap)
 
     def arrays(self, batch: Batch, both: ParallelBatch, pieces: Int64, begins: Bool) -> dict[str, Any]:
+        self._unknown += int(np.count_nonzero(both.source.ids == self.languages.unknown_id))
+        self._done += len(both.source.ids)
         start = np.repeat(pieces[:-1], np.diff(pieces))
         found = {"ids": both.source.ids, "order": restrict(both.derived.slots, pieces) - start, "begins": begins}
         if self._keeps:
             words: Bool = self.languages.twin.kept(batch.types)[batch.words]
             found["kept"] = np.repeat(words, lengths_of(both.offsets))
         return found
+
+    def facts(self) -> dict[str, Any]:
+        """Return {"unknown_percent"}: the share of unknown sub-words, which is the same in both languages."""
+        return {"unknown_percent": [round(100 * self._unknown / max(self._done, 1), 2)] * 2}
 
     def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
         return {"instances": pack(np.diff(pieces) + 1, seq_len - 1)}

@@ -29,7 +29,8 @@ class StreamInputs:
     """What streams are opened from.
 
     encoded: the corpus in pieces for rows of a length. pairs: the file of sentence pairs, if one was given. found: the
-    values of the objective's needs, by name.
+    values of the objective's needs, by name. derived: the text of the derived language for rows of `seq_len`, if it is
+    another one than the corpus.
     """
 
     settings: TrainingSettings
@@ -37,6 +38,7 @@ class StreamInputs:
     encoded: Mapping[int, Data]
     pairs: Path | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+    derived: Data | None = None
 
 
 class RowSource(ABC):
@@ -89,8 +91,11 @@ class Stream(ABC):
         """Return whether its rows are of the corpus: they are, unless a stream says otherwise. files: as of `reads`."""
         return True
 
-    def keeps_halves(self, files: Collection[str]) -> bool:
-        """Return whether no sentence of the corpus is in rows of both languages with --halves. files: as of `reads`."""
+    def keeps_apart(self, files: Collection[str]) -> bool:
+        """Return whether its rows of a language are only of that language's text, as --halves and --derived-source ask.
+
+        files: as of `reads`.
+        """
         return not self.reads_text(files)
 
     def length(self, settings: TrainingSettings) -> int:

@@ -10,7 +10,7 @@ from their number, and a step has as many positions as with MLM. Source: the rel
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,8 +36,8 @@ class PackedAndPairs(Packed):
     def reads(self, files: Collection[str]) -> Set[str]:
         return super().reads(files) | self._pairs().reads(files) - {"pair_length"}
 
-    def keeps_halves(self, files: Collection[str]) -> bool:
-        return self._pairs().keeps_halves(files)
+    def keeps_apart(self, files: Collection[str]) -> bool:
+        return self._pairs().keeps_apart(files)
 
     def piece_lengths(self, settings: TrainingSettings) -> Set[int]:
         return super().piece_lengths(settings) | {self.length(settings) // 2}
@@ -82,12 +82,4 @@ class RowsOfTwo(RowSource):
             plain = np.arange(self.length, dtype=np.int32)[None]
             parts = [replace(part, positions=np.repeat(plain, len(part.lengths), 0)) if part.positions is None else part
                      for part in parts]  # fmt: skip
-        return _joined(parts, np.argsort(np.concatenate([text, pairs])))
-
-
-def _joined(parts: list[SubwordRows], order: Ints) -> SubwordRows:
-    """Return the rows of all parts, one after the other, in an order."""
-    names = [field.name for field in fields(SubwordRows) if field.name != "totals"]
-    lists = {name: [getattr(rows, name) for rows in parts] for name in names}
-    found: dict[str, Any] = {name: np.concatenate(some)[order] for name, some in lists.items() if some[0] is not None}
-    return SubwordRows(**found)
+        return SubwordRows.joined(parts, np.argsort(np.concatenate([text, pairs])))

@@ -30,34 +30,58 @@ class Packed(Stream):
     def reads(self, files: Collection[str]) -> Set[str]:
         return {"packing"}
 
-    def keeps_halves(self, files: Collection[str]) -> bool:
+    def keeps_apart(self, files: Collection[str]) -> bool:
         return True
 
     def open(self, material: StreamInputs) -> RowSource:
         settings = material.settings
         data = material.encoded[settings.seq_len]
-        return PackedRows(data, settings.languages, halves(data) if settings.halves else None)
+        ranges = halves(data) if settings.halves else None
+        return PackedRows(data, settings.languages, ranges, derived=material.derived)
 
 
 class PackedRows(RowSource):
     """The rows of both languages, the source's first and then the derived language's, or of one of them.
 
-    ranges: the first and the last + 1 instance of each language, None for all.
+    ranges: the first and the last + 1 instance of each language, None for all. derived: the text of the derived
+    language, None for the source's. So an epoch has every row of both texts once, whatever their sizes.
     """
 
-    def __init__(self, data: Data, languages: Sides = "both", ranges: Sequence[tuple[int, int]] | None = None):
+    def __init__(
+        self,
+        data: Data,
+        languages: Sides = "both",
+        ranges: Sequence[tuple[int, int]] | None = None,
+        *,
+        derived: Data | None = None,
+    ):
         self.data, self.length = data, data.seq_len
-        every = [(0, data.n_instances(side)) for side in (SOURCE, DERIVED)]
+        self._texts = (data, data if derived is None else derived)
+        every = [(0, text.n_instances(side)) for side, text in enumerate(self._texts)]
         self._ranges = [span if side in _SIDES[languages] else (0, 0) for side, span in enumerate(ranges or every)]
         sizes = [last - first for first, last in self._ranges]
         self._n_source, self.n = sizes[SOURCE], sum(sizes)
-        filled = sum(data.filled(side, span) for side, span in enumerate(self._ranges) if span[1] > span[0])
+        filled = sum(
+            text.filled(side, span)
+            for side, (text, span) in enumerate(zip(self._texts, self._ranges, strict=True))
+            if span[1] > span[0]
+        )
         self.mean_subwords = filled / self.n
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         language = (numbers >= self._n_source).astype(np.int64)
         first = np.array([span[0] for span in self._ranges])
-        return self.data.rows(numbers - self._n_source * language + first[language], language)
+        instances = numbers - self._n_source * language + first[language]
+        source, derived = self._texts
+        if source is derived:
+            return source.rows(instances, language)
+        places = [np.flatnonzero(language == side) for side in (SOURCE, DERIVED)]
+        parts = [
+            text.rows(instances[some], language[some])
+            for text, some in zip(self._texts, places, strict=True)
+            if len(some)
+        ]
+        return SubwordRows.joined(parts, np.argsort(np.concatenate(places)))
 
 
 def halves(data: Data) -> list[tuple[int, int]]:

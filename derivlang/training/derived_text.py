@@ -1,0 +1,93 @@
+"""The text of the derived language where it is another one than the source's (`--derived-source`).
+
+    rows of the source language      SOURCE                           DATA/train-512
+    rows of the derived language     the other text, derived          DATA/derived/train-512
+
+Both languages have the tokenizer, the twin and the dictionary that are made of SOURCE. Measures read held-out text of
+SOURCE, so the other text must not hold its sentences. Sources: Deshpande et al. (2022), section 4.2; Dufter and Schütze
+(2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.arrays import UInt64
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import counted
+from derivlang.engine.batches import Source
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import find, name_of
+from derivlang.sources.request import SourceRequest
+from derivlang.training.encode import Check
+
+FOLDER = "derived"  # in the folder of data; splits are folders like train-512
+OVERLAP = "heldout_overlap"  # in the recipe of its data and in run.json
+SHORTEST = 3  # words of a sentence that measures on held-out text read
+_MOST = 0.01  # share of the held-out sentences that another text may have by chance
+
+
+def request_of(request: SourceRequest, other: str) -> SourceRequest:
+    """Return the request for another text, which is read as the source is: options about columns only if it has some.
+
+    Raise DerivlangError if it cannot be found.
+    """
+    found = replace(request, source=other)
+    try:
+        find(found)
+    except UsageError as error:
+        if error.id != "unused-option":
+            raise
+        found = SourceRequest(other, request.data_dir, request.mode, request.language, request.encoding)
+    return found
+
+
+def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64, warn: Callable[[str], None]) -> Check:
+    """Return the check of the sentences of another text: how many are of the source's held-out text?
+
+    trained: uint64[S], the keys of the source's text that is trained on. Its sentences, such as headings that recur,
+    are not held out anyway, so they do not count. The check returns {"heldout_overlap": n}, with a warning if there are
+    some. It raises DataError if they are more than 1 % of the held-out sentences. A tree over several sentences is one
+    in encoded text, so these are not found.
+    """
+
+    def check(keys: UInt64) -> dict[str, Any]:
+        corpus = find(request)
+        split = corpus.heldout
+        if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
+            return {OVERLAP: 0}
+        every, shared, example = 0, 0, ""
+        seen: UInt64 = np.zeros(0, np.uint64)
+        for batch in Source.open(Pipeline.parse("identity"), request, trees=False).batches(split):
+            _, first = np.unique(batch.keys, return_index=True)
+            lengths = np.diff(batch.sentences)
+            some = first[(lengths[first] >= SHORTEST) & ~np.isin(batch.keys[first], seen)]
+            seen = np.concatenate([seen, batch.keys[some]])
+            both = np.sort(some[np.isin(batch.keys[some], keys) & ~np.isin(batch.keys[some], trained)])
+            if len(both) and not shared:
+                begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
+                example = " ".join(batch.strings()[begin:end].to_pylist())
+            every, shared = every + len(some), shared + len(both)
+        _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source), warn)
+        return {OVERLAP: shared}
+
+    return check
+
+
+def _say(shared: int, every: int, example: str, heldout: str, other: str, warn: Callable[[str], None]) -> None:
+    """Warn of sentences that are not held out, or raise DataError if they are too many."""
+    if not shared:
+        return
+    what = f"the held-out text of {heldout} shares {shared:,} of its {counted(every, 'sentence')} with {other}"
+    if shared > _MOST * every:
+        raise DataError(
+            f"{what}, so measures would read text that was trained on, e.g. {example!r}",
+            where="--derived-source",
+            fix=f"remove these sentences from {other}, or give another text; up to {100 * _MOST:g} % are allowed",
+            id="not-held-out",
+        )
+    warn(f"{what}, e.g. {example!r}: measures read text that was trained on")
