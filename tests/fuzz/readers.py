@@ -1086,10 +1086,10 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("recipe of a lexicon to train with", "json", lambda: _data_recipe(), "training.prepare")
+@reader("recipe of a lexicon to train with", "json", lambda: _data_recipe(), "training.prepare_languages")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.training.origin import Origin
-    from derivlang.training.prepare import LEXICONS
+    from derivlang.training.prepare_languages import LEXICONS
 
     path = folder / "lexicon.tsv"
     LEXICONS.record_of(path).write_bytes(data)

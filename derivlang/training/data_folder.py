@@ -1,0 +1,60 @@
+"""The folder of data that a run makes or reuses: where its files come from, and whether they are of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from derivlang.core.errors import StoreError
+from derivlang.core.lexicon import Lexicon
+from derivlang.lexical.train import TextToDerive
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
+from derivlang.training.origin import Origin
+from derivlang.training.settings import RunPaths, TrainingSettings
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataFolder:
+    """The folder of data that is made or reused, for a run.
+
+    origin: the source as it is now; None with --data-as-is, which takes what is there. warn, say: called with warnings,
+    and with what begins.
+    """
+
+    path: Path
+    settings: TrainingSettings
+    request: SourceRequest
+    paths: RunPaths
+    origin: Origin | None
+    warn: Say
+    say: Say
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return Pipeline.parse(self.settings.spec)
+
+    def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
+        """Return the derived text, for a tokenizer of this kind."""
+        paths = self.paths
+        return TextToDerive(self.pipeline, lexicon, self.settings.limit, paths.parser, paths.parses, kind)
+
+    def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
+        """Raise StoreError if the recipe of a file names another source. Without the source there is none to ask."""
+        if self.origin is not None:
+            self.origin.check(path, recipe)
+
+    def required(self, path: Path) -> Origin:
+        """Return the source of a file that must be made. Raise StoreError if the data is taken without its source."""
+        if self.origin is None:
+            raise StoreError(
+                "is missing, and with --data-as-is nothing is made from the source",
+                where=str(path),
+                fix="copy it from where the data was made, or leave out --data-as-is",
+                id="data",
+            )
+        return self.origin

@@ -1,0 +1,162 @@
+"""Make the tokenizers of a pair of languages, with a twin or a lexicon, or reuse what the folder of data holds.
+
+a script, or only an order     tokenizer/  twin/                            of the source's text
+any other language             tokenizer/  derived-tokenizer/               of the text of each
+--tokenizer-for both           tokenizer/                                   of both texts
+a checkpoint's tokenizer       tokenizer/                                   which reads both
+lexicon.tsv                    beside them, if one was fitted or read from a file
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from derivlang.core.errors import StoreError
+from derivlang.core.seal import sealed
+from derivlang.engine.batches import Source
+from derivlang.lexical import train as tokenizers
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.own import OwnTokenizer
+from derivlang.lexical.settings import TokenizerOptions
+from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
+from derivlang.lexical.train import TextToDerive
+from derivlang.lexical.twin_folder import TWINS, make_twin
+from derivlang.store.artifact import Artifact, kind_of_files
+from derivlang.store.disk import disk
+from derivlang.store.files import write_texts
+from derivlang.store.record import record_text
+from derivlang.training.data_folder import DataFolder
+from derivlang.training.languages import (
+    DERIVED_TOKENIZER,
+    LEXICON,
+    TOKENIZER,
+    TWIN,
+    Languages,
+    TextLanguages,
+    TwinLanguages,
+    has_twin,
+    is_foreign,
+    twin_trans,
+)
+from derivlang.training.settings import TokenizerFor
+from derivlang.transforms.lexicon_file import read_lexicon
+
+
+def languages_of(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+    """Return the languages of a folder, and the files that a run keeps of them, by name."""
+    asked = folder.settings.tokenizer_for
+    if is_foreign(tokenizer):
+        return _of_checkpoint(folder, tokenizer)
+    if asked is None and folder.paths.tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
+        asked = "both"
+    if asked is None and has_twin(folder.pipeline):
+        return _of_twin(folder, tokenizer)
+    return _of_texts(folder, tokenizer, asked or "each")
+
+
+def _trained(folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None) -> Tokenizer:
+    """Return a tokenizer of the folder, trained if it is missing. derived: as of `tokenizers.train`.
+
+    Raise StoreError if the one that is there has another size, or was trained on another text.
+    """
+    settings, kind = folder.settings, "source" if derived is None else derived.kind
+    if not TOKENIZERS.is_whole(tokenizer):
+        folder.required(tokenizer)
+        folder.say("training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language")
+        options = TokenizerOptions(vocab_size=settings.vocab_size)
+        tokenizers.train(folder.request, tokenizer, options, derived=derived)
+    trained = Tokenizer.load(tokenizer)
+    wanted = {"kind": kind} | ({} if derived is None else {"derived": derived.identity})
+    if trained.size != settings.vocab_size:
+        what, same = f"has {trained.size:,} entries instead of {settings.vocab_size:,}", "--vocab-size"
+    elif any(trained.recipe.get(name) != value for name, value in wanted.items()):
+        what, same = "was trained on the text of other languages", "--t and --tokenizer-for"
+    else:
+        folder.check(tokenizer, trained.recipe)
+        return trained
+    fix = f"give another --data folder, or the same {same}"
+    raise StoreError(what, where=str(tokenizer), fix=fix, id="other-tokenizer")
+
+
+def _of_texts(folder: DataFolder, tokenizer: Path, texts: TokenizerFor) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each."""
+    pipeline, second = folder.pipeline, folder.path / DERIVED_TOKENIZER
+    saved = _lexicon(folder)
+    lexicon = pipeline.fit(saved=saved, where=str(folder.path / LEXICON))
+    files = {TOKENIZER: tokenizer} | ({} if saved is None else {LEXICON: folder.path / LEXICON})
+    if folder.paths.tokenizer is None:
+        _trained(folder, tokenizer, folder.derived_text(lexicon, "both") if texts == "both" else None)
+    source = OwnTokenizer.load(tokenizer)
+    if source.kind != ("both" if texts == "both" else "source"):
+        raise StoreError(
+            f"was trained on the text of {_TEXTS[source.kind]}",
+            where=str(tokenizer),
+            fix="leave out --tokenizer, or give another one",
+            id="other-tokenizer",
+        )
+    if texts == "both":
+        return TextLanguages(pipeline, source, lexicon), files
+    _trained(folder, second, folder.derived_text(lexicon, "derived"))
+    return TextLanguages(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {
+        DERIVED_TOKENIZER: second
+    }
+
+
+def _of_twin(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+    """Return the languages of a tokenizer and its twin, and the files that a run keeps of them, by name."""
+    twin = folder.path / TWIN
+    source = _trained(folder, tokenizer) if folder.paths.tokenizer is None else Tokenizer.load(tokenizer)
+    if not TWINS.is_whole(twin):
+        make_twin(tokenizer, str(twin_trans(folder.pipeline)), twin)
+    languages = TwinLanguages.of(folder.pipeline, source, twin, "give another --data folder")
+    return languages, {TOKENIZER: tokenizer, TWIN: twin}
+
+
+def _of_checkpoint(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
+    own, lexicon, pipeline = folder.path / TOKENIZER, folder.path / LEXICON, folder.pipeline
+    source = ForeignTokenizer.load(tokenizer)
+    source.copy(own)
+    saved = _lexicon(folder)
+    languages = TextLanguages(pipeline, source, pipeline.fit(saved=saved, where=str(lexicon)))
+    return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
+
+
+def _lexicon(folder: DataFolder) -> str | None:
+    """Return the text of the lexicon, fitted or read from a file once for all runs; None if none is saved."""
+    lexicon, pipeline = folder.path / LEXICON, folder.pipeline
+    told = Artifact(kind=LEXICONS, path=lexicon, wanted={}).found(folder.warn)
+    if told is not None:
+        folder.check(lexicon, told)
+        known = read_lexicon(lexicon)
+        if not pipeline.needs_counts() and known != pipeline.save(pipeline.fit()):
+            raise StoreError(
+                f"is not the lexicon of {pipeline}: the data is of another --t, or a file that it names has changed",
+                where=str(lexicon),
+                fix="give another --data folder, or restore the file",
+                id="other-data",
+            )
+        return known
+    if pipeline.needs_counts():
+        folder.required(lexicon)
+        fitted = Source.open(pipeline, folder.request, parser=folder.paths.parser, trees=False).lexicon()
+    else:
+        fitted = pipeline.fit()
+    saved = pipeline.save(fitted)
+    if saved is not None:
+        recipe = folder.required(lexicon).recipe
+        recipe = sealed({**recipe, "files": {lexicon.name: sha256(saved.encode()).hexdigest()}})
+        with disk(folder.path):
+            folder.path.mkdir(parents=True, exist_ok=True)
+        write_texts(lexicon, {lexicon.name: saved, LEXICONS.record_of(lexicon).name: record_text(recipe)})
+    return saved
+
+
+_TEXTS = {
+    "source": "one language",
+    "twin": "one language",
+    "derived": "a derived language",
+    "both": "both languages",
+}
+LEXICONS = kind_of_files("lexicon", fix="remove it and its recipe, and run again", id="other-data")
