@@ -129,15 +129,15 @@ class SubwordRows:
         3 rows of 4 sub-words, targets [1, 5, 9]: rows 1 … 2 have the targets [1, 5]
         """
         begin, end = first * self.shape[1], last * self.shape[1]
-        found = {name: None if (array := getattr(self, name)) is None else array[first:last] for name in _ROWS}
+        arrays = {name: None if (array := getattr(self, name)) is None else array[first:last] for name in _ROWS}
         if self.links is not None:
             links = slice(*np.searchsorted(self.links[0], (begin, end)))
-            found["links"] = self.links[:, links] - begin
+            arrays["links"] = self.links[:, links] - begin
         if self.targets is not None:
             some = slice(*np.searchsorted(self.targets, (begin, end)))
-            found["targets"] = self.targets[some] - begin
-            found["labels"], found["label_language"] = self.labels[some], self.label_language[some]
-        return SubwordRows(**found, totals=totals or self.totals)
+            arrays["targets"] = self.targets[some] - begin
+            arrays["labels"], arrays["label_language"] = self.labels[some], self.label_language[some]
+        return SubwordRows(**arrays, totals=totals or self.totals)
 
     @classmethod
     def joined(cls, parts: Sequence[SubwordRows], order: Ints) -> SubwordRows:
@@ -154,12 +154,12 @@ class SubwordRows:
 
     def to(self, device: torch.device) -> SubwordRows:
         """Return the rows with int64 and bool tensors on a device, without synchronising it."""
-        found: dict[str, Any] = {
+        tensors: dict[str, Any] = {
             name: to_device(array if array.dtype == np.bool_ else array.astype(np.int64, copy=False), device)
             for name in _ON_DEVICE
             if (array := getattr(self, name)) is not None
         }
-        return replace(self, **found, shared=None, translated=None)
+        return replace(self, **tensors, shared=None, translated=None)
 
 
 _NOT_OF_ROWS = {"links", "targets", "labels", "label_language", "totals"}

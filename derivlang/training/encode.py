@@ -192,13 +192,13 @@ def _write(
             keys = _keys(batch, both)
             begins = both.begins()
             words = np.cumsum(begins, dtype=np.int64)
-            found = cut(both.blocks, words, seq_len - 2)
+            cuts = cut(both.blocks, words, seq_len - 2)
             cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
-            for name, values in writer.arrays(batch, both, found, begins).items():
+            for name, values in writer.arrays(batch, both, cuts, begins).items():
                 write(name, values)
             write("sentences", both.blocks[1:] + done)
             write("keys", keys.view(np.int64))
-            pieces.append(found[:-1] + done)
+            pieces.append(cuts[:-1] + done)
             if check is not None:
                 every_key.append(keys)
             done += int(both.offsets[-1])
@@ -222,7 +222,7 @@ def _write(
         "reading": source.corpus.reading(source.encoding),
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
-        "sha256": {name: found.hexdigest() for name, found in hashes.items()},
+        "sha256": {name: hashed.hexdigest() for name, hashed in hashes.items()},
         "subwords": subwords,
         "sentences": sizes["keys"],
         "instances": by_language[SOURCE][0],
@@ -236,9 +236,9 @@ def _write(
 
 def open_data(folder: Path, languages: Languages) -> Data:
     """Open the data of a folder. Raise StoreError if it is not one, or a file is cut off or changed."""
-    found: Data = _KINDS[languages.has_twin][0].open(folder, read_recipe(folder), languages)
-    _check_rows(found.n_instances(SOURCE), found.seq_len)
-    return found
+    data: Data = _KINDS[languages.has_twin][0].open(folder, read_recipe(folder), languages)
+    _check_rows(data.n_instances(SOURCE), data.seq_len)
+    return data
 
 
 def _check_rows(n_rows: int, seq_len: int) -> None:

@@ -192,8 +192,8 @@ def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
         theirs["twin"] = Twin.load(folder / TWIN).tokenizer.recipe["fingerprint"]
     if (folder / DERIVED_TOKENIZER).exists():
         theirs["derived_tokenizer"] = fingerprint_of(folder / DERIVED_TOKENIZER)
-    for part, found in theirs.items():
-        if found != languages.recipe.get(part):
+    for part, fingerprint in theirs.items():
+        if fingerprint != languages.recipe.get(part):
             raise UsageError(
                 f"the {part} of {folder} is another one than this run's, so its embeddings have other meanings",
                 where=option,

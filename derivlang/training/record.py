@@ -174,7 +174,7 @@ class RunInputs:
         unread, heldout = self.unread, prepared.heldout
         if before is not None and heldout is None:  # the run began where the source was
             heldout = before.get("heldout_files")
-        found = {
+        record = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,
             "status": "training",
@@ -216,18 +216,18 @@ class RunInputs:
             },
         }
         if prepared.derived is not None:
-            found["derived_data"] = prepared.derived.fingerprint
-            found[OVERLAP] = prepared.derived.recipe.get(OVERLAP)
+            record["derived_data"] = prepared.derived.fingerprint
+            record[OVERLAP] = prepared.derived.recipe.get(OVERLAP)
         if self.rules > 1:
-            found["rules"] = self.rules
+            record["rules"] = self.rules
         if self.init is not None:
-            found["init"] = self.init.facts
+            record["init"] = self.init.facts
         if levels := levels_of(factors):
-            found["factors"] = levels
+            record["factors"] = levels
         earlier = [] if before is None else before.get("environments") or []
         every = [*earlier, environment()]
-        found["environments"] = [one for place, one in enumerate(every) if one not in every[:place]]  # in order, once
-        return found
+        record["environments"] = [one for place, one in enumerate(every) if one not in every[:place]]  # in order, once
+        return record
 
     def _dictionary(self) -> dict[str, Any] | None:
         """Return what run.json records of the dictionary: how it was chosen, or the name of the file that was given."""
@@ -258,8 +258,8 @@ def record_of(resolved: Resolved) -> dict[str, Any]:
 
     Settings that earlier versions did not have are left out at their defaults, so that fingerprints stay.
     """
-    found = resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
-    return {name: value for name, value in found.items() if _LATER.get(name, _NONE) != value}
+    settings = resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
+    return {name: value for name, value in settings.items() if _LATER.get(name, _NONE) != value}
 
 
 _NONE = object()
@@ -278,14 +278,14 @@ def reading_of(request: SourceRequest) -> dict[str, Any]:
 
 def levels_of(factors: tuple[str, ...]) -> dict[str, Any]:
     """Return the levels of --factor: numbers, true, false and quoted text as in JSON, any other text as it is."""
-    found: dict[str, Any] = {}
+    levels: dict[str, Any] = {}
     for name, _, text in (one.partition("=") for one in factors):
         try:
             level = json.loads(text, parse_constant=str)
         except ValueError:
             level = text
-        found[name] = level if isinstance(level, (str, int, float)) else text
-    return found
+        levels[name] = level if isinstance(level, (str, int, float)) else text
+    return levels
 
 
 def environment() -> dict[str, Any]:

@@ -59,8 +59,8 @@ class RunPlan:
 
     @property
     def objective(self) -> Objective:
-        found = read_objective(self.settings.objective)
-        return found if self.rules is None else found.of_rules(self.rules)
+        objective = read_objective(self.settings.objective)
+        return objective if self.rules is None else objective.of_rules(self.rules)
 
     @property
     def fingerprint(self) -> str:
@@ -139,7 +139,7 @@ def pretrain(
         log = log_within(callbacks.log, plan.duration.budget, plan.settings.steps, steps)
         try:
             with stage("training", "steps", steps):
-                found = train(
+                trained = train(
                     run, inputs.resolved, lm, loader, fingerprint=inputs.fingerprint, last=last, log_settings=log
                 )
         except BaseException:  # also an interrupt: run.json says how far the run has come
@@ -148,7 +148,7 @@ def pretrain(
             raise
 
         # Save
-        return _finish(run, inputs, record, found, main=main)
+        return _finish(run, inputs, record, trained, main=main)
 
 
 @contextmanager
@@ -270,19 +270,19 @@ def _reached(run: Path, inputs: RunInputs) -> dict[str, Any]:
 
 
 def _finish(
-    run: Path, inputs: RunInputs, record: dict[str, Any], found: dict[str, Any], *, main: bool
+    run: Path, inputs: RunInputs, record: dict[str, Any], trained: dict[str, Any], *, main: bool
 ) -> dict[str, Any]:
-    """Write the model and the record of a finished run, and return its result. found: what `train` returned."""
+    """Write the model and the record of a finished run, and return its result. trained: what `train` returned."""
     steps = inputs.resolved.steps
-    reached = inputs.reached(steps, found["subwords"], found["seconds"], found["counts"])
+    reached = inputs.reached(steps, trained["subwords"], trained["seconds"], trained["counts"])
     result = {
         "out": str(run),
         "steps": steps,
-        "tokens": found["subwords"],
-        "seconds": found["seconds"],
-        "tokens_per_second": round(found["subwords"] / max(found["seconds"], 1e-9)),
-        "loss": found.get("loss"),
-        "parts": found.get("parts", {}),
+        "tokens": trained["subwords"],
+        "seconds": trained["seconds"],
+        "tokens_per_second": round(trained["subwords"] / max(trained["seconds"], 1e-9)),
+        "loss": trained.get("loss"),
+        "parts": trained.get("parts", {}),
         "parameters": record["model"]["parameters"],
         "fingerprint": inputs.fingerprint,
     }

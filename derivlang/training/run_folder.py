@@ -84,11 +84,11 @@ def asked_steps(run: Path, step: int | None, *, every: bool) -> list[int | None]
         return [step]
     if step is not None:
         raise UsageError("names one checkpoint", where=f"{run}@{step}", fix="leave out --every-checkpoint", id="usage")
-    found: list[int | None] = [*checkpoint.steps(run)]
-    if not found:
+    steps: list[int | None] = [*checkpoint.steps(run)]
+    if not steps:
         read(run)  # raises an error of its own if there is no run
         raise UsageError("there are no checkpoints", where=str(run), fix="evaluate RUN itself", id="usage")
-    return found
+    return steps
 
 
 def check(record: dict[str, Any]) -> None:
@@ -198,10 +198,10 @@ def check_files(
 def _present(run: Path, status: str | None) -> dict[str, Path]:
     """Return the files of a run that its record lists at this status, as far as they are there, by name."""
     names = [LEXICON, DICTIONARY, f"{DICTIONARY}.recipe.json", *([LOG] if status == "done" else [])]
-    found = {name: run / name for name in names if (run / name).is_file()}
+    files = {name: run / name for name in names if (run / name).is_file()}
     for folder in (*_TOKENIZERS, SPEC_FILES, *([checkpoint.MODEL] if status == "done" else [])):
-        found |= below(run / folder, run)
-    return found
+        files |= below(run / folder, run)
+    return files
 
 
 def record_to_resume(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
@@ -209,9 +209,9 @@ def record_to_resume(run: Path, *, resume: bool, force: bool) -> dict[str, Any] 
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         if run.exists() and not run.is_dir():
             raise StoreError("is a file", where=str(run), fix="give a folder", id="output")
-        if found := split_files(run, _NEVER_FIRST)[0]:
+        if taken := split_files(run, _NEVER_FIRST)[0]:
             raise StoreError(
-                f"{found[0]} would be written, and it is there already, but not as a part of a run",
+                f"{taken[0]} would be written, and it is there already, but not as a part of a run",
                 where=str(run),
                 fix="move it away, or give another folder; nothing was written",
                 id="output",
@@ -239,9 +239,9 @@ def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> Non
     place = run.resolve()
     own = [place / name for name in split_files(run, _FILES)[0]]
     for path in needed:
-        found = path.resolve()
+        resolved = path.resolve()
         # RUN itself is what `--init RUN` names; RUN/data stays
-        if place in (found, *found.parents) and any(found in (file, *file.parents) for file in own):
+        if place in (resolved, *resolved.parents) and any(resolved in (file, *file.parents) for file in own):
             raise UsageError(
                 f"{path} would be removed with the old run, but the new run needs it",
                 where="--force",

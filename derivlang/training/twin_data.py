@@ -61,8 +61,8 @@ class TwinData(Data):
 
     @property
     def packing(self) -> Packing:
-        found: Packing = self.recipe.get("packing", "sentences")
-        return found
+        packing: Packing = self.recipe.get("packing", "sentences")
+        return packing
 
     @property
     def n_subwords(self) -> int:
@@ -182,11 +182,11 @@ class TwinWriter(DataWriter):
         self._unknown += int(np.count_nonzero(both.source.ids == self.languages.unknown_id))
         self._done += len(both.source.ids)
         start = np.repeat(pieces[:-1], np.diff(pieces))
-        found = {"ids": both.source.ids, "order": restrict(both.derived.slots, pieces) - start, "begins": begins}
+        arrays = {"ids": both.source.ids, "order": restrict(both.derived.slots, pieces) - start, "begins": begins}
         if self._keeps:
             words: Bool = self.languages.twin.kept(batch.types)[batch.words]
-            found["kept"] = np.repeat(words, lengths_of(both.offsets))
-        return found
+            arrays["kept"] = np.repeat(words, lengths_of(both.offsets))
+        return arrays
 
     def facts(self) -> dict[str, Any]:
         """Return {"unknown_percent"}: the share of unknown sub-words, which is the same in both languages."""

@@ -70,5 +70,5 @@ def tokenizer_of(folder: Path) -> Tokenizer | ForeignTokenizer:
 
 def fingerprint_of(tokenizer: Path) -> str:
     """Return 16 hex digits that identify the tokenizer of a folder. Raise StoreError as `tokenizer_of`."""
-    found = tokenizer_of(tokenizer)
-    return found.fingerprint if isinstance(found, ForeignTokenizer) else found.fingerprint()
+    loaded = tokenizer_of(tokenizer)
+    return loaded.fingerprint if isinstance(loaded, ForeignTokenizer) else loaded.fingerprint()

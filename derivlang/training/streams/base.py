@@ -112,8 +112,8 @@ class Stream(ABC):
         share 0.3, 16 rows of 32 sub-words, rows of pairs of 64: 2.4 rows per step, that is 2, 2, 3, 2, 3 …
         """
         positions, length = settings.batch_size * settings.seq_len, self.length(settings)
-        found = Fraction(self.share).limit_denominator(10**6) * positions / length
-        if found < 1:
+        n_rows = Fraction(self.share).limit_denominator(10**6) * positions / length
+        if n_rows < 1:
             least = -(-length * 10_000 // positions) / 10_000  # rounded up, so that the user can give it
             raise UsageError(
                 f"a share of {self.share:g} of a step's {positions:,} sub-words is less than a row of {length} in the "
@@ -122,7 +122,7 @@ class Stream(ABC):
                 fix=f"give a share of {least:g} or more, shorter rows (--pair-length) or a higher --batch-size",
                 id="bad-value",
             )
-        return int(found) if found.denominator == 1 else found
+        return int(n_rows) if n_rows.denominator == 1 else n_rows
 
     @abstractmethod
     def open(self, material: StreamInputs) -> RowSource:

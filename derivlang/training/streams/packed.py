@@ -95,7 +95,7 @@ def halves(data: Data) -> list[tuple[int, int]]:
     )  # a piece that begins a sentence
     source = int(np.searchsorted(data.first_pieces(SOURCE), middle, "right")) - 1
     derived = int(np.searchsorted(data.first_pieces(DERIVED), middle))
-    found = [(0, source), (derived, data.n_instances(DERIVED))]
-    if any(last <= first for first, last in found):
+    ranges = [(0, source), (derived, data.n_instances(DERIVED))]
+    if any(last <= first for first, last in ranges):
         raise DataError("half of the text has no row", where="--halves", fix="give more text", id="no-text")
-    return found
+    return ranges
