@@ -53,8 +53,8 @@ def list_studies(*, as_json: bool) -> None:
     require_torch(*EXTRAS["train"])  # what a cell reads follows from its objective
     from derivlang.studies.listing import lines_of, listing
 
-    found = listing()
-    echo(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(lines_of(found)))
+    studies = listing()
+    echo(json.dumps(studies, ensure_ascii=False) if as_json else "\n".join(lines_of(studies)))
 
 
 def study_command(name: str, scale: str | None, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:

@@ -120,32 +120,32 @@ def _tables(found: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping
 
 
 def _table(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    found = table.get(name, {})
-    if not isinstance(found, dict):
+    part = table.get(name, {})
+    if not isinstance(part, dict):
         raise UsageError(f"{name} is not a table", where=where, fix=f"write [{name}]", id="study")
-    return found
+    return part
 
 
 def _merged(layers: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the keys of all layers; a later layer has priority, and its `text` takes the place of a `source`."""
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for layer in layers:
         if any(key in layer for key in _TEXT):
-            found = {key: value for key, value in found.items() if key not in _TEXT}
-        found |= layer
-    return found
+            merged = {key: value for key, value in merged.items() if key not in _TEXT}
+        merged |= layer
+    return merged
 
 
 def _grid(grid: dict[str, Any], name: str, seeds: int, place: str) -> dict[str, Any]:
     """Return a [[grid]] at a scale."""
     own = _table(grid, "scale", place).get(name, {})
-    found = {key: value for key, value in grid.items() if key not in ("scale", "scales")}
+    scaled = {key: value for key, value in grid.items() if key not in ("scale", "scales")}
     for part in ("cell", "evaluate", "factors"):
         if merged := _merged([_table(grid, part, place), _table(own, part, place)]):
-            found[part] = merged
-    if "factors" in found:
-        found["factors"] = _with_seeds(found["factors"], own.get("seeds", seeds))
-    return found
+            scaled[part] = merged
+    if "factors" in scaled:
+        scaled["factors"] = _with_seeds(scaled["factors"], own.get("seeds", seeds))
+    return scaled
 
 
 def _with_seeds(factors: dict[str, Any], seeds: int) -> dict[str, Any]:

@@ -147,10 +147,10 @@ class SubwordRows:
         """
         names = [field.name for field in fields(cls) if field.name != "totals"]
         lists = {name: [getattr(rows, name) for rows in parts] for name in names}
-        found: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             name: np.concatenate(some)[order] for name, some in lists.items() if some[0] is not None
         }
-        return cls(**found)
+        return cls(**arrays)
 
     def to(self, device: torch.device) -> SubwordRows:
         """Return the rows with int64 and bool tensors on a device, without synchronising it."""

@@ -36,14 +36,14 @@ def request_of(request: SourceRequest, other: str) -> SourceRequest:
 
     Raise DerivlangError if it cannot be found.
     """
-    found = replace(request, source=other)
+    asked = replace(request, source=other)
     try:
-        find(found)
+        find(asked)
     except UsageError as error:
         if error.id != "unused-option":
             raise
-        found = SourceRequest(other, request.data_dir, request.mode, request.language, request.encoding)
-    return found
+        asked = SourceRequest(other, request.data_dir, request.mode, request.language, request.encoding)
+    return asked
 
 
 def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64, warn: Callable[[str], None]) -> Check:

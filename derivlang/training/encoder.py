@@ -86,10 +86,10 @@ class Encoder:
 
     def states_and_layer(self, batch: SubwordRows, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the states of the last layer and of another one, float[B, H, d] each, from a single pass."""
-        found = self._output(
+        output = self._output(
             batch.input_ids, batch.attention, batch.language, batch.positions, output_hidden_states=True
         )
-        return found.last_hidden_state, found.hidden_states[layer]
+        return output.last_hidden_state, output.hidden_states[layer]
 
     def __call__(self, ids: Any, mask: Any, language: Any, positions: Any = None, layer: int | None = None) -> Any:
         """Return float[B, T, d]: the states of ids, int64[B, T], at a layer. 0: the embeddings; None: the last layer.
