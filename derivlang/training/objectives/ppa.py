@@ -56,8 +56,11 @@ class Ppa(Objective):
 
     def streams(self) -> tuple[Stream, ...]:
         shortest = self.shortest
-        pairs = SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True, shortest=shortest)
-        return (pairs, Packed()) if self.words == "mlm" else (pairs,)
+        tlm = self.words == "tlm"
+        pairs = SentencePairs(
+            share=self.pairs, reset=False, together=False, shuffle=True, shortest=shortest, masked=tlm
+        )
+        return (pairs,) if tlm else (pairs, Packed())
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         rows = ceil(self.streams()[0].n_rows(settings))
