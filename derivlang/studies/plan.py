@@ -34,7 +34,7 @@ TOKENIZER = "tokenizer"
 # Options that say how a source is read.
 _READING = ("words", "lang", "encoding", "text-column", "word-column", "header", "column-names", "quoting", "delimiter")
 # What encoded data depends on besides the tokenizer's options and --t.
-_OF_DATA = ("tokenizer", "limit", "parser", "derived-source")
+_OF_DATA = ("tokenizer", "tokenizer-for", "limit", "parser", "derived-source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,10 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     steps = []
     for cell in in_order(study):
         run, options = f"{RUNS}/{cell.name}", dict(cell.options)
+        # A tokenizer of both texts is made with the data, as it depends on the transforms.
+        of_both = options.get("tokenizer-for") == "both" and "tokenizer" not in options
         tokenizer = str(options.pop("tokenizer", _tokenizer(cell, study)))
-        if "tokenizer" not in cell.options:
+        if "tokenizer" not in cell.options and not of_both:
             reading = {key: options[key] for key in _READING if key in options}
             source, size = text_of(options["source"]), vocabulary_size(cell.options)
             read = {**where, **reading}
@@ -89,8 +91,8 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
                 )
         first = {key: options.pop(key) for key in FIRST if key in options}
         values = {
-            **first, "tokenizer": tokenizer, "data": data_folder(cell, study), **parses, **where, **options, **machine,
-            "data-as-is": place.as_is, "factor": _factors(cell.levels),
+            **first, **({} if of_both else {"tokenizer": tokenizer}), "data": data_folder(cell, study), **parses,
+            **where, **options, **machine, "data-as-is": place.as_is, "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
         keywords = {**PRETRAIN.keywords(values), "out": run}
