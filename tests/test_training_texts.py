@@ -17,10 +17,14 @@ from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.own import OwnTokenizer
+from derivlang.studies.file import read
+from derivlang.studies.plan import plan
+from derivlang.studies.settings import Place
 from derivlang.training.languages import DERIVED, DERIVED_TOKENIZER, SOURCE, TextLanguages, TwinLanguages
 from derivlang.training.languages.texts import _blocks
 from derivlang.transforms.registry import TRANSFORMS
 from tests.checkpoints import checkpoint
+from tests.commands import written
 from tests.evaluations import options, regimes, rows
 from tests.strategies import Drop, Mark, some_order
 from tests.training import batches, log, trained, weights
@@ -233,3 +237,37 @@ def test_blocks_are_the_sentences_of_the_source() -> None:
     for seed in range(50):
         order = some_order(sentences, seed, insert=0.3, delete=0.3)
         assert _blocks(order, sentences).tolist() == sentences.tolist()
+
+
+def test_a_run_to_begin_from_has_the_same_tokenizers() -> None:
+    """Ids of a twin and of a tokenizer of the derived text mean other sub-words, though they are as many."""
+    for spec, texts, other, kind in (
+        ("trans", None, "trans", "each"),
+        ("inv", None, "trans", "each"),
+        ("trans", "each", "trans", None),
+    ):
+        trained(Path("first"), "mlm", spec, data=Path(f"data-{spec}-{texts}"), tokenizer_for=texts, force=True)
+        with pytest.raises(UsageError, match="is another one than this run's"):
+            trained(Path("next"), "mlm", other, tokenizer=Path("first/tokenizer"), data=Path(f"next-{spec}-{texts}"),
+                    tokenizer_for=kind, init="first")  # fmt: skip
+
+
+def test_the_derived_tokenizer_is_as_large_as_the_source_s() -> None:
+    run_of("trans,inv", None, vocab_size=250)
+    trained(Path("two"), "mlm", "lex:d.txt", data=Path("data2"), tokenizer=Path("run/tokenizer"))
+    assert OwnTokenizer.load(Path("two") / DERIVED_TOKENIZER).size == 250
+
+
+def test_a_stream_of_a_given_tokenizer_of_both_texts_is_refused() -> None:
+    run_of("lex:d.txt", "both")
+    with pytest.raises(UsageError, match="rows of languages without a twin"):
+        trained(Path("two"), "mlm", "trans", data=Path("data2"), tokenizer=Path("run/tokenizer"), packing="stream")
+
+
+def test_a_study_makes_a_tokenizer_of_both_texts_with_its_data(tmp_path: Path) -> None:
+    """It depends on the transforms; the source's tokenizer is shared, as ever."""
+    grid = '[study]\nsource = "demo"\nsteps = 3\n[[grid]]\n[grid.factors]\nt = ["trans"]\nseed = [1]\n'
+    path = written(tmp_path / "s.toml", f'{grid}tokenizer-for = ["each", "both"]\n')
+    commands = [step.keywords for step in plan(read(str(path)), Place(tmp_path)) if step.name.startswith("pretrain")]
+    assert [str(one.get("tokenizer")) for one in commands] == ["tokenizer", "None"]
+    assert len({str(one["data"]) for one in commands}) == 2

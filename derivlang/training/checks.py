@@ -7,6 +7,7 @@ from pathlib import Path
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
 from derivlang.training.languages import check_words, has_twin, is_foreign
@@ -82,7 +83,8 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
     tokenizer: the folder of a given tokenizer.
     """
     pipeline, foreign = Pipeline.parse(settings.spec), tokenizer is not None and is_foreign(tokenizer)
-    if not foreign and settings.tokenizer_for is None and has_twin(pipeline):
+    of_both = tokenizer is not None and not foreign and OwnTokenizer.load(tokenizer).kind == "both"
+    if not foreign and not of_both and settings.tokenizer_for is None and has_twin(pipeline):
         return
     check_words(pipeline)
     if settings.packing == "stream":

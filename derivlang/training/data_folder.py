@@ -41,7 +41,9 @@ class DataFolder:
     def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
         """Return the derived text, for a tokenizer of this kind."""
         paths = self.paths
-        return TextToDerive(self.pipeline, lexicon, self.settings.limit, paths.parser, paths.parses, kind)
+        # The source's tokenizer is of the whole text; with a limit, only so much of it may have trees.
+        limit = self.settings.limit if self.pipeline.needs_trees else None
+        return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind)
 
     def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
         """Raise StoreError if the recipe of a file names another source. Without the source there is none to ask."""

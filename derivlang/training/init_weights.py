@@ -187,17 +187,19 @@ def _check_unchanged(path: Path, weights: str) -> None:
 def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
     """Raise UsageError if the ids of a run, or of a checkpoint, mean other sub-words. folder: of either."""
     tokenizer = folder / TOKENIZER if (folder / TOKENIZER).is_dir() else folder
-    theirs = {"tokenizer": fingerprint_of(tokenizer)}
-    if languages.has_twin and (folder / TWIN).exists():
-        theirs["twin"] = Twin.load(folder / TWIN).tokenizer.recipe["fingerprint"]
-    if (folder / DERIVED_TOKENIZER).exists():
-        theirs["derived_tokenizer"] = fingerprint_of(folder / DERIVED_TOKENIZER)
+    twin, derived = folder / TWIN, folder / DERIVED_TOKENIZER
+    theirs = {
+        "tokenizer": fingerprint_of(tokenizer),
+        "twin": Twin.load(twin).tokenizer.recipe["fingerprint"] if twin.exists() else None,
+        "derived_tokenizer": fingerprint_of(derived) if derived.exists() else None,
+    }
     for part, fingerprint in theirs.items():
         if fingerprint != languages.recipe.get(part):
             raise UsageError(
-                f"the {part} of {folder} is another one than this run's, so its embeddings have other meanings",
+                f"the {part.replace('_', ' ')} of {folder} is another one than this run's, so its embeddings have "
+                "other meanings",
                 where=option,
-                fix=f"give --tokenizer {tokenizer} and the same script, or --embeddings new",
+                fix=f"give --tokenizer {tokenizer}, the same script and --tokenizer-for, or --embeddings new",
                 id="other-tokenizer",
             )
 

@@ -55,21 +55,28 @@ def languages_of(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[s
     return _of_texts(folder, tokenizer, asked or "each")
 
 
-def _trained(folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None) -> Tokenizer:
+def _trained(
+    folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None, size: int | None = None
+) -> Tokenizer:
     """Return a tokenizer of the folder, trained if it is missing. derived: as of `tokenizers.train`.
+
+    size: its number of entries, None for the settings'.
 
     Raise StoreError if the one that is there has another size, or was trained on another text.
     """
-    settings, kind = folder.settings, "source" if derived is None else derived.kind
+    kind, size = "source" if derived is None else derived.kind, size or folder.settings.vocab_size
     if not TOKENIZERS.is_whole(tokenizer):
         folder.required(tokenizer)
         folder.say("training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language")
-        options = TokenizerOptions(vocab_size=settings.vocab_size)
+        options = TokenizerOptions(vocab_size=size)
         tokenizers.train(folder.request, tokenizer, options, derived=derived)
     trained = Tokenizer.load(tokenizer)
     wanted = {"kind": kind} | ({} if derived is None else {"derived": derived.identity})
-    if trained.size != settings.vocab_size:
-        what, same = f"has {trained.size:,} entries instead of {settings.vocab_size:,}", "--vocab-size"
+    told = trained.recipe.get("derived") or {}
+    if trained.size != size:
+        what, same = f"has {trained.size:,} entries instead of {size:,}", "--vocab-size"
+    elif derived is not None and told and told.get("limit") != derived.limit:
+        what, same = "was trained on another number of rows", "--limit"
     elif any(trained.recipe.get(name) != value for name, value in wanted.items()):
         what, same = "was trained on the text of other languages", "--t and --tokenizer-for"
     else:
@@ -97,7 +104,7 @@ def _of_texts(folder: DataFolder, tokenizer: Path, texts: TokenizerFor) -> tuple
         )
     if texts == "both":
         return TextLanguages(pipeline, source, lexicon), files
-    _trained(folder, second, folder.derived_text(lexicon, "derived"))
+    _trained(folder, second, folder.derived_text(lexicon, "derived"), source.size)
     return TextLanguages(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {
         DERIVED_TOKENIZER: second
     }
