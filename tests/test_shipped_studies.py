@@ -159,6 +159,13 @@ BAD = {
     "a key": ({"seeds = 1": "sedes = 1"}, r"there is no key of \[scale.paper\] 'sedes'; did you mean seeds"),
     "no seed": ({"seeds = 1": "seeds = 0"}, "seeds = 0 is not a number of seeds"),
     "no list": ({'["tiny", "paper"]': '"tiny"'}, "scales = 'tiny' must be a list"),
+    "no scale": ({'["tiny", "paper"]': "[]"}, "must be a list of one scale or more"),
+    "a report of a grid": (
+        {"[grid.scale.paper.factors]": "[grid.scale.paper.report]"},
+        "there is no key of .* 'report'",
+    ),
+    "a published row that is no table": ({"[cell]": "[report]\npublished = [1]\n[cell]"}, "published"),
+    "a published task that is no text": ({"[cell]": '[report]\npublished = [{ task = ["pos"] }]\n[cell]'}, "published"),
     "no list in a grid": ({'scales = ["tiny"]': 'scales = "tiny"'}, "grid 2: scales must be a list"),
     "no table": ({"[scale.paper.cell]": "[scale.paper.study.cell]"}, "'cell'"),
     "a title that is not text": ({"steps = 7": "title = 7"}, "title = 7 must be text"),

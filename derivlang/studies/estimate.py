@@ -21,7 +21,8 @@ from derivlang.sources.find import data_folders, find
 from derivlang.sources.named import SOURCES, find_named, split_name
 from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell
-from derivlang.studies.file import StudyFile
+from derivlang.studies.commands import NAMES_TEXT
+from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import data_folder, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
@@ -77,9 +78,8 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
         folder = data_folder(cell, study)
         if folder in done:
             continue
-        sources = study.text if study.text else (text_of(cell.options["source"]),)
-        if other := cell.options.get("derived-source"):
-            sources = (*sources, text_of(other))
+        names = [text_of(cell.options[key]) for key in NAMES_TEXT if cell.options.get(key)]
+        sources = tuple(source for name in names for source in (study.text if name == TEXT else (name,)))
         sizes = [_text_size(name, place) for name in sources]
         size = sum(filter(None, sizes))
         if None in sizes:

@@ -32,67 +32,74 @@ from derivlang.studies.commands import TypedFloat
 NAMES = ("tiny", "small", "paper")
 _PARTS = ("study", "cell", "evaluate", "factors", "report")
 _KEYS = (*_PARTS, "seeds")
+_GRID_KEYS = ("cell", "evaluate", "factors", "seeds")  # of [grid.scale.NAME]
 _TEXT = ("source", "text")  # of [study], one of which takes the place of the other
 
 
-def scales_of(found: Mapping[str, Any], place: str) -> list[str]:
-    """Return the scales of a file, [] without any.
+def scales_of(tables: Mapping[str, Any], place: str) -> list[str]:
+    """Return the scales that a file names, none if it says nothing of them.
 
     Raise UsageError for other values, and for tables of other scales.
     """
-    head = found.get("study", {})
+    head = tables.get("study", {})
     names = head.get("scales", []) if isinstance(head, dict) else []
-    if not isinstance(names, list):
-        fix = 'write e.g. scales = ["tiny", "small"]'
-        raise UsageError(f"scales = {names!r} must be a list", where=f"{place} [study]", fix=fix, id="bad-value")
+    if not isinstance(names, list) or (names == [] and "scales" in head):
+        fix = 'write e.g. scales = ["tiny", "small"], or leave it out'
+        raise UsageError(
+            f"scales = {names!r} must be a list of one scale or more", where=f"{place} [study]", fix=fix, id="bad-value"
+        )
     for name in names:
         if name not in NAMES:
             raise unknown("scale", str(name), NAMES, where=f"{place} [study]")
-    for where, table in _tables(found, place):
-        own = _table(table, "scale", where)
-        for name in (*own, *table.get("scales", [])) if table is not found else own:
+    for where, table in _tables(tables, place):
+        own, is_grid = _table(table, "scale", where), table is not tables
+        keys = _GRID_KEYS if is_grid else _KEYS
+        for name in (*own, *table.get("scales", [])) if is_grid else own:
             if name not in names:
                 raise unknown("scale", str(name), names, where=where, fix="name it in scales of [study]")
         for name in own:
             for key in (one := _table(own, name, f"{where} [scale]")):
-                if key not in _KEYS:
-                    raise unknown(f"key of [scale.{name}]", key, _KEYS, where=where)
+                if key not in keys:
+                    raise unknown(f"key of [scale.{name}]", key, keys, where=where)
             for part in _PARTS:
                 _table(one, part, f"{where} [scale.{name}]")
+            if "factors" in one and "factors" not in table:
+                what = f"[scale.{name}.factors] has no [factors] to change"
+                raise UsageError(what, where=where, fix="write it in the scale of a [[grid]]", id="study")
             if not isinstance(seeds := one.get("seeds", 1), int) or isinstance(seeds, bool) or seeds < 1:
                 fix = "write a whole number of at least 1"
                 raise UsageError(f"seeds = {seeds!r} is not a number of seeds", where=where, fix=fix, id="bad-value")
     return names
 
 
-def scaled(found: Mapping[str, Any], scale: str | None, place: str) -> dict[str, Any]:
+def scaled(tables: Mapping[str, Any], scale: str | None, place: str) -> dict[str, Any]:
     """Return the tables of a file at a scale, None for its first one; as they are if the file has no scales.
 
     Raise UsageError for a scale that the file does not have.
     """
-    names = scales_of(found, place)
+    names = scales_of(tables, place)
     if scale is not None and scale not in names:
         if names:
             raise unknown("scale", scale, names, where="--scale")
         fix = "leave it out, or write scales = [...] in [study]"
         raise UsageError(f"{place} has no scales", where="--scale", fix=fix, id="bad-value")
     if not names:
-        return dict(found)
+        return dict(tables)
     name = scale or names[0]
-    common, own = _common()[name], _table(found, "scale", place).get(name, {})
-    layers = [common, found, own]
-    result = {key: value for key, value in found.items() if key != "scale"}
-    for part in _PARTS[:-1] if "factors" in found else ("study", "cell", "evaluate"):
+    common, own = _common()[name], _table(tables, "scale", place).get(name, {})
+    layers = [common, tables, own]
+    result = {key: value for key, value in tables.items() if key != "scale"}
+    for part in _PARTS[:-1] if "factors" in tables else ("study", "cell", "evaluate"):
         result[part] = _merged([_table(layer, part, place) for layer in layers])
     result["study"].pop("scales")
     seeds = own.get("seeds", common["seeds"])
     if "factors" in result:
         result["factors"] = _with_seeds(result["factors"], seeds)
-    grids = found.get("grid")
+    grids = tables.get("grid")
     if isinstance(grids, list):
         kept = [grid for grid in grids if not isinstance(grid, dict) or name in grid.get("scales", names)]
         result["grid"] = [_grid(grid, name, seeds, place) if isinstance(grid, dict) else grid for grid in kept]
-    report = _merged([_table(found, "report", place), _table(own, "report", place)])
+    report = _merged([_table(tables, "report", place), _table(own, "report", place)])
     if report:
         result["report"] = _evaluated(report, result)
     return result
@@ -106,10 +113,10 @@ def _common() -> dict[str, Any]:
         return tomllib.loads(text, parse_float=TypedFloat)
 
 
-def _tables(found: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _tables(tables: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the file, and each [[grid]], with its place."""
-    yield place, found
-    grids = found.get("grid", [])
+    yield place, tables
+    grids = tables.get("grid", [])
     for number, grid in enumerate(grids if isinstance(grids, list) else [], 1):
         if not isinstance(grid, dict):
             continue
@@ -158,7 +165,14 @@ def _evaluated(report: dict[str, Any], tables: Mapping[str, Any]) -> dict[str, A
     rows = report.get("published")
     if not isinstance(rows, list):
         return report
-    options = [tables["evaluate"], *(grid.get("evaluate", {}) for grid in tables.get("grid", []))]
+    grids = tables.get("grid", [])
+    every = [grid for grid in (grids if isinstance(grids, list) else []) if isinstance(grid, dict)]
+    options = [tables["evaluate"], *(grid.get("evaluate", {}) for grid in every)]
     asked = {task for one in options if "task" in one for task in tasks_and_measures(text_of(one["task"]))[0]}
     others = set(TASKS.names()) - {task.partition(":")[0] for task in asked}
-    return {**report, "published": [row for row in rows if row.get("task") not in others]}
+
+    def is_left_out(row: Any) -> bool:  # what is malformed stays, and is refused when the report is read
+        task = row.get("task") if isinstance(row, dict) else None
+        return isinstance(task, str) and task in others
+
+    return {**report, "published": [row for row in rows if not is_left_out(row)]}
