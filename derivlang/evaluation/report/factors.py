@@ -1,9 +1,9 @@
 """What varies among the runs of a study is a factor, what does not is a caption.
 
-Candidates are the factors of the study, those with a baseline and those that its report names first, then the settings
-of its runs. One that has a single level, or that follows from those before it (the lists of a [[zip]], what an
-objective implies), makes no condition, nor does one that repeats the pre-training seed, which distinguishes replicates.
-A *condition* is a combination of levels; a run may lack a factor, and its level is then NONE.
+Candidates are the factors of the study, those that its report names first, then the settings of its runs. One that has
+a single level, or that follows from those before it (the lists of a [[zip]], what an objective implies) and has no
+baseline, makes no condition, nor does one that repeats the pre-training seed, which distinguishes replicates. A
+*condition* is a combination of levels; a run may lack a factor, and its level is then NONE.
 
     t            objective   coverage   seed
     trans        mlm                    1         factors objective and coverage; t is a caption. MLM, which reads no
@@ -141,13 +141,13 @@ def _section(
     of_study = [name.removeprefix(FACTOR) for name in rows if name.startswith(FACTOR)]
     planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
     known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
-    # A factor with a baseline first: it makes conditions even if it follows from x, as XLM follows from having pairs.
-    first = [*baseline, told.get("x"), told.get("lines")]
+    first = [told.get("x"), told.get("lines"), *baseline]
     names = [name for name in dict.fromkeys([*first, *of_study, *facts]) if name in facts and name != SEED]
     kept: list[str] = []
     for name in names:
         table = known if {name, *kept} <= set(of_study) else facts
-        if not _follows(table, name, kept) and not _repeats(facts[name], seeds):
+        # A factor with a baseline makes conditions even if it follows from x, as XLM follows from having pairs.
+        if (name in baseline or not _follows(table, name, kept)) and not _repeats(facts[name], seeds):
             kept.append(name)
     factors = _ordered(kept, told, baseline)
     runs = {run: (tuple(facts.loc[run, list(factors)]), int(seeds[run])) for run in facts.index}
