@@ -73,8 +73,10 @@ def sentences(rows: SubwordRows) -> list[list[int]]:
 
 def test_the_same_text_gives_the_same_weights(data: Path, tmp_path: Path) -> None:
     """Only the recorded setting differs."""
+    told: list[str] = []
     plain = trained(tmp_path / "plain", data=data)
-    other = trained(tmp_path / "other", data=data, derived_source="demo")
+    other = trained(tmp_path / "other", data=data, derived_source="demo", warn=told.append)
+    assert any("the texts are parallel in part" in line for line in told)
     one, two = weights(tmp_path / "plain" / "model"), weights(tmp_path / "other" / "model")
     assert all(one[name].equal(two[name]) for name in one)
     assert plain["fingerprint"] != other["fingerprint"]
@@ -237,7 +239,9 @@ def test_sentences_of_held_out_text_are_counted(shared: int, tmp_path: Path) -> 
         assert "e.g. 'w0 is held out .'" in error.value.what
         return
     assert check(keys_of(other)) == {OVERLAP: shared}
-    assert [warning.startswith(told) for warning in warnings] == [True] * bool(shared)
+    parallel, *others = warnings
+    assert parallel.startswith("other has 50 of the 50 sentences that are trained on")
+    assert [warning.startswith(told) for warning in others] == [True] * bool(shared)
 
 
 def test_a_source_without_held_out_text_has_no_overlap(tmp_path: Path) -> None:

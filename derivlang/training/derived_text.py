@@ -28,7 +28,7 @@ from derivlang.training.encode import Check
 FOLDER = "derived"  # in the folder of data; splits are folders like train-512
 OVERLAP = "heldout_overlap"  # in the recipe of its data and in run.json
 SHORTEST = 3  # words of a sentence that measures on held-out text read
-_MOST = 0.01  # share of the held-out sentences that another text may have by chance
+_MOST = 0.01  # share of sentences that two texts may have in common by chance
 
 
 def request_of(request: SourceRequest, other: str) -> SourceRequest:
@@ -50,13 +50,20 @@ def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64,
     """Return the check of the sentences of another text: how many are of the source's held-out text?
 
     trained: uint64[S], the keys of the source's text that is trained on. Its sentences, such as headings that recur,
-    are not held out anyway, so they do not count. The check returns {"heldout_overlap": n}, with a warning if there are
+    are not held out anyway, so they do not count; there is a warning if more than 1 % of them are in the other text,
+    since the texts are then parallel in part. The check returns {"heldout_overlap": n}, with a warning if there are
     some. It raises DataError if they are more than 1 % of the held-out sentences. A tree over several sentences is one
     in encoded text, so these are not found.
     """
 
     def check(keys: UInt64) -> dict[str, Any]:
         corpus = find(request)
+        parallel, read = int(np.isin(trained, keys).sum()), counted(len(trained), "sentence")
+        if parallel > _MOST * len(trained):
+            warn(
+                f"{name_of(other.source)} has {parallel:,} of the {read} that are trained on in the source language, "
+                "so the texts are parallel in part"
+            )
         split = corpus.heldout
         if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
             return {OVERLAP: 0}
