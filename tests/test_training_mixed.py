@@ -400,6 +400,14 @@ def test_rows_of_one_language(side: str) -> None:
     assert made.streams[0].source.mean_subwords == pytest.approx(wanted.lengths.mean())
 
 
+def test_a_model_that_has_other_defaults_today_is_told_with_the_former_ones(tmp_path: Path) -> None:
+    """The same command then names another run: the message has what is to be added to it."""
+    trained(tmp_path / "run", mask=0.2)
+    with pytest.raises(StoreError, match=r"mask is 0\.2, not 0\.3") as error:
+        trained(tmp_path / "run", mask=0.3, resume=True)
+    assert "add what the model had then: --mask 0.2" in str(error.value.fix)
+
+
 def test_a_run_on_one_language(tmp_path: Path) -> None:
     given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 4".split()]
     run(*given, "--languages", "derived", "-o", tmp_path / "one")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import transformers
 
+from derivlang.core.settings import declared
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -138,12 +139,19 @@ class RunInputs:
             "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
             "fingerprint": self.fingerprint,
         }
+        # The same command means other settings if the model's own have changed since.
+        former = " ".join(
+            f"{declared(TrainingSettings)[name].option} {recorded[name]}"
+            for name in self.model_config.training
+            if name in recorded and recorded[name] != wanted.get(name) and declared(TrainingSettings)[name].option
+        )
+        also = f"; if it is the same, add what the model had then: {former}" if former else ""
         check_same(
             recorded,
             wanted,
             "is another run",
             where=str(run),
-            fix="give the same command as before, or another folder",
+            fix=f"give the same command as before, or another folder{also}",
             id="other-run",
             words={
                 "data": "its encoded text is another one",
