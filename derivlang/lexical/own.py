@@ -65,13 +65,11 @@ class OwnTokenizer:
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """The ids of the begin, padding, end and mask tokens."""
-        return tuple(self.tokenizer.bpe.entries.index(entry) for entry in ("<s>", "<pad>", "</s>", "<mask>"))
+        return self.tokenizer.special_ids
 
     @property
     def unknown(self) -> int:
-        """The id of text that the tokenizer cannot represent."""
-        return self.tokenizer.bpe.entries.index("<unk>")
+        return self.tokenizer.unknown
 
     @property
     def own(self) -> Int32:

@@ -81,6 +81,16 @@ class Tokenizer:
     def n_special(self) -> int:
         return self.bpe.n_special
 
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """The ids of the begin, padding, end and mask tokens."""
+        return tuple(self.bpe.entries.index(entry) for entry in ("<s>", "<pad>", "</s>", "<mask>"))
+
+    @property
+    def unknown(self) -> int:
+        """The id of text that the tokenizer cannot represent."""
+        return self.bpe.entries.index("<unk>")
+
     def entries(self) -> pa.Array:
         """Return the vocabulary by id, Arrow strings [V]."""
         return string_array(self.bpe.entries)

@@ -255,8 +255,7 @@ def _check_rows(n_rows: int, seq_len: int) -> None:
 def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     """Return uint64[S]: the content keys of the blocks that an order keeps together.
 
-    Blocks are the derived language's sentences. Their offsets are valid in the source, too, since each is a permutation
-    of the same words.
+    A block is one sentence of the source, or several that one tree spans.
     """
     if len(both.blocks) == len(batch.sentences):
         return batch.keys

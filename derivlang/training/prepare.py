@@ -50,8 +50,8 @@ class Prepared:
 
     folder: with the encoded data, shared by runs. files: what a run keeps to use its model, by name: folders of
     tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words, None of pairs only
-    (pairs_only.py); encoded: for each row length. pairs: the dictionary; with the tokenizer of a checkpoint it is one
-    of words, None if none was given. given: the name of the file of a dictionary that was given, "" if it was made.
+    (pairs_only.py); encoded: for each row length. pairs: the dictionary; without a twin it is one of words, None if
+    none was given. given: the name of the file of a dictionary that was given, "" if it was made.
     heldout: names and hashes of the files of held-out text; None if the data was taken without its source. derived:
     the text of the derived language if it is another one (derived_text.py), encoded for rows of `seq_len` sub-words.
     """

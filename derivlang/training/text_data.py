@@ -1,4 +1,4 @@
-"""Encoded data of a checkpoint's own tokenizer: the sub-words of both languages.
+"""Encoded data of languages that are tokenized as text: the sub-words of both.
 
     DATA/ids.bin, slots.bin     [M] id and slot (in its piece) of each sub-word of both languages, batch by batch
     DATA/starts.bin             int64[P, 2] position of each piece's first sub-word in these files, by language
@@ -31,7 +31,10 @@ _INSTANCES = ("instances", "derived_instances")
 
 @dataclass(frozen=True, eq=False)
 class TextData(Data):
-    """Encoded data of a checkpoint's tokenizer. starts, counts: int64[P, 2]; instances: piece offsets by language."""
+    """Encoded data of languages that are tokenized as text.
+
+    starts, counts: int64[P, 2], by piece and language. instances: piece offsets, by language.
+    """
 
     ids: Ints
     slots: Ints

@@ -49,9 +49,8 @@ class TwinLanguages(Languages):
     def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
         twin_trans(pipeline)
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
-        ids = {entry: i for i, entry in enumerate(tokenizer.bpe.entries[: tokenizer.n_special])}
-        self.unknown_id = ids["<unk>"]
-        self.special_ids = SpecialIds(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
+        self.unknown_id = tokenizer.unknown
+        self.special_ids = SpecialIds(*tokenizer.special_ids)
         # The source's ids are 0 … V - 1; the twin's table has the others.
         self.size = twin.joint.size
         source = np.arange(tokenizer.n_special, tokenizer.size, dtype=np.int32)
