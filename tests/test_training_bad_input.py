@@ -71,8 +71,9 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--t", "lex:file=words.tsv"], "trans as the only transform that changes words, but lex:words.tsv has lex"),
-        (["--t", "trans,trans:script=greek"], "has trans and trans"),
+        (["--t", "lex:file=words.tsv", "--objective", "align-mlm"], "but lex:words.tsv has no twin"),
+        (["--tokenizer-for", "both", "--objective", "align-mlm"], "but with --tokenizer-for both there is none"),
+        (["--t", "trans,trans:script=greek,inv:unit=token"], "orders sub-words, which differ between languages"),
         (["--t", "trnas"], "there is no transform 'trnas'; did you mean trans"),
         (["--objective", "aling-mlm"], "there is no objective 'aling-mlm'; did you mean align-mlm"),
         (["--objective", "align-mlm:alpha=x"], "alpha='x' must be a number"),

@@ -30,6 +30,7 @@ from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
 from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.prepare_languages import LEXICONS
 from derivlang.training.settings import RunPaths
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
@@ -638,7 +639,7 @@ def test_a_lexicon_of_the_data_folder_has_its_recipe(two_columns: Path) -> None:
     given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
     prepare_of(two_columns, "t.csv", **given)
     lexicon = two_columns / "data" / LEXICON
-    recipe = preparing.LEXICONS.record_of(lexicon)
+    recipe = LEXICONS.record_of(lexicon)
     texts = {path: path.read_bytes() for path in (lexicon, recipe)}
     lexicon.write_bytes(b"".join(texts[lexicon].splitlines(keepends=True)[:-1]))
     with pytest.raises(StoreError, match=r"lexicon\.tsv: was changed since it was made"):

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import UsageError
-from derivlang.training.languages import TOKENIZER, twin_trans
+from derivlang.pipeline import Pipeline
+from derivlang.training.languages import TOKENIZER, has_twin, twin_trans
 from derivlang.training.settings import CHOSEN
 from derivlang.training.streams.base import ALIGNERS, DICTIONARY_KEY, GOLD, LINKS_KEY
 
@@ -60,17 +61,26 @@ class DictionaryNeed(Need):
     def reads_text(self, files: Collection[str]) -> bool:
         return "dictionary" not in files
 
+    def check(self, settings: TrainingSettings) -> None:
+        if settings.tokenizer_for is not None:
+            raise _no_twin(f"with --tokenizer-for {settings.tokenizer_for} there is none")
+        if not has_twin(Pipeline.parse(settings.spec)):
+            raise _no_twin(f"{settings.spec} has no twin")
+
     def prepare(self, prepared: Prepared) -> Any:
         if not prepared.languages.has_twin:
-            raise UsageError(
-                "the objective needs a dictionary of the entries of a tokenizer and its twin, but the tokenizer of "
-                f"{prepared.files[TOKENIZER]} has no twin",
-                where="--objective",
-                fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for",
-                id="no-twin",
-            )
+            raise _no_twin(f"the tokenizer of {prepared.files[TOKENIZER]} has no twin")
         _check_differs(prepared)
         return prepared.pairs
+
+
+def _no_twin(why: str) -> UsageError:
+    return UsageError(
+        f"the objective needs a dictionary of the entries of a tokenizer and its twin, but {why}",
+        where="--objective",
+        fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for",
+        id="no-twin",
+    )
 
 
 def _check_differs(prepared: Prepared) -> None:
@@ -86,7 +96,10 @@ def _check_differs(prepared: Prepared) -> None:
 
 
 class AnyDictionaryNeed(DictionaryNeed):
-    """The same or, with the tokenizer of a checkpoint, a dictionary of words: a `WordDictionary`."""
+    """The same or, without a twin, a dictionary of words: a `WordDictionary`."""
+
+    def check(self, settings: TrainingSettings) -> None:
+        return None
 
     def prepare(self, prepared: Prepared) -> Any:
         if prepared.pairs is None:
