@@ -43,7 +43,7 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
     "report": (report.command, derivlang.report, set()),
     "export": (export.command, derivlang.DerivedSet.export, {"derived"}),
-    "study": (study.command, derivlang.study, {"dry_run", "array", "rate"}),
+    "study": (study.command, derivlang.study, {"dry_run", "array", "rate", "listed"}),
     "reproduce": (reproduce.command, derivlang.reproduce, {"dry_run", "array", "rate"}),
     "align train": (align.train, derivlang.align_words, set()),
     "align score": (align.score, derivlang.score_links, set()),
