@@ -643,19 +643,46 @@ seed = [1, 2]
 init = "{t}.mlm.cold"
 learning-rate = 1e-3
 """
+_SCALED = b"""[study]
+scales = ["tiny", "paper"]
+[cell]
+t = "trans"
+[scale.tiny.cell]
+dict-coverage = 50
+[scale.paper.study]
+text = ["demo"]
+[[grid]]
+scales = ["tiny"]
+[grid.scale.tiny]
+seeds = 1
+cell = { steps = 3 }
+[grid.factors]
+objective = ["mlm", "align-mlm"]
+seed = [1, 2]
+[[grid]]
+[grid.factors]
+objective = ["mlm"]
+[report]
+published = [{ objective = "mlm", task = "xnli", source = "A (2020), Table 1", values = { zs = 70 } }]
+"""
 
 
-@reader(
-    "study.toml",
-    "text",
-    lambda: [_STUDY],
-    "studies.file",
-)
+@reader("study.toml", "text", lambda: [_STUDY], "studies.file")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.studies.file import read
 
     (folder / "s.toml").write_bytes(data)
     read(str(folder / "s.toml"))
+    return None
+
+
+@reader("scales of study.toml", "text", lambda: [_SCALED], "studies.scales")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.studies.file import read
+
+    (folder / "s.toml").write_bytes(data)
+    for scale in ("tiny", "paper"):
+        read(str(folder / "s.toml"), scale=scale)
     return None
 
 
