@@ -80,6 +80,7 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
     import numpy as np
 
     from derivlang.formats import text
+    from derivlang.formats.base import WHOLE
     from derivlang.formats.words import Splitter
     from derivlang.lexical.encoding import SubwordEncoder
     from derivlang.lexical.tokenizer import Tokenizer
@@ -92,7 +93,7 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
         encoder = SubwordEncoder(tokenizer)
         load = time.process_time() - began
         began = time.process_time()
-        for batch in text.read(path, Splitter("space")):
+        for batch in text.read([(path, WHOLE, None)], Splitter("space")):
             encoded = encoder.batch(batch)
             cpu += time.process_time() - began
             words, subwords = words + encoded.n_words, subwords + encoded.n_subwords

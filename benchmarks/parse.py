@@ -83,7 +83,7 @@ def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None
     words = sentences = 0
     parsing = 0.0
     trees = hashlib.sha256()
-    for batch in read(path, Splitter("space", "en"), Piece(0, size)):
+    for batch in read([(path, Piece(0, size), None)], Splitter("space", "en")):
         cut = split_sentences(batch)
         began = time.process_time()
         parses = parser.parse(cut.words, cut.types, cut.sentences)

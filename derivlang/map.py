@@ -267,7 +267,7 @@ def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Tab
     batch = to_batch(
         table,
         recipe.schema,
-        lambda texts: split_texts(splitting, texts),
+        lambda texts, place: split_texts(splitting, texts, place),
         documents=np.asarray(indices, np.int64),
         where=lambda row, word: f"row {indices[row]}" + ("" if word is None else f", word {word}"),
         counts=Counter(),

@@ -241,7 +241,7 @@ def test_what_is_seen_of_a_fresh_file_is_never_changed_in_the_same_tick(tmp_path
         written(file, TEXT)
         seen = FileStamp.of(file)
         in_place(file)
-        with pytest.raises(DataError), unchanged(file, seen):
+        with pytest.raises(DataError), unchanged({file: seen}):
             pass
 
 

@@ -77,7 +77,7 @@ def contents(format: Format, path: Path) -> list[Any]:
     """The rows of a file, or its lines, where they are running text."""
     if format.running is not None:
         splitter = Splitter("space")
-        return [text for batch in format.batches(path, splitter, WHOLE) for text in batch.texts().to_pylist()]
+        return [text for batch in format.batches([(path, WHOLE, None)], splitter) for text in batch.texts().to_pylist()]
     options = format.looked_at([path], ReadOptions()).options
     return [row for rows in format.rows(path, options=options) for row in rows.table.to_pylist()]
 

@@ -27,6 +27,7 @@ from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, Field, Schema, Side
 from derivlang.core.to_table import to_table
 from derivlang.formats import line_chunks, text
+from derivlang.formats.base import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry
@@ -388,7 +389,7 @@ def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, l
     pipeline = Pipeline((transform,))
     lexicon = lexicon_of(pipeline)
     out: dict[str, list[Any]] = {}
-    for batch in text.read(path, Splitter("space"), batch_words=batch_words):
+    for batch in text.read([(path, WHOLE, None)], Splitter("space"), batch_words=batch_words):
         result = pipeline.derive(batch, lexicon, parser=Chain() if pipeline.needs_trees else None)
         columns = to_table(
             result.source,

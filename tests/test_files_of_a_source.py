@@ -75,7 +75,6 @@ def test_a_set_of_an_earlier_version_with_column_names_is_found(
     source, out = written(tmp_path / "b.tsv", "the cat\tgood news\nx y\tbad news\n"), tmp_path / "out"
     with monkeypatch.context() as earlier:
         earlier.setattr(build, "plan_hash", lambda *planned, columns=False: plan_hash(*planned, columns=False))
-        earlier.setattr(build, "_is_made", lambda *_: False)
         make("inv", source, out, "--column-names", "text,label", "--no-header")
     before = snapshot(out)
     make("inv", source, out, "--column-names", "text,label", "--no-header")
@@ -197,7 +196,7 @@ def test_workers_know_the_files_by_their_absolute_paths(tmp_path: Path, monkeypa
     job = Job(find(SourceRequest("a.txt")), Pipeline.parse("inv"))
     job = replace(job, seen=look(job, job.corpus.splits))
     there, tasks = cluster._absolute(job, make_plan(job, Path("out"), splits=None)["train"])
-    assert list(there.seen) == [task.part.path for task in tasks] == [tmp_path / "a.txt"]
+    assert list(there.seen) == [span.part.path for task in tasks for span in task.spans] == [tmp_path / "a.txt"]
 
 
 def test_documents_of_long_lines_are_counted(tmp_path: Path) -> None:

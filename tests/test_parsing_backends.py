@@ -140,7 +140,7 @@ def test_trees_of_a_treebank(name: str, cell: str) -> None:
 @needs_data
 def test_trees_of_plain_text(name: str) -> None:
     path = SHARED / "text" / "wikitext-2" / "wiki.valid.tokens"
-    for batch in read(path, Splitter("space", "en"), Piece(0, 60_000)):
+    for batch in read([(path, Piece(0, 60_000), None)], Splitter("space", "en")):
         cut = split_sentences(batch)
         assert cut.n_words > 10_000
         found = [parser_of(one).parse(cut.words, cut.types, cut.sentences) for one in ("float", name)]

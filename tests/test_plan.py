@@ -10,7 +10,7 @@ import pytest
 
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema, Side
-from derivlang.engine.job import Job, Plan, read_part
+from derivlang.engine.job import Job, Plan, read_task
 from derivlang.engine.plan import make_plan
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.read import Reading
@@ -30,32 +30,45 @@ def job(tmp_path: Path) -> Job:
 
 
 def told(plan: Plan) -> list[tuple[object, ...]]:
-    """(number in its split, file, first byte, end, lines before, first document, limit) of each task."""
+    """(number in its split, file, first byte, end, lines before, first document, limit) of each span of a task."""
     return [
         (
             task.name.removeprefix(f"{split}-").replace("0000", ""),
-            task.part.name,
-            task.piece.begin,
-            task.piece.end,
-            task.piece.line,
-            task.first_document,
-            task.limit,
+            span.part.name,
+            span.piece.begin,
+            span.piece.end,
+            span.piece.line,
+            span.first_document,
+            span.limit,
         )
         for split, tasks in plan.items()
         for task in tasks
+        for span in task.spans
     ]
 
 
 A_PLAN: dict[str, tuple[dict[str, Any], list[object]]] = {
-    "one task a file": (
+    "one task": (
         {"splits": ["train"]},
+        [("0-of-1", "a", 0, None, 0, 0, None), ("0-of-1", "b", 0, None, 0, 8, None)],
+    ),
+    "small files share a task": (  # 19 words are planned as 100 bytes
+        {"splits": ["train"], "shard_tokens": 19},
+        [("0-of-2", "a", 0, None, 0, 0, None), ("1-of-2", "b", 0, None, 0, 8, None)],
+    ),
+    "as many as fit": (
+        {"splits": ["train"], "shard_tokens": 24},
+        [("0-of-1", "a", 0, None, 0, 0, None), ("0-of-1", "b", 0, None, 0, 8, None)],
+    ),
+    "one task a file": (
+        {"splits": ["train"], "share": False},
         [("0-of-2", "a", 0, None, 0, 0, None), ("1-of-2", "b", 0, None, 0, 8, None)],
     ),
     "every split, train first": (
         {"splits": None},
         [
-            ("0-of-2", "a", 0, None, 0, 0, None),
-            ("1-of-2", "b", 0, None, 0, 8, None),
+            ("0-of-1", "a", 0, None, 0, 0, None),
+            ("0-of-1", "b", 0, None, 0, 8, None),
             ("0-of-1", "c", 0, None, 0, 0, None),
         ],
     ),
@@ -69,11 +82,11 @@ A_PLAN: dict[str, tuple[dict[str, Any], list[object]]] = {
     ),
     "no task for what a limit leaves out": (
         {"splits": ["train"], "limit": 8},
-        [("0-of-2", "a", 0, None, 0, 0, 8)],
+        [("0-of-1", "a", 0, None, 0, 0, 8)],
     ),
     "a limit is that of each split": (
         {"splits": ["test", "train", "test"], "limit": 1},
-        [("0-of-1", "c", 0, None, 0, 0, 1), ("0-of-2", "a", 0, None, 0, 0, 1)],
+        [("0-of-1", "c", 0, None, 0, 0, 1), ("0-of-1", "a", 0, None, 0, 0, 1)],
     ),
 }
 
@@ -90,7 +103,7 @@ def test_tasks_hold_each_document_once_and_in_turn(job: Job, shard_tokens: int |
     read = [
         (number, word)
         for task in plan["train"]
-        for batch in read_part(job, task, Reading(job.corpus.splitter()))
+        for batch in read_task(job, task, Reading(job.corpus.splitter()))
         for number, word in zip(
             batch.documents.tolist(), batch.types.take(batch.words[batch.unit_words[:-1]]), strict=True
         )

@@ -25,7 +25,7 @@ MODES = pytest.mark.parametrize("mode", ["space", "unicode"])
 def documents(path: Path, splitter: Splitter, piece: Piece) -> list[int]:
     """The numbers of the non-empty lines, as reading finds them."""
     try:
-        return [number for batch in text.read(path, splitter, piece) for number in batch.documents.tolist()]
+        return [number for batch in text.read([(path, piece, None)], splitter) for number in batch.documents.tolist()]
     except DataError as error:
         return [] if error.id == "empty-file" else [-1]
 

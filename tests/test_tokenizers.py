@@ -18,6 +18,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.lexicon import SPECIALS
 from derivlang.formats import text
+from derivlang.formats.base import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, WHITE_SPACE, Bpe, train_bpe
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
@@ -196,7 +197,7 @@ def test_a_twin_gives_the_ids_of_the_source_on_all_of_wikitext_2(name: str, wiki
     lexicon = Pipeline.parse(f"trans:{name}").fit()
     lines = 0
     for split in ("train", "valid", "test"):
-        for batch in text.read(VOCAB / f"wiki.{split}.tokens", Splitter("space")):
+        for batch in text.read([(VOCAB / f"wiki.{split}.tokens", WHOLE, None)], Splitter("space")):
             derived = pa.compute.binary_join(
                 pa.ListArray.from_arrays(
                     pa.array(batch.unit_words, pa.int32()), lexicon.apply(batch.types).take(pa.array(batch.words))

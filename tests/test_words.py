@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.formats import text
+from derivlang.formats.base import WHOLE
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.unspaced import WITH_RULES
@@ -178,7 +179,7 @@ def test_text_that_no_rule_divides_is_refused(code: str, rule: tuple[Any, str], 
     file = tmp_path / "x.txt"
     file.write_text(f"Two.\n\n{UNSPACED[code].replace(' ', '')}\n{UNSPACED[code].replace(' ', '')}\n", "utf-8")
     with pytest.raises(DataError) as caught:
-        list(text.read(file, Splitter(*rule)))
+        list(text.read([(file, WHOLE, None)], Splitter(*rule)))
     assert (caught.value.id, caught.value.where) == ("undivided-text", f"{file}:3")
     fix = str(caught.value.fix)
     assert re.findall(r"--lang (\w+)", fix) == ([code] if code in WITH_RULES else [])

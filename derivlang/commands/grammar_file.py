@@ -10,7 +10,6 @@ hand or of version 0.2.0, is fitted again: if the content is the same, it gets i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -135,9 +134,7 @@ def _fitted(
 
     seen: the files as they were hashed. Raise DataError if one has changed since, or cannot be fitted to.
     """
-    with ExitStack() as reading:
-        for path, stamp in seen.items():
-            reading.enter_context(unchanged(path, stamp))
+    with unchanged(seen):
         families, n_sentences = read_families(treebanks, punct=options.punct, own=True)
         held, _ = read_families(options.dev, punct=options.punct, own=True) if options.dev else (None, 0)
         forms = demonstratives(treebanks)

@@ -36,7 +36,8 @@ class Splits:
     gaps: Gaps
 
 
-SplitTexts = Callable[[list[str]], Splits]
+# (texts, a function that names the place of a text for errors) -> their words
+SplitTexts = Callable[[list[str], Callable[[int], str]], Splits]
 
 
 def to_batch(
@@ -108,7 +109,8 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate) -
         raise LayerError(f"the text in {name} holds a NUL character", where=where(row, None), id="nul-byte")
     new = np.ones(len(column), bool)
     new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))
-    return split(column.filter(to_arrow(new)).to_pylist()), np.cumsum(new) - 1
+    texts = column.filter(to_arrow(new)).to_pylist()
+    return split(texts, lambda text: where(int(np.flatnonzero(new)[text]), None)), np.cumsum(new) - 1
 
 
 def _concat(parts: list[Splits]) -> Splits:

@@ -18,7 +18,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies
 from derivlang.engine.events import Events
-from derivlang.engine.job import Job, count_vocabulary, read_part
+from derivlang.engine.job import Job, count_vocabulary, read_task
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import look, make_plan, source_files
@@ -83,7 +83,7 @@ class Source:
         """
         job = self._job([split])
         for task in make_plan(job, Path(), splits=[split], limit=limit)[split]:
-            for batch in read_part(job, task, Reading(self.corpus.splitter(), self.encoding)):
+            for batch in read_task(job, task, Reading(self.corpus.splitter(), self.encoding)):
                 yield self._split(batch)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:

@@ -13,22 +13,24 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrays import Int64
 from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
-from derivlang.engine.job import Job, Plan, count_vocabulary
-from derivlang.engine.manifest import Results, asked_of, manifest_of, plan_hash
+from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
+from derivlang.engine.manifest import Files, Results, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import as_earlier, look, make_plan, source_files, source_size, total_size
+from derivlang.engine.plan import as_earlier, has_shared, look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import CARD, card
-from derivlang.store.journal import STAGE, Journal
+from derivlang.store.journal import STAGE, Journal, plan_of
 from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest
 
 
@@ -46,19 +48,13 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
             job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
     with stage("planning"):
-        plan = make_plan(
-            job,
-            options.out / STAGE,
-            splits=list(options.splits),
-            shard_tokens=options.shard_tokens,
-            limit=options.limit,
-        )
+        plan = _plan(job, options)
     files = job.corpus.options.get("files") or source_files(job, list(plan))
     fitted_on = source_files(job.for_lexicon, apart)
     planned = plan_hash(job, plan, files, fitted_on)
-    earlier = plan_hash(job, plan, as_earlier(files), as_earlier(fitted_on), columns=False)
-    if earlier != planned and not options.force and _is_made(options.out, earlier, job):
-        planned, files = earlier, as_earlier(files)
+    recorded = None if options.force else plan_of(options.out)
+    if recorded not in (None, planned):
+        plan, files, planned = _as_recorded(job, options, plan, files, fitted_on, recorded) or (plan, files, planned)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
     asked = asked_of(job, files) | {
@@ -105,12 +101,35 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     return manifest
 
 
-def _is_made(out: Path, plan: str, job: Job) -> bool:
-    """Return whether a folder holds the set of a plan, from a source with the columns of this job."""
+def _as_recorded(
+    job: Job, options: MakeOptions, plan: Plan, files: Files, fitted_on: Files, recorded: str | None
+) -> tuple[Plan, Files, str] | None:
+    """Return the plan, the files and the hash of this job as an earlier version had them.
+
+    None if the recorded hash, that of the set in the folder, is of another job.
+    """
+    plans = [plan]
+    if has_shared(plan):
+        plans.append(_plan(job, options, share=False))
+    for one in plans:
+        if plan_hash(job, one, files, fitted_on) == recorded:
+            return one, files, recorded
+        earlier = plan_hash(job, one, as_earlier(files), as_earlier(fitted_on), columns=False)
+        if earlier == recorded and _has_layout(options.out, job):
+            return one, as_earlier(files), earlier
+    return None
+
+
+def _has_layout(out: Path, job: Job) -> bool:
+    """Return whether a folder holds a set from a source with the columns of this job."""
     with suppress(StoreError):
-        manifest = read_manifest(out)
-        return manifest.get("plan") == plan and manifest["source"].get("layout", {}) == job.corpus.layout
+        return bool(read_manifest(out)["source"].get("layout", {}) == job.corpus.layout)
     return False
+
+
+def _plan(job: Job, options: MakeOptions, *, share: bool = True) -> Plan:
+    splits, size = list(options.splits), options.shard_tokens
+    return make_plan(job, options.out / STAGE, splits=splits, shard_tokens=size, limit=options.limit, share=share)
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
@@ -180,8 +199,21 @@ def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events)
     for task in tasks:  # in the order of the plan, so that the manifest does not depend on who was first
         types, counts = read_vocabulary(journal.vocabulary(task.name))
         vocabulary.add(types, counts)
-        if job.corpus.is_raw and job.corpus.words != "space":
-            byte_order_marks[task.part.name] += int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
-    for name, n in (+byte_order_marks).items():
+        if job.corpus.is_raw and job.corpus.words != "space" and (n := _byte_order_marks(types, counts)):
+            byte_order_marks.update({task.spans[0].part.name: n} if len(task.spans) == 1 else _by_file(job, task))
+    for name, n in byte_order_marks.items():
         events.warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
     return Results({task.name: journal.done[task.name] for task in tasks}, vocabulary)
+
+
+def _byte_order_marks(types: pa.Array, counts: Int64) -> int:
+    """Return how many words hold U+FEFF."""
+    return int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
+
+
+def _by_file(job: Job, task: ShardTask) -> dict[str, int]:
+    """Return how many words of each file of a task hold U+FEFF. It is rare, so that the files are read again for it."""
+    found = {
+        span.part.name: _byte_order_marks(*count_vocabulary(job, [replace(task, spans=(span,))])) for span in task.spans
+    }
+    return {name: n for name, n in found.items() if n}

@@ -232,7 +232,12 @@ def _absolute(job: Job, tasks: list[ShardTask]) -> tuple[Job, list[ShardTask]]:
     corpus = replace(job.corpus, parts=tuple(map(absolute, job.corpus.parts)))
     seen = {path.absolute(): stamp for path, stamp in job.seen.items()}
     return replace(job, corpus=corpus, seen=seen), [
-        replace(task, part=absolute(task.part), file=task.file.absolute()) for task in tasks
+        replace(
+            task,
+            spans=tuple(replace(span, part=absolute(span.part)) for span in task.spans),
+            file=task.file.absolute(),
+        )
+        for task in tasks
     ]
 
 

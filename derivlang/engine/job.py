@@ -20,12 +20,11 @@ from derivlang.core.schema import left_out
 from derivlang.core.to_table import to_table
 from derivlang.engine.vocabulary import TypeCounts, count_types
 from derivlang.engine.watch import FileStamp, unchanged
-from derivlang.formats.base import Piece
 from derivlang.formats.progress import words_done
 from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.corpus import Corpus, CorpusFile
+from derivlang.sources.corpus import Corpus, Span
 from derivlang.sources.read import Reading, batches
 from derivlang.store.shards import ShardWriter
 
@@ -68,16 +67,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """One shard: what to read (a file, or a piece of a large plain one) and the file to write.
+    """One shard: what to read (small files one after the other, a file, or a piece of a large one), and what to write.
 
-    name: unique in the plan. first_document: the number of its first document. limit: documents at most.
+    name: unique in the plan. spans: in order, their documents numbered without a break. file: the shard.
     """
 
     name: str
-    part: CorpusFile
-    piece: Piece
-    first_document: int
-    limit: int | None
+    spans: tuple[Span, ...]
     file: Path
 
 
@@ -111,7 +107,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
     articles = ArticleCount()
     last = -1
     try:
-        for batch in read_part(job, task, reading):
+        for batch in read_task(job, task, reading):
             derived = job.pipeline.derive(
                 batch,
                 job.lexicon,
@@ -161,21 +157,19 @@ def _in_rows(batch: Batch, per_unit: Int64) -> int:
     return int(per_unit[batch.records].sum())
 
 
-def read_part(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
-    """Yield the source batches of a task. DataError if its file is not the one that was planned."""
+def read_task(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
+    """Yield the source batches of a task. DataError if one of its files is not the one that was planned."""
     corpus = job.corpus
     reading = replace(reading, whole_contexts=job.policies.answers == "atomic")
-    seen = job.seen.get(task.part.path)
-    if corpus.format == "hub" and seen is not None:  # no file; the rows that are loaded are compared
-        corpus, seen = replace(corpus, options={**corpus.options, "sha256": seen.sha256}), None
-    with unchanged(task.part.path, seen):
+    paths = [span.part.path for span in task.spans]
+    seen = {path: job.seen[path] for path in paths if path in job.seen}
+    if corpus.format == "hub" and seen:  # no files; the rows that are loaded are compared
+        corpus, seen = replace(corpus, options={**corpus.options, "sha256": seen[paths[0]].sha256}), {}
+    with unchanged(seen):
         yield from batches(
             corpus,
-            task.part,
+            task.spans,
             reading,
-            piece=task.piece,
-            limit=task.limit,
-            first_document=task.first_document,
             lexicon=corpus.lexicon,
             batch_words=_PARSED_WORDS if job.parser else WORDS_PER_BATCH,
         )
@@ -186,6 +180,6 @@ def count_vocabulary(job: Job, tasks: list[ShardTask]) -> tuple[pa.Array, Int64]
     vocabulary = TypeCounts()
     for task in tasks:
         reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
-        for batch in read_part(job, task, reading):
+        for batch in read_task(job, task, reading):
             vocabulary.add(batch.types, count_types(batch))
     return vocabulary.result()

@@ -45,9 +45,10 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
     columns: whether names that the user gives to columns, and quoting, are part of it; earlier versions left them out.
     """
     tasks = [
-        (t.name, t.part.name, t.piece.begin, t.piece.end, t.first_document, t.limit)
+        (task.name, span.part.name, span.piece.begin, span.piece.end, span.first_document, span.limit)
         for split in plan.values()
-        for t in split
+        for task in split
+        for span in task.spans
     ]
     corpus = job.corpus
     parser = _parser_of(job)
@@ -103,7 +104,9 @@ def manifest_of(
     corpus, parser = job.corpus, _parser_of(job)
     told = corpus.options.get("told", {})  # of a derived source: how its own source was read
     # What was widened or repaired when a derived source was first read still is, if all of it was read now.
-    whole = set(plan) == set(corpus.splits) and all(t.limit is None for tasks in plan.values() for t in tasks)
+    whole = set(plan) == set(corpus.splits) and all(
+        s.limit is None for tasks in plan.values() for task in tasks for s in task.spans
+    )
     counts = Counter(corpus.options.get("read", {}) if whole else {})
     counts.update(corpus.options.get("parsed", {}))  # a parse has the same splits and the same limit
     plug_ins = _plug_ins(job)

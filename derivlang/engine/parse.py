@@ -27,7 +27,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import look, make_plan, source_files, source_size, warn_of_uncut
+from derivlang.engine.plan import has_shared, look, make_plan, source_files, source_size, warn_of_uncut
 from derivlang.engine.recipe import recipe_of
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
@@ -146,10 +146,17 @@ def _by_split(
         with stage("hashing", total=source_size(job, [split])):
             job = replace(job, seen=look(job, [split]))
         with stage("planning"):
-            plan = make_plan(job, Path(STAGE), splits=[split], shard_tokens=settings.shard_tokens, limit=options.limit)
-        planned = plan_hash(job, plan, source_files(job, [split]))
+            plans = [make_plan(job, Path(STAGE), splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)]
+            if has_shared(plans[0]):
+                plans += [
+                    make_plan(
+                        job, Path(STAGE), splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit, share=False
+                    )
+                ]
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
-        folder = parses_folder(options) / f"{name}-{split}-{planned[:16]}"
+        files = source_files(job, [split])
+        folders = [parses_folder(options) / f"{name}-{split}-{plan_hash(job, plan, files)[:16]}" for plan in plans]
+        folder = next(filter(Path.exists, folders), folders[0])  # the second one is of an earlier version
         yield folder, build(job, replace(settings, out=folder), events)
 
 

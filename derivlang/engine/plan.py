@@ -1,6 +1,7 @@
 """The plan: which shard holds which piece of which file. It is fixed before anything runs, for every engine alike.
 
-A large plain text file is cut before non-empty lines. A gz or zst file is one task, and so is every labelled file.
+Shards are planned by the size of what is read: a large plain text file is cut before non-empty lines, and small files
+that follow each other share a shard. A large gz or zst file is one task, and so is a large labelled file.
 """
 
 from __future__ import annotations
@@ -18,21 +19,30 @@ from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.base import WHOLE, Piece
+from derivlang.formats.opening import packing_of
 from derivlang.sources import read
-from derivlang.sources.corpus import CorpusFile
+from derivlang.sources.corpus import CorpusFile, Span
 from derivlang.store.shards import other_shard
 
 # Bytes for each word of tokenised English text: shards of some number of words are planned by bytes.
 _BYTES_A_WORD = 5.3
+_PACKED = 4  # bytes of text for each byte of a compressed file
 
 
 def make_plan(
-    job: Job, out: Path, *, splits: list[str] | None, shard_tokens: int | None = None, limit: int | None = None
+    job: Job,
+    out: Path,
+    *,
+    splits: list[str] | None,
+    shard_tokens: int | None = None,
+    limit: int | None = None,
+    share: bool = True,
 ) -> Plan:
     """Return the tasks of each split. DataError for a named split that the source lacks.
 
     splits: those that the source has, if empty or None. shard_tokens: approximate number of words per task; None for
-    one task per file, as with a limit. limit: documents of a split at most.
+    any number. limit: documents of a split at most; no file is cut then. share: whether small files share a task, as
+    they have not in earlier versions.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
@@ -43,39 +53,74 @@ def make_plan(
                 fix="leave --splits out to make what there is, or add the missing files",
                 id="missing-split",
             )
-    return {split: _split_tasks(job, split, out, shard_tokens, limit) for split in dict.fromkeys(wanted)}
+    size = None if shard_tokens is None else max(1, int(shard_tokens * _BYTES_A_WORD))
+    return {split: _split_tasks(job, split, out, size, limit, share=share) for split in dict.fromkeys(wanted)}
 
 
-def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int | None, limit: int | None) -> list[ShardTask]:
-    """Return the tasks of a split. Documents are numbered through the split, lines through a file.
+def _split_tasks(
+    job: Job, split: str, out: Path, size: int | None, limit: int | None, *, share: bool
+) -> list[ShardTask]:
+    """Return the tasks of a split. Documents are numbered through the split, lines through a file. size: of a shard.
 
-    a.txt has 9 lines, the third of them empty, and is cut after 6 of them; b.txt has 4 lines:
+    a.txt has 9 lines, the third of them empty, and is cut after 6 of them; b.txt and c.txt have 4 lines each:
 
                           first_document   piece.line   limit
         0-of-3   a.txt    0                0            None
         1-of-3   a.txt    5                6            None
         2-of-3   b.txt    8                0            None
+                 c.txt    12               0            None
 
     Under a limit a file is not cut. A limit of 10 gives a.txt the limit 10 and b.txt, with 8 documents before it, 2.
     Under a limit of 8 there is no task for b.txt.
     """
     parts = [part for part in job.corpus.parts if part.split == split]
-    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, shard_tokens, limit)]
-    tasks = []
+    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, size if limit is None else None)]
+    shared = _shared(job, pieces, size) if share else list(range(len(pieces)))
+    spans: dict[int, list[Span]] = {}  # of each shard
     first, left, line = 0, limit, 0
     for i, (part, piece) in enumerate(pieces):
         if left == 0:
             break
-        name = f"{split}-{i:05d}-of-{len(pieces):05d}"
         line = line if piece.begin else 0  # a new file: messages count lines from its beginning
         piece = replace(piece, line=line)
-        tasks.append(ShardTask(name, part, piece, first, left, out / "data" / f"{name}.parquet"))
+        spans.setdefault(shared[i], []).append(Span(part, piece, first, left))
         if i + 1 < len(pieces):  # to count the documents of the last piece would be to read it in vain
             documents, lines = read.count_documents(job.corpus, part, piece, job.encoding)
             first, line = first + documents, line + lines
             if left is not None:
                 left = max(0, left - documents)
-    return tasks
+    names = {shard: f"{split}-{shard:05d}-of-{shared[-1] + 1:05d}" for shard in spans}
+    return [ShardTask(name, tuple(spans[i]), out / "data" / f"{name}.parquet") for i, name in names.items()]
+
+
+def _shared(job: Job, pieces: list[tuple[CorpusFile, Piece]], size: int | None) -> list[int]:
+    """Return the number of the shard of each piece. Only whole files that follow each other share one.
+
+    Sizes 3, 4, 9 (in two pieces), 2, 2 and shards of 8   ->   0, 0, 1, 2, 3, 3
+    """
+    shards, filled, shard = [], 0, -1
+    for part, piece in pieces:
+        n_bytes = _bytes_of(job, part) if piece == WHOLE else None
+        if n_bytes is None or shard < 0 or filled < 0 or (size is not None and filled + n_bytes > size):
+            shard, filled = shard + 1, 0
+        filled = -1 if n_bytes is None else filled + n_bytes  # -1: nothing else belongs to this shard
+        shards.append(shard)
+    return shards
+
+
+def _bytes_of(job: Job, part: CorpusFile) -> int | None:
+    """Return about how much text a file holds, None for one that shares no shard.
+
+    The shards of a derived set have the size that was asked for when it was made; rows on the hub have no size.
+    """
+    if job.corpus.format in ("derived", "hub") or not part.path.is_file():  # a broken link is an error later
+        return None
+    return part.path.stat().st_size * (_PACKED if packing_of(part.path) else 1)
+
+
+def has_shared(plan: Plan) -> bool:
+    """Return whether files share a task."""
+    return any(len(task.spans) > 1 for tasks in plan.values() for task in tasks)
 
 
 def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -> None:
@@ -103,10 +148,8 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
     return size > shard and len(read.pieces(job.corpus, part, job.encoding, max(shard, size // 2))) == 1
 
 
-def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | None) -> list[Piece]:
-    if shard_tokens is None or limit is not None:
-        return [WHOLE]
-    return read.pieces(job.corpus, part, job.encoding, max(1, int(shard_tokens * _BYTES_A_WORD)))
+def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
+    return [WHOLE] if size is None else read.pieces(job.corpus, part, job.encoding, size)
 
 
 def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
@@ -151,12 +194,12 @@ def _stamp(job: Job, part: CorpusFile) -> FileStamp:
 
 def size_of(task: ShardTask) -> int | None:
     """Return the bytes of the source that a task reads, or None if unknown: with a limit, or for a set on the hub."""
-    if task.limit is not None:
+    if any(span.limit is not None for span in task.spans):
         return None
-    if task.piece.end is not None:
-        return task.piece.end - task.piece.begin
     try:
-        return task.part.path.stat().st_size - task.piece.begin
+        return sum(
+            (s.part.path.stat().st_size if s.piece.end is None else s.piece.end) - s.piece.begin for s in task.spans
+        )
     except OSError:
         return None
 

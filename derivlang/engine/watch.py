@@ -1,7 +1,7 @@
 """Source files that change while they are read: each file is compared with its state when the run was planned.
 
 seen = {path: FileStamp.of(path) for path in paths}      # before the plan
-with unchanged(path, seen.get(path)):                    # around each reading
+with unchanged(seen):                                    # around each reading
     ...
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,24 +46,28 @@ class FileStamp:
 
 
 @contextmanager
-def unchanged(path: Path, seen: FileStamp | None) -> Iterator[None]:
-    """Raise DataError if a file is not the planned one before or after the block. None: the file is not checked.
+def unchanged(seen: Mapping[Path, FileStamp]) -> Iterator[None]:
+    """Raise DataError if a file is not the planned one before or after the block.
 
     A file with another stamp but the planned hash is accepted: it may be a copy on another machine.
     """
-    if seen is None:
-        yield
-        return
-    with _readable(path):
-        before = _stamp(path)
-        if before != seen.stamp and _hash(path) != seen.sha256:
-            raise _changed(path)
+    before = {}
+    for path, stamp in seen.items():
+        with _readable(path):
+            before[path] = _stamp(path)
+            if before[path] != stamp.stamp and _hash(path) != stamp.sha256:
+                raise _changed(path)
+
+    def check() -> None:
+        for path, stamp in seen.items():
+            check_unchanged(path, stamp, before[path])
+
     try:
         yield
     except DataError:
-        check_unchanged(path, seen, before)  # the error may be due to a line that was only half written
+        check()  # the error may be due to a line that was only half written
         raise
-    check_unchanged(path, seen, before)
+    check()
 
 
 def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, int]) -> None:

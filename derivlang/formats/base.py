@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
@@ -36,6 +36,9 @@ class Piece:
 
 
 WHOLE = Piece()
+FilePiece: TypeAlias = tuple[
+    Path, Piece, int | None
+]  # of a file of running text, with its greatest number of documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ class Look:
 class Running:
     """The functions that read running text.
 
-    batches: yields batches whose units are lines. cut: returns the pieces of a plain file, each to be read by itself.
-    count: returns (documents, lines) of a piece.
+    batches: yields batches whose units are lines, of one file after the other; small files share a batch. cut: returns
+    the pieces of a plain file, each to be read by itself. count: returns (documents, lines) of a piece.
     """
 
     batches: Callable[..., Iterator[Batch]]
@@ -126,11 +129,19 @@ class Format:
                 yield rows
                 done = int(rows.lines[-1]) if len(rows.lines) else done
 
-    def batches(self, path: Path, splitter: Splitter, piece: Piece, **options: Any) -> Iterator[Batch]:
-        """Yield the batches of a file of running text. Any exception of the reader becomes a DerivlangError."""
+    def batches(self, files: Sequence[FilePiece], splitter: Splitter, **options: Any) -> Iterator[Batch]:
+        """Yield the batches of files of running text. Any exception of the reader becomes a DerivlangError."""
         assert self.running is not None
-        with parse_errors(str(path), self.noun, id="format"):
-            yield from self.running.batches(path, splitter, piece, **options)
+        at = files[0][0]
+
+        def told() -> Iterator[FilePiece]:
+            nonlocal at
+            for file in files:
+                at = file[0]
+                yield file
+
+        with parse_errors(lambda: str(at), self.noun, id="format"):
+            yield from self.running.batches(told(), splitter, **options)
 
     def pieces(self, path: Path, splitter: Splitter, target: int) -> list[Piece]:
         """Cut a plain UTF-8 file of running text into pieces of about `target` bytes; a smaller file is one piece."""

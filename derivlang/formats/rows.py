@@ -31,7 +31,8 @@ class Rows:
     table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
     int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
     in formats with a line for each word. first_row: the number of rows of the file before these. names: what the rows
-    are called in messages, in a format without lines; () if they have only numbers.
+    are called in messages, in a format without lines; () if they have only numbers. parts: the rows of several files
+    that were put together.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class Rows:
     word_lines: pa.ListArray | None = None
     first_row: int = 0
     names: tuple[str, ...] = ()
+    parts: tuple[Rows, ...] = ()
 
     @classmethod
     def of_documents(
@@ -54,6 +56,10 @@ class Rows:
 
         In formats without lines it is `file (name)`, or `file: row N`, also counted from 0.
         """
+        for part in self.parts:
+            if row < part.table.num_rows:
+                return part.where(row, word)
+            row -= part.table.num_rows
         if word is not None and self.word_lines is not None:
             return f"{self.path}:{self.word_lines[row][word].as_py()}"
         if self.lines[row] > 0:
@@ -102,6 +108,28 @@ def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -
         done += len(chunk)
     if done == 0 and limit != 0:
         raise empty_file(path, kind)
+
+
+def together(tables: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield the same rows, those of small neighbouring tables with the same columns in one table."""
+    held: list[Rows] = []
+
+    def joined() -> Rows:
+        if len(held) == 1:
+            return held[0]
+        table = pa.concat_tables([rows.table for rows in held]).combine_chunks()
+        lines = np.concatenate([rows.lines for rows in held])
+        documents = np.concatenate([rows.documents for rows in held])
+        return Rows(held[0].path, table, lines, documents, parts=tuple(held))
+
+    for rows in tables:
+        n_rows = sum(before.table.num_rows for before in held) + rows.table.num_rows
+        if held and (n_rows > ROWS_PER_TABLE or not held[0].table.schema.equals(rows.table.schema)):
+            yield joined()
+            held = []
+        held.append(rows)
+    if held:
+        yield joined()
 
 
 def as_strings(table: pa.Table, columns: Iterable[str]) -> list[list[str]]:

@@ -7,7 +7,7 @@ that is cut before any non-empty line is read as if it were whole, and `undo` re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from derivlang.core.batch import Batch, build, used_types
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import Gaps
 from derivlang.core.schema import TEXT
-from derivlang.formats.base import WHOLE, Format, Look, Piece, ReadOptions, Running
-from derivlang.formats.line_chunks import NEWLINE, LineChunk, followed_by, line_chunks
+from derivlang.formats.base import FilePiece, Format, Look, ReadOptions, Running
+from derivlang.formats.line_chunks import LineChunk, chunks_of_files, followed_by
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.pieces import Split, Splitting
 from derivlang.formats.text_plan import count_documents, cut
@@ -30,62 +30,60 @@ _WORDS_A_TYPE = 16  # from this many words per type on, a batch takes the whole 
 
 
 def read(
-    path: Path,
+    files: Iterable[FilePiece],
     splitter: Splitter,
-    piece: Piece = WHOLE,
     *,
     encoding: str = "utf-8",
-    limit: int | None = None,
     first_document: int = 0,
     batch_words: int = WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
-    """Yield batches of whole lines, each line a unit that is not yet split into sentences.
+    """Yield batches of whole lines, each line a unit that is not yet split into sentences. Files share batches.
 
-    limit: greatest number of documents. first_document: number of the piece's first document.
+    first_document: number of the first document.
     Raises DataError: encoding and nul-byte with line and byte, truncated, empty-file.
     """
     splitting = Splitting(splitter)
     pending = _Pending(splitting, first_document)
-    left = limit
-    for chunk in line_chunks(path, piece, encoding, unicode_spaces=splitting.raw):
-        split = _split(path, splitting, chunk)
-        if left is not None:
-            split = split.first(left)
-            left -= len(split.lead)
-        pending.add(split)
-        while pending.n_words >= batch_words:
-            yield pending.batch()
-        if left == 0:
-            break
+    for chunks, left in chunks_of_files(files, encoding, unicode_spaces=splitting.raw):
+        for chunk in chunks:
+            split = _split(splitting, chunk)
+            if left is not None:
+                split = split.first(left)
+                left -= len(split.lead)
+            pending.add(split)
+            while pending.n_words >= batch_words:
+                yield pending.batch()
+            if left == 0:
+                break
     if pending.n_words:
         yield pending.batch()
 
 
-def _split(path: Path, splitting: Splitting, chunk: LineChunk) -> Split:
+def _split(splitting: Splitting, chunk: LineChunk) -> Split:
     """Return the words and gaps of a chunk. Raises DataError encoding, undivided-text."""
     buffer, size = chunk.buffer, chunk.size
 
     def place(unit: int) -> str:
-        before = np.count_nonzero(buffer[: chunk.edges.starts[chunk.cuts[unit]]] == NEWLINE)
-        return f"{path}:{chunk.lines + before + 1}"
+        byte = int(chunk.edges.starts[chunk.cuts[unit]])
+        return chunk.origin(byte).place(buffer, byte)
 
     stops = np.append(chunk.begins[1:], size)
     try:
         with followed_by(buffer, size, bytes(9)):
             return splitting.units(buffer, chunk.edges, chunk.cuts, chunk.begins, stops, place)
     except UnicodeDecodeError:
-        raise _undecodable(path, chunk) from None
+        raise _undecodable(chunk) from None
 
 
-def _undecodable(path: Path, chunk: LineChunk) -> DataError:
+def _undecodable(chunk: LineChunk) -> DataError:
     text = bytes(chunk.buffer[: chunk.size])
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        line = chunk.lines + text.count(b"\n", 0, error.start) + 1
+        origin = chunk.origin(error.start)
         return DataError(
-            f"byte {chunk.offset + error.start} (0x{text[error.start]:02X}) is not UTF-8",
-            where=f"{path}:{line}",
+            f"byte {origin.offset + error.start - origin.at} (0x{text[error.start]:02X}) is not UTF-8",
+            where=origin.place(chunk.buffer, error.start),
             fix="pass --encoding NAME (latin-1, cp1252 …), or correct the file",
             id="encoding",
         )

@@ -23,7 +23,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import SPECIALS, Lexicon
 from derivlang.core.parse_errors import parse_errors
-from derivlang.engine.job import Job, ShardTask, read_part
+from derivlang.engine.job import Job, ShardTask, read_task
 from derivlang.engine.vocabulary import TypeCounts, count_types
 from derivlang.lexical.bpe import as_merge
 from derivlang.pipeline import Pipeline
@@ -56,7 +56,7 @@ def count(job: Job, tasks: list[ShardTask], *, tags: bool) -> tuple[pa.Array, In
     vocabulary = TypeCounts()
     tagged: Counter[tuple[str, str]] = Counter()
     for task in tasks:
-        for batch in read_part(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
+        for batch in read_task(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
             vocabulary.add(batch.types, count_types(batch))
             if tags:
                 _count_tags(batch, tagged)

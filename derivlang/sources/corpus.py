@@ -14,6 +14,7 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.core.spec_files import FilePolicy, no_file
 from derivlang.core.splits import SPLITS, split_of
+from derivlang.formats.base import WHOLE, Piece
 from derivlang.formats.opening import PACKED
 from derivlang.formats.words import Splitter
 
@@ -25,6 +26,19 @@ class CorpusFile:
     split: str
     path: Path
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is read of a file: all of it, its first `limit` documents, or a piece of a large plain one.
+
+    first_document: the number of the first document, counted through the split.
+    """
+
+    part: CorpusFile
+    piece: Piece = WHOLE
+    first_document: int = 0
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

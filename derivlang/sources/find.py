@@ -128,10 +128,11 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         request.refuse("a derived set knows its columns")
         return _derived(path)
     files = [path] if path.is_file() else files_below(path)
-    kinds = {tuple(format.name for format in candidates(file)) for file in files}
+    by_suffix = {suffix_of(file): file for file in files}
+    kinds = {tuple(format.name for format in candidates(file)) for file in by_suffix.values()}
     if len(kinds) > 1:
         raise UsageError(
-            f"files of several formats: {', '.join(sorted({suffix_of(file) for file in files}))}",
+            f"files of several formats: {', '.join(sorted(by_suffix))}",
             where=str(path),
             fix="name one file, or a folder of files of one format",
             id="format",
@@ -147,9 +148,9 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)
     look = format.looked_at(files, asked)
-    if look.words is not None and request.mode is None and len({suffix_of(file) == ".tokens" for file in files}) > 1:
+    if look.words is not None and request.mode is None and len({s == ".tokens" for s in by_suffix}) > 1:
         raise UsageError(
-            f"the folder holds tokenised text beside raw text: {', '.join(sorted({suffix_of(f) for f in files}))}",
+            f"the folder holds tokenised text beside raw text: {', '.join(sorted(by_suffix))}",
             where=str(path),
             fix="make each apart, or say how all are split into words: --words",
             id="format",

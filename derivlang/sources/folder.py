@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from derivlang.core.errors import DataError
@@ -70,11 +71,13 @@ def _check_twice(files: list[Path], folder: Path) -> None:
     One file: a link and its target in one split, or names that differ in case or compression only.
     """
     known: dict[tuple[str, ...], str] = {}
+    real = cache(os.path.realpath)  # of each folder once
     spelled: list[tuple[str, str]] = []
     for file in files:
         name = relative(file, folder)
         plain = relative(file.with_name(unpacked_name(file)), folder)
-        for same in ((plain.lower(),), (os.path.realpath(file), split_of(name) or "train")):
+        target = os.path.realpath(file) if file.is_symlink() else f"{real(file.parent)}/{file.name}"
+        for same in ((plain.lower(),), (target, split_of(name) or "train")):
             first = known.setdefault(same, name)
             if first != name:
                 raise DataError(

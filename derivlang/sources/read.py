@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow.compute as pc
@@ -24,11 +24,11 @@ from derivlang.formats.base import WHOLE, Piece
 from derivlang.formats.opening import packing_of
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.registry import find_format
-from derivlang.formats.rows import Rows, whole_runs
+from derivlang.formats.rows import Rows, together, whole_runs
 from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
-from derivlang.sources.corpus import Corpus, CorpusFile
+from derivlang.sources.corpus import Corpus, CorpusFile, Span
 
 
 @dataclass(slots=True)
@@ -50,55 +50,54 @@ class Reading:
 
 def batches(
     corpus: Corpus,
-    part: CorpusFile,
+    spans: Sequence[Span],
     reading: Reading,
     *,
-    piece: Piece = WHOLE,
-    limit: int | None = None,
-    first_document: int = 0,
     lexicon: Lexicon | None = None,
     batch_words: int = WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
-    """Yield the batches of a file, or of a piece of a text file. Only batches of derived sets have split sentences.
+    """Yield the batches of some files, or pieces of text files, whose documents are numbered without a break.
 
-    limit: documents at most. first_document: the number of the first. lexicon: of the pipeline that made a derived
-    set. batch_words: words in a batch of text.
+    Small files share a batch. Only batches of derived sets have split sentences. lexicon: of the pipeline that made a
+    derived set. batch_words: words in a batch of text.
     """
     if corpus.format == "derived":
-        yield from _derived(corpus, part, reading, lexicon or Lexicon(), limit)
-        return
-    if corpus.schema.running:
+        for span in spans:
+            yield from _derived(corpus, span.part, reading, lexicon or Lexicon(), span.limit)
+    elif corpus.schema.running:
         yield from find_format(corpus.format).batches(
-            part.path,
+            [(span.part.path, span.piece, span.limit) for span in spans],
             reading.splitter,
-            piece,
             encoding=reading.encoding,
-            limit=limit,
-            first_document=first_document,
+            first_document=spans[0].first_document,
             batch_words=batch_words,
         )
-        return
-    yield from _labelled(corpus, part, reading, limit, first_document)
+    else:
+        yield from _labelled(corpus, spans, reading)
 
 
-def _labelled(
-    corpus: Corpus, part: CorpusFile, reading: Reading, limit: int | None, first_document: int
-) -> Iterator[Batch]:
-    """Yield the batches of a labelled file."""
+def _labelled(corpus: Corpus, spans: Sequence[Span], reading: Reading) -> Iterator[Batch]:
+    """Yield the batches of labelled files."""
     splitting = Splitting(reading.splitter)
-    all_rows = tables(corpus, part, encoding=reading.encoding, limit=limit)
-    side = answered_side(corpus.schema) if reading.whole_contexts else None
-    for rows in all_rows if side is None else whole_runs(all_rows, side.text or str(side.words)):
+    all_rows = chain.from_iterable(_labelled_rows(corpus, span, reading) for span in spans)
+    for rows in together(all_rows) if len(spans) > 1 else all_rows:
         yield to_batch(
             rows.table,
             corpus.schema,
-            lambda texts: split_texts(splitting, texts, part.path),
-            documents=rows.documents + first_document,
+            lambda texts, place: split_texts(splitting, texts, place),
+            documents=rows.documents,
             where=rows.where,
             counts=reading.counts,
             repair_tags=reading.repair_tags,
             no_null_strings=reading.no_null_strings,
         )
+
+
+def _labelled_rows(corpus: Corpus, span: Span, reading: Reading) -> Iterator[Rows]:
+    all_rows = tables(corpus, span.part, encoding=reading.encoding, limit=span.limit)
+    side = answered_side(corpus.schema) if reading.whole_contexts else None
+    for rows in all_rows if side is None else whole_runs(all_rows, side.text or str(side.words)):
+        yield replace(rows, documents=rows.documents + span.first_document)
 
 
 def tables(corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
@@ -221,9 +220,9 @@ def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
         yield Rows(part.path, table, np.zeros(table.num_rows, np.int64), to_numpy(table["document"]))
 
 
-def split_texts(splitting: Splitting, texts: list[str], path: Path | None = None) -> Splits:
-    """Return words and gaps of some texts, with a type table of their own. path: their file, for errors."""
-    split = splitting.texts(texts, None if path is None else lambda unit: str(path))
+def split_texts(splitting: Splitting, texts: list[str], place: Callable[[int], str]) -> Splits:
+    """Return words and gaps of some texts, with a type table of their own. place: names a text, for errors."""
+    split = splitting.texts(texts, place)
     used = np.unique(split.words)
     words = np.searchsorted(used, split.words).astype(np.int32)
     gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)

@@ -28,6 +28,7 @@ from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_man
 from derivlang.store.record import difference
 
 STAGE = ".derivlang"
+_JOURNAL = "journal.jsonl"
 _FILES = {NAME, LEXICON, CARD}
 _SHARD = re.compile(r"data/.+-\d{5}-of-\d{5}\.parquet")
 
@@ -48,7 +49,7 @@ class Journal:
         self.folder, self.plan, self.asked, self.kept = folder, plan, asked, kept
         self.stage = folder / STAGE
         self.done: dict[str, dict[str, Any]] = {}
-        self._path = self.stage / "journal.jsonl"
+        self._path = self.stage / _JOURNAL
 
     def is_begun(self) -> bool:
         """Return whether a run is at work in the folder, or was killed and left something there."""
@@ -283,6 +284,15 @@ class Journal:
             fix="choose another folder with -o, or pass --force to replace it",
             id="other-plan",
         )
+
+
+def plan_of(folder: Path) -> str | None:
+    """Return the hash of the plan of the set in a folder, finished or begun; None if there is none that says it."""
+    with suppress(StoreError):
+        return str(read_manifest(folder).get("plan"))
+    with suppress(OSError):
+        return _first_line((folder / STAGE / _JOURNAL).read_bytes())[0]
+    return None
 
 
 def _entries(folder: Path) -> list[Path]:

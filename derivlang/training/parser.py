@@ -76,7 +76,7 @@ class _Inputs:
         return None if self.text is None else self._read(self.text, read_text)
 
     def _read(self, path: Path, read: Callable[[Path], Content]) -> Content:
-        with unchanged(path, self.seen[path]):
+        with unchanged({path: self.seen[path]}):
             return read(path)
 
 
