@@ -281,17 +281,19 @@ def test_importing_derivlang_loads_nothing() -> None:
     assert packages(code).isdisjoint({"numpy", "pyarrow", "spacy", "datasets", "torch", "click"})
 
 
-@pytest.mark.parametrize("name", ["a.tokens", "a.conllu", "a.tsv"])
+@pytest.mark.parametrize("name", ["a.tokens", "a.conllu", "a.tsv", "a.csv", "a.jsonl"])
 def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -> None:
     content = {
         "a.tokens": "The cat sat .\n",
         "a.conllu": conllu([("s", ["1 a a X _ _ 0 root _ _", "2 . . PUNCT _ _ 1 punct _ _"])]),
         "a.tsv": "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n",
+        "a.csv": "text,label\nthe cat sat .,1\n",
+        "a.jsonl": '{"text":"the cat sat .","n":1}\n',
     }[name]
     (tmp_path / name).write_text(content, "utf-8")
     out = tmp_path / "out"
-    found = loaded("make", "--t", "trans,perm", tmp_path / name, "-o", out)
-    assert name != "a.tokens" or "pandas" not in found  # pyarrow would load it for nothing (core/arrow.py)
+    found = loaded("make", "--t", "trans,perm", tmp_path / name, "-o", out, "--words", "space")
+    assert "pandas" not in found  # pyarrow would load it for nothing (core/arrow.py)
     found |= loaded("verify", out) | loaded("undo", out, "-o", tmp_path / "back")
     found |= loaded("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
     assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed"})

@@ -6,7 +6,8 @@ costs 0.25 s and 40 MB in every process. The functions here avoid it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,24 @@ def string_array(strings: Iterable[str]) -> pa.StringArray:
     encoded = [string.encode() for string in strings]
     offsets = offsets_of(np.fromiter(map(len, encoded), np.int64, len(encoded))).astype(np.int32)
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
+def scalar(value: str | int) -> pa.Scalar:
+    """Return a string, flag or whole number as an Arrow scalar: a Python value would make pyarrow load pandas."""
+    return (string_array([value]) if isinstance(value, str) else to_arrow(np.array([value])))[0]
+
+
+def array_of(values: Sequence[Any]) -> pa.Array:
+    """Return Python values as an Arrow array of the type that `pa.array` finds, and raise what it raises."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return string_array(values)
+    if kinds == {int}:
+        return to_arrow(np.array(values, np.int64))  # raises OverflowError, as `pa.array`
+    if kinds == {list} and set(map(type, chain.from_iterable(values))) == {str}:
+        offsets = offsets_of(np.fromiter(map(len, values), np.int64, len(values)))
+        return list_array(offsets, string_array(list(chain.from_iterable(values))))
+    return pa.array(values)
 
 
 def is_string(kind: pa.DataType) -> bool:

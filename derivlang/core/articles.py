@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool
-from derivlang.core.arrow import string_array, to_numpy
+from derivlang.core.arrow import scalar, to_numpy
 from derivlang.core.bare_batch import BareBatch
 
-_MARK = string_array(["="])[0]  # a str would make pyarrow load pandas
+_MARK = scalar("=")
 
 
 class ArticleCount:

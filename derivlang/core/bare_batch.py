@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, owners
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, scalar, to_arrow, to_numpy
 from derivlang.core.gaps import Gaps
 from derivlang.core.keys import hash_types, mix, sequence_keys
 
@@ -112,7 +112,7 @@ class BareBatch:
         """Return Arrow strings [U]: each unit as text, with its gaps if they are known, else joined by one space."""
         if self.gaps is not None:
             return self.gaps.texts(self.words, self.types, self.unit_words)
-        return pc.binary_join(self.unit_lists(), " ")
+        return pc.binary_join(self.unit_lists(), scalar(" "))
 
     def word_lengths(self) -> Int64:
         """Return int64[N]: code points of each word."""

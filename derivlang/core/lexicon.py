@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 
 # Tokens that are not words of the language. Lexicons leave them unchanged and dictionaries leave them out.
@@ -37,7 +37,7 @@ SPECIALS = (
     "[PAD]",
     "[MASK]",
 )
-_NO_WORD = "_"  # a missing word in annotations, as in CoNLL-U
+_NO_WORD = scalar("_")  # a missing word in annotations, as in CoNLL-U
 
 
 class TypeMap(Protocol):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, offsets_of
-from derivlang.core.arrow import string_array, to_arrow, to_numpy, whole
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy, whole
 from derivlang.core.batch import Batch, build
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import NOTHING, USUAL, Gaps
@@ -84,7 +84,7 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate) -
             raise LayerError(f"null in the words of {side.words}", where=where(row, None), id="null-words")
         flat = column.flatten().dictionary_encode()
         types = flat.dictionary
-        empty = pc.index(types, "").as_py()
+        empty = pc.index(types, scalar("")).as_py()
         codes = to_numpy(flat.indices).astype(np.int32)
         units = offsets_of(to_numpy(pc.list_value_length(column)))
         if empty >= 0:

@@ -11,7 +11,7 @@ One side has no prefix. `reading.py` makes batches of input columns; `to_table.p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -112,12 +112,14 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as the manifest stores it; a scheme only where there is one, as in older manifests."""
-        data = asdict(self)
-        for field in data["fields"]:
+        # Not by `asdict`, which copies every value: a set may have thousands of fields.
+        fields = [{name: getattr(field, name) for name in Field.__slots__} for field in self.fields]
+        for field in fields:
             for name in ("scheme", "given_classes"):
                 if field[name] is None:
                     del field[name]
-        return data
+        sides = tuple({name: getattr(side, name) for name in Side.__slots__} for side in self.sides)
+        return {"sides": sides, "fields": tuple(fields), "running": self.running, "parsed": self.parsed}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Schema:

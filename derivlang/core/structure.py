@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
-from derivlang.core.arrow import list_array, to_numpy
+from derivlang.core.arrow import list_array, scalar, to_numpy
 from derivlang.core.errors import LayerError
 
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -115,7 +115,7 @@ def _struct(column: pa.StructArray, declared: pa.StructType, name: str) -> pa.Ar
 def _rebuilt(column: pa.Array, values: pa.Array) -> pa.Array:
     """Return lists as long as a column's lists, nulls included, as list<…>. values: of all of them."""
     lengths = pc.list_value_length(column)
-    offsets = offsets_of(to_numpy(pc.if_else(column.is_null(), 0, lengths)))
+    offsets = offsets_of(to_numpy(pc.if_else(column.is_null(), scalar(0), lengths)))
     lists = list_array(offsets, values)
     if not column.null_count:
         return lists

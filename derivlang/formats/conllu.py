@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, offsets_of, owners, positions
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.schema import UPOS, Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
@@ -132,7 +132,7 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) ->
     at = WordLines(path, names, offsets, numbers[is_word])
     check_ids(at, columns[0], is_word, node_offsets, numbers)
 
-    nodes = [pa.array(column, pa.string()) for column in columns]
+    nodes = [string_array(column) for column in columns]
     words = nodes if is_word.all() else [node.filter(to_arrow(is_word)) for node in nodes]
     values = dict(zip(WORD_COLUMNS, words[1:], strict=True))
     values["head"] = checked_heads(at, values["head"])
@@ -141,8 +141,10 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) ->
     is_range = ~is_word & to_numpy(pc.match_substring(nodes[0], "-"))
     table = pa.table(
         {
-            "idx": pa.array(names, pa.string()),
-            "comments": pa.array(comments, pa.list_(pa.string())),
+            "idx": string_array(names),
+            "comments": list_array(
+                offsets_of(np.array([len(each) for each in comments])), string_array(chain.from_iterable(comments))
+            ),
             **{name: list_array(offsets, array) for name, array in values.items()},
             "mwt": _node_lists(nodes, is_range, node_offsets),
             "empty_nodes": _node_lists(nodes, ~is_word & ~is_range, node_offsets),
@@ -170,7 +172,7 @@ def _take_entities(misc: pa.Array) -> tuple[pa.Array, pa.Array]:
             if place is not None:
                 tags[i] = parts.pop(place).removeprefix("NER=")
                 values[i] = "|".join(parts) or "_"
-    return pa.array(values, pa.string()), pa.array(tags, pa.string())
+    return string_array(values), string_array(tags)
 
 
 def _put_entity(misc: str, tag: str) -> str:

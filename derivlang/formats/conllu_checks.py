@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, owners, positions
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.trees import NODE_ID, first_fault
 
@@ -54,7 +54,7 @@ def check_ids(at: WordLines, ids: list[str], is_word: Bool, node_offsets: Int64,
             place, what = fault
             where = at.where(row, int(node_lines[start + place]))
             raise DataError(f"the id {ids[start + place]} {what}", where=where, fix=fix, id="conllu-ids")
-    word_ids = pa.array(ids, pa.string()).filter(to_arrow(is_word))
+    word_ids = string_array(ids).filter(to_arrow(is_word))
     expected = to_arrow(positions(at.offsets) + 1).cast(pa.string())
     if not word_ids.equals(expected):
         word = first_true(to_numpy(pc.not_equal(word_ids, expected)))

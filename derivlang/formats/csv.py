@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
@@ -65,7 +66,7 @@ def read(
                     id="csv-columns",
                 )
         values = zip(*(fields for _, fields in chunk), strict=True)
-        table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, values, strict=True)})
+        table = pa.Table.from_arrays([string_array(column) for column in values], list(columns))
         lines = np.array([line for line, _ in chunk], np.int64)
         yield Rows.of_documents(path, table, lines, first)
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import csv
@@ -112,7 +113,7 @@ def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence
         )
     if quoting:
         fields = [_unquoted(column) for column in fields]
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, fields, strict=True)})
+    return pa.Table.from_arrays([string_array(column) for column in fields], names)
 
 
 def _fields(line: str, quoting: bool) -> list[str]:

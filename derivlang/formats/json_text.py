@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,34 +21,36 @@ def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
 
     Raises DataError: json, json-key (a key twice in one object).
     """
-
-    def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(
-                f"an object has the key {twice!r} more than once",
-                where=where(1),
-                fix="give each key one value",
-                id="json-key",
-            )
-        return fields
-
-    def to_number(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value):
-            raise DataError(
-                f"{text} is not a number of JSON",
-                where=where(1),
-                fix="write null for no value",
-                id="json",
-            )
-        return value
-
     with parse_errors(lambda: where(1), "JSON", id="json", fix=fix):
         try:
-            return json.loads(text, object_pairs_hook=to_dict, parse_float=to_number, parse_constant=to_number)
+            return _DECODER.decode(text)
         except json.JSONDecodeError as error:
             what = f"column {error.colno}: this is not valid JSON: {error.msg}"
             raise DataError(what, where=where(error.lineno), fix=fix, id="json") from None
+        except _Refused as error:
+            what, advice, id = error.args
+            raise DataError(what, where=where(1), fix=advice, id=id) from None
+
+
+class _Refused(Exception):
+    """Something that Python reads and JSON does not have: (what, fix, id) of its DataError."""
+
+
+def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        twice = next(name for name in names if names[name] > 1)
+        raise _Refused(f"an object has the key {twice!r} more than once", "give each key one value", "json-key")
+    return fields
+
+
+def _to_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _Refused(f"{text} is not a number of JSON", "write null for no value", "json")
+    return value
+
+
+# One decoder for all lines: `json.loads` with these arguments would make a new one each time.
+_DECODER = json.JSONDecoder(object_pairs_hook=_to_dict, parse_float=_to_number, parse_constant=_to_number)

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from derivlang.core.arrow import array_of
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format
@@ -110,7 +111,8 @@ def _wrong_keys(where: str, expected: set[str], actual: set[str]) -> DataError:
 def _table(rows: list[Row], schema: pa.Schema | None) -> pa.Table | None:
     """Return the rows as a table, or None if they do not fit the schema or each other."""
     try:
-        table = pa.Table.from_pylist(rows)
+        names = list(rows[0])
+        table = pa.Table.from_arrays([array_of([row[name] for row in rows]) for name in names], names)
         if schema is None or table.schema.equals(schema):
             return table
         # Given the schema at once, Arrow would turn 1.5 into 1 and "le" into ["l", "e"], and drop unknown keys.

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
@@ -90,8 +90,8 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         offsets = offsets_of(np.array([len(sentence.lines) for sentence in sentences]))
         table = pa.table(
             {
-                "tokens": list_array(offsets, pa.array(tokens, pa.string())),
-                "ner_tags": list_array(offsets, pa.array(tags, pa.string())),
+                "tokens": list_array(offsets, string_array(tokens)),
+                "ner_tags": list_array(offsets, string_array(tags)),
             }
         )
         lines_of = np.array(numbers, np.int32)

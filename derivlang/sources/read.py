@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string, string_array, to_numpy
-from derivlang.core.batch import Batch
+from derivlang.core.batch import Batch, used_types
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.from_table import from_table
 from derivlang.core.gaps import Gaps
@@ -223,8 +223,7 @@ def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
 def split_texts(splitting: Splitting, texts: list[str], place: Callable[[int], str]) -> Splits:
     """Return words and gaps of some texts, with a type table of their own. place: names a text, for errors."""
     split = splitting.texts(texts, place)
-    used = np.unique(split.words)
-    words = np.searchsorted(used, split.words).astype(np.int32)
+    used, words = used_types(split.words, len(splitting.words))
     gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)
     types = splitting.words.subset(used) if len(used) else string_array([])
     return Splits(words, types, split.units, gaps)

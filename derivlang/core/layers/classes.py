@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32
-from derivlang.core.arrow import to_numpy
+from derivlang.core.arrow import scalar, to_numpy
 from derivlang.core.errors import LayerError
 from derivlang.core.schema import NLI, NLI_SPELLINGS, Field
 
@@ -38,7 +38,8 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
         same = NLI_SPELLINGS if field.classes == NLI else {}
         names = [same.get(n, n) for n in encoded.dictionary.to_pylist()]
         table = np.array([-1 if n == missing else numbers.get(n, -2) for n in names] + [-2], np.int32)
-        codes = np.asarray(table[to_numpy(encoded.indices.cast(pa.int32()).fill_null(len(names)))], np.int32)
+        none = scalar(len(names)).cast(pa.int32())
+        codes = np.asarray(table[to_numpy(encoded.indices.cast(pa.int32()).fill_null(none))], np.int32)
         bad = np.flatnonzero(codes == -2)
     if bad.size:
         at = int(bad[0])

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
-
+from derivlang.core.arrow import array_of
 from derivlang.core.layers.base import Realignment
 from derivlang.core.layers.words import Words
 
@@ -25,7 +24,7 @@ class Misc(Words):
 
     def realign(self, move: Realignment) -> Misc:
         """Return the notes in the derived order, without those on white space."""
-        bare = pa.array([_without_spaces(value) for value in self.values.to_pylist()], self.values.type)
+        bare = array_of([_without_spaces(value) for value in self.values.to_pylist()]).cast(self.values.type)
         return super(Misc, replace(self, values=bare)).realign(move)
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:

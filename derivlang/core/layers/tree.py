@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
@@ -94,10 +94,10 @@ class Nodes:
 
     def column(self, n_units: int) -> pa.Array:
         """Return the column NODES[U]; units without such lines have an empty list."""
-        rows: list[list[dict[str, str]]] = [[] for _ in range(n_units)]
-        for unit, node in zip(self.unit, self.fields, strict=True):
-            rows[unit].append(node)
-        return pa.array(rows, NODES)
+        nodes = [self.fields[i] for i in np.argsort(self.unit, kind="stable").tolist()]
+        columns = [string_array([node[name] for node in nodes]) for name in NODE_FIELDS]
+        values = pa.StructArray.from_arrays(columns, fields=list(NODES.value_type))
+        return list_array(offsets_of(np.bincount(np.asarray(self.unit, np.int64), minlength=n_units)), values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +185,7 @@ class Tree(Layer):
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
         out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
-            out["deps"] = record_lists(batch, pa.array(self.deps, pa.string()))
+            out["deps"] = record_lists(batch, string_array(self.deps))
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:

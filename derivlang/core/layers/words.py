@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32
-from derivlang.core.arrow import is_string, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
@@ -86,7 +86,7 @@ class Words(Layer):
             values = move.labels.apply_to_labels(values)
         if move.order.n_inserted:
             filler = self.filler if is_string(values.type) else None
-            filler_code = pc.index(values, filler).as_py() if filler is not None else -1
+            filler_code = pc.index(values, scalar(filler)).as_py() if filler is not None else -1
             if filler_code < 0:
                 filler_code = len(values)
                 values = pa.concat_arrays([values, pa.array([filler], values.type)])
@@ -98,5 +98,5 @@ class Words(Layer):
         values = self.values
         if self.classes is not None:  # a value that is not a class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}
-            values = pa.array([numbers.get(v, -1) for v in values.to_pylist()], pa.int64())
+            values = to_arrow(np.array([numbers.get(v, -1) for v in values.to_pylist()], np.int64))
         return {self.name: record_lists(batch, values.take(to_arrow(self.codes)))}
