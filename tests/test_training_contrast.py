@@ -66,6 +66,16 @@ def test_info_nce_by_a_slow_loop(temperature: float) -> None:
     assert found.item() == pytest.approx(sum(slow_nce(query, key, queue, temperature)), rel=1e-9)
 
 
+def test_info_nce_of_a_full_queue_is_exact_enough() -> None:
+    """32,000 keys of 300 numbers in 32 bits; pairs that are unlike, and pairs that are equal, whose loss is small."""
+    draws = np.random.default_rng(1)
+    query, key, queue = (unit(draws.normal(size=(n, 300))).astype(np.float32) for n in (16, 16, 32_000))
+    for of in (key, query):
+        found = info_nce(*map(torch.from_numpy, (query, of, queue)), 0.05)
+        exact = [some.astype(np.float64) for some in (query, of, queue)]
+        assert found.item() == pytest.approx(sum(slow_nce(*exact, 0.05)), rel=1e-6)
+
+
 def test_info_nce_by_hand() -> None:
     """A key like the query, one across, one against: -log(e^2 / (e^2 + 1 + e^-2)) at t = 0.5."""
     query = torch.tensor([[1.0, 0.0]])

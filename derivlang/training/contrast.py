@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import torch
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import normalize, softplus
 
 from derivlang.training.batch import SubwordRows
 from derivlang.training.processes import gather
@@ -23,12 +23,14 @@ def info_nce(query: torch.Tensor, key: torch.Tensor, queue: torch.Tensor, temper
 
     query, key: float[B, d], a row of one belongs to the same row of the other. queue: float[K, d].
     """
-    # Autocast does not change float64; 1 / t would make an error of bfloat16 20 times as large.
-    exact = query.double()
-    positive = (exact * key).sum(1, keepdim=True)
-    scores = torch.cat([positive, exact @ queue.double().T], dim=1) / temperature
-    first = torch.zeros(len(query), dtype=torch.int64, device=query.device)
-    return cross_entropy(scores, first, reduction="sum").to(query.dtype)
+    # Not under autocast: 1 / t would make an error of bfloat16 20 times as large.
+    with torch.autocast(query.device.type, enabled=False):
+        kind = torch.promote_types(query.dtype, torch.float32)
+        exact = query.to(kind)
+        positive = (exact * key).sum(1, keepdim=True)
+        # log(1 + sum of e^((q·k' - q·k)/t)): a small loss keeps its digits in 32 bits, too
+        others = (exact @ queue.to(kind).T - positive) / temperature
+        return softplus(torch.logsumexp(others, dim=1)).sum().to(query.dtype)
 
 
 def one_side(batch: SubwordRows, side: int) -> SubwordRows:
