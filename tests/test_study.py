@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import re
@@ -11,7 +10,9 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -413,45 +414,91 @@ def test_an_array_has_a_command_for_each_cell(tmp_path: Path) -> None:
     assert (out / "logs").is_dir()
 
 
-def test_no_module_in_the_folder_of_a_study_is_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forks", [True, False])
+def test_no_module_in_the_folder_of_a_study_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: bool
+) -> None:
     """Somebody else may have made the folder; a command that runs in it finds modules where the study does."""
+    monkeypatch.setattr(running, "FORKS", forks)
     out = tmp_path / "out"
     out.mkdir()
     for name in ("click", "derivlang"):
         (out / f"{name}.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
     step = PlannedCommand("tok", ("tokenizer",), {"source": "demo", "out": "tok", "vocab_size": 200})
-    running.Processes(Place(out), threads=None).call(step)
+    wrong = replace(step, name="wrong", keywords={**step.keywords, "vocab_size": -1})
+    with running.Processes(Place(out), threads=None) as processes:
+        processes.call(step)
+        with pytest.raises(DataError, match=r"wrong: .*vocab"):
+            processes.call(wrong)
     assert (out / "tok" / "tokenizer.json").exists()
     assert not (out / "ran").exists()
+
+
+def test_a_call_that_is_killed_takes_no_other_with_it(tmp_path: Path) -> None:
+    model = str(written(tmp_path, MODEL, "small.toml"))
+    options = {"source": "demo", "spec": "trans,inv", "model": model, "steps": 1_000_000, "threads": 1}
+    (tmp_path / "logs").mkdir()
+    server = running.Server(tmp_path, environment())
+    try:
+        with ThreadPoolExecutor() as pool:
+            codes = {}
+            for name in ("a", "b"):
+                keywords = {**options, "out": str(tmp_path / name)}
+                codes[name] = pool.submit(server.call, "pretrain", keywords, tmp_path / f"{name}.log")
+            for name in codes:
+                wait_for((tmp_path / name / "log.jsonl").exists)
+            calls = children(server._process.pid)
+            assert len(calls) == 2
+            os.kill(calls[0], signal.SIGKILL)
+            wait_for(lambda: sum(code.done() for code in codes.values()) == 1)
+            tokenizer = {"source": "demo", "out": str(tmp_path / "tok"), "vocab_size": 200}
+            assert server.call("tokenizer", tokenizer, tmp_path / "tok.log") == 0
+            server._process.kill()  # as for lack of memory: what it has begun ends as well
+            assert sorted(code.result() for code in codes.values()) == [-15, -9]
+            wait_for(lambda: not Path("/proc", str(calls[1])).exists())
+            assert server.call("tokenizer", tokenizer, tmp_path / "tok.log") == -15
+    finally:
+        server.end()
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 200
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 # Running, with processes that only write their record
 
 
 class Finished:
-    """A process that has ended. Runs of `fail` end with an error; `pretrain` writes the record of a finished run."""
+    """A server whose calls end at once. Runs of `fail` end with an error; `pretrain` writes the record of a run."""
 
     calls: ClassVar[list[str]]
     fail: ClassVar[tuple[str, ...]]
 
-    def __init__(self, command: list[str], *, stdout: io.TextIOBase, cwd: Path, **options: Any) -> None:
-        self.kind, self.stdout, self.cwd = command[3], stdout, cwd
-        self.stdin = io.BytesIO()
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder = folder
 
-    def wait(self) -> None:
-        kind, arguments, cwd = self.kind, json.loads(self.stdin.getvalue()), self.cwd
-        run = arguments["out"] if "out" in arguments else arguments["run"]
-        self.calls.append(f"{kind} {Path(run).name}")
-        self.returncode = int(kind == "pretrain" and Path(run).name in self.fail)
-        if self.returncode:
-            self.stdout.write("derivlang: the loss became NaN or infinite [not-finite]\n")
-        elif kind == "pretrain":
-            (cwd / run).mkdir(parents=True)
-            (cwd / run / "run.json").write_text(json.dumps({"status": "done", "fingerprint": run}))
-        elif kind == "tokenizer":
-            (cwd / run).mkdir()
+    def call(self, function: str, keywords: Mapping[str, Any], log: Path) -> int:
+        run = str(keywords["out"] if "out" in keywords else keywords["run"])
+        self.calls.append(f"{function} {Path(run).name}")
+        if function == "pretrain" and Path(run).name in self.fail:
+            log.write_text("derivlang: the loss became NaN or infinite [not-finite]\n")
+            return 1
+        if function == "pretrain":
+            (self.folder / run).mkdir(parents=True)
+            (self.folder / run / "run.json").write_text(json.dumps({"status": "done", "fingerprint": run}))
+        elif function == "tokenizer":
+            (self.folder / run).mkdir()
+        return 0
 
-    def terminate(self) -> None:
+    def end(self) -> None:
         pass
 
 
@@ -461,7 +508,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> type[Finished]:
         calls: ClassVar[list[str]] = []
         fail: ClassVar[tuple[str, ...]] = ()
 
-    monkeypatch.setattr(running.subprocess, "Popen", Own)
+    monkeypatch.setattr(running, "Server", Own)
     return Own
 
 
@@ -719,11 +766,11 @@ def small(folder: Path, more: str = "", text: str = SMALL) -> StudyFile:
 
 
 def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 200
-    while not done():
+    def is_done() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.01)
+        return done()
+
+    wait_for(is_done)
 
 
 def test_a_study_that_is_ended_goes_on_with_the_same_bytes(tmp_path: Path) -> None:

@@ -1,19 +1,26 @@
-"""A step of a study, `python -m derivlang.cli.child FUNCTION`, which ends with the study, however that ends.
+"""The steps of a study, `python -m derivlang.cli.child [once]`: calls of `derivlang.FUNCTION`, a process each.
 
-It calls `derivlang.FUNCTION` with keyword arguments, and prints what the log says of the result. It ends with the
-messages and exit codes of a command. Its standard input is a pipe that only the study holds open: it begins with the
-arguments, a JSON object in one line (a report may have more runs than fit into an argument). At the end of the pipe,
-the call ends as after `Processes.stop`.
+It reads calls from standard input, a JSON object in a line each, and writes how each ended to standard output:
+
+    {"call": 0, "function": "pretrain", "keywords": {…}, "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
+
+It loads torch and what else the calls need once, which takes seconds, and forks for each call, so that a call that dies
+takes no other with it. With `once`, for systems that cannot fork so, it makes one call, and its exit code is that of
+the call. A call ends with the messages and exit codes of a command, in its log. When standard input ends, so do the
+calls, as by SIGTERM: only the study holds the other end, however it ends.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import derivlang
@@ -22,24 +29,85 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import ends_well
 from derivlang.core.errors import DerivlangError
 
+# What pre-training and evaluation load; one that is missing is told of by the call that needs it.
+_LOADED = (
+    "derivlang.commands.training",
+    "derivlang.training.run",
+    "derivlang.evaluation.cell",
+    "accelerate",
+    "transformers.models.modernbert.modeling_modernbert",
+    "seqeval.metrics",
+)
+
 
 def main() -> None:
-    """Call a function as the process's arguments say, with an empty standard input."""
-    pipe = os.fdopen(os.dup(0), "rb")
-    arguments = pipe.readline()
-    with open(os.devnull, "rb") as empty:  # noqa: PTH123 (os.devnull is a text)
-        os.dup2(empty.fileno(), 0)
-    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
-    (name,) = sys.argv[1:]
+    """Serve the calls of a study; in a process of a call, make it."""
+    requests = os.fdopen(os.dup(0), "rb")
+    call, life = (requests.readline(), requests) if sys.argv[1:] else _Server(requests).serve()
+    if not call:
+        return
+    request = json.loads(call)
+    with open(os.devnull, "rb") as empty, open(request["log"], "ab") as log:  # noqa: PTH123 (os.devnull is a text)
+        for file, standard in ((empty, 0), (log, 1), (log, 2)):
+            os.dup2(file.fileno(), standard)
+    threading.Thread(target=_end_with, args=(life,), daemon=True).start()
     with reported(continues=True), ends_well():
         try:
-            echo(_CALLS[name](**json.loads(arguments)))
+            echo(_CALLS[request["function"]](**request["keywords"]))
         except DerivlangError as error:  # in the words of options, which are the keys of a study's file
             raise error.__cause__ if isinstance(error.__cause__, DerivlangError) else error from None
 
 
+class _Server:
+    """Forks for each call, and tells how it ended. requests: the lines of the study."""
+
+    def __init__(self, requests: BinaryIO):
+        self._requests = requests
+        self._answers = os.fdopen(os.dup(1), "wb", buffering=0)
+        os.dup2(2, 1)  # what a package prints is no answer
+        self._calls: dict[int, int] = {}  # of each process
+
+    def serve(self) -> tuple[bytes, BinaryIO]:
+        """Return (a call, a pipe that ends with the server) in the process of a call; no call when all have ended."""
+        for name in _LOADED:
+            with suppress(Exception):
+                import_module(name)
+        gc.freeze()  # what is shared with the calls is not copied to be looked through
+        life, held = os.pipe()  # `held` is only open here
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the study ends the calls
+        signal.signal(signal.SIGCHLD, self._ended)  # also while a request is waited for
+        for request in self._requests:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+            if (process := os.fork()) == 0:
+                os.close(held)
+                self._answers.close()
+                self._requests.close()
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+                return request, os.fdopen(life, "rb")
+            self._calls[process] = json.loads(request)["call"]
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for process in list(self._calls):
+            os.kill(process, signal.SIGTERM)
+        while self._calls:
+            self._answer(*os.waitpid(-1, 0))
+        return b"", self._requests
+
+    def _ended(self, *_: Any) -> None:
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                self._answer(*ended)
+
+    def _answer(self, process: int, status: int) -> None:
+        answer = {"call": self._calls.pop(process), "code": os.waitstatus_to_exitcode(status)}
+        with suppress(BrokenPipeError):  # the study has ended
+            self._answers.write(json.dumps(answer).encode() + b"\n")
+
+
 def _end_with(pipe: BinaryIO) -> None:
-    pipe.read(1)  # nothing more is written to it, so this waits for its end
+    pipe.read(1)  # nothing is written to it, so this waits for its end
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -44,21 +44,20 @@ def prepare(
 
     whole: the study with all of its cells, if these are only some.
     """
-    processes = Processes(place, place.threads or study.threads)
-    steps = _begin(study, whole or study, place, processes, say)
     done = set()
-    for step in steps:
-        if step.cell is None or step.arguments[0] != "pretrain":
-            continue
-        # objectives with the same streams read the same data
-        folder = data_folder(step.cell, study)
-        streams = read_objective(text_of(step.cell.options.get("objective", "mlm"))).streams()
-        kind = folder, streams, *(str(step.cell.options.get(key)) for key in _OF_ROWS)
-        if kind not in done:
-            done.add(kind)
-            say(f"{folder}")
-            name = folder.replace("/", "-")
-            processes.call(replace(step, name=name, keywords={**step.keywords, "data_only": True}))
+    with Processes(place, place.threads or study.threads) as processes:
+        for step in _begin(study, whole or study, place, processes, say):
+            if step.cell is None or step.arguments[0] != "pretrain":
+                continue
+            # objectives with the same streams read the same data
+            folder = data_folder(step.cell, study)
+            streams = read_objective(text_of(step.cell.options.get("objective", "mlm"))).streams()
+            kind = folder, streams, *(str(step.cell.options.get(key)) for key in _OF_ROWS)
+            if kind not in done:
+                done.add(kind)
+                say(f"{folder}")
+                name = folder.replace("/", "-")
+                processes.call(replace(step, name=name, keywords={**step.keywords, "data_only": True}))
     folders = dict.fromkeys(str(place.out / data_folder(cell, study)) for cell in study.cells)
     return {"out": str(place.out), "data": list(folders)}
 
@@ -73,7 +72,11 @@ def run_study(
     in the report, all the same.
     """
     _check_tasks(study, place)
-    processes = Processes(place, place.threads or study.threads)
+    with Processes(place, place.threads or study.threads) as processes:
+        return _run(study, whole, place, processes, say)
+
+
+def _run(study: StudyFile, whole: StudyFile | None, place: Place, processes: Processes, say: Say) -> dict[str, Any]:
     steps = _begin(study, whole or study, place, processes, say)
     chains: dict[str, list[PlannedCommand]] = {}
     for step in steps:
