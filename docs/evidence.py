@@ -22,7 +22,7 @@ import derivlang
 from derivlang.evaluation.report.cells import MEAN, Table, estimate_cell, file_name, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
 from derivlang.evaluation.report.drawing import GREY, INK
-from derivlang.evaluation.report.factors import sections_of
+from derivlang.evaluation.report.factors import INTERACTION, sections_of
 from derivlang.evaluation.report.figures import score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
 from derivlang.evaluation.report.markdown import table_text
@@ -65,6 +65,18 @@ FACTORS = ("t", "objective", "start", "from")
 STARTS = {"cold": "cold start", "early": "cold start of 3,500 steps"}
 TLM, MIXED, ALIGN = "tlm:reset=no", "xlm-align:pairs=2:start=1500", "xlm-align:pairs=2"
 PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
+GRIDS = {  # study -> its factors, as the lines of its tables have them
+    "align-mlm-parallel": ("parallel", "objective"),
+}
+OF_GRIDS: dict[str, Outcome] = {
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "POS Δ": "pos.accuracy.delta",
+    "NER SUP": "ner.f1.sup",
+    "NER ZS": "ner.f1.zs",
+    "alignment, held-out": "alignment.heldout",
+    "words, layer 2": "contextual.words@2",
+}
 # (method, its control, language, title of the outcome, perhaps another beginning)
 DIFFERENCES: list[tuple[str, ...]] = [
     ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
@@ -95,6 +107,7 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
     TINY: list(OF_TINY.values()),
     METHODS: [*OF_METHODS.values(), *BY_LAYER],
+    **{name: list(OF_GRIDS.values()) for name in GRIDS},
 }
 
 
@@ -112,6 +125,8 @@ def tables() -> dict[str, str]:
         "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
+        **{name: means(name, OF_GRIDS, factors, factors, _of_grid, intervals=True) for name, factors in GRIDS.items()},
+        **{f"{name}-differences": effects(name, factors) for name, factors in GRIDS.items()},
     }
 
 
@@ -200,8 +215,34 @@ def means(
         cells = {title: _estimate(name, *row) if intervals else number(row[0]["value"]) for title, row in rows.items()}
         n = {row["n"] for row, _ in rows.values()}
         lines.append((named(*levels), cells if intervals else {"seeds": ", ".join(map(str, n)), **cells}))
-    lines.sort(key=lambda line: (line[0][:-1], line[0][-1] not in STARTS.values()))
+    if name not in GRIDS:  # whose lines are in the order of the file
+        lines.sort(key=lambda line: (line[0][:-1], line[0][-1] not in STARTS.values()))
     return text(lines, labels)
+
+
+def effects(name: str, factors: Sequence[str]) -> str:
+    """Return the differences from the baselines and the interactions of a grid, each in its condition."""
+    shown = {title: OF_GRIDS[title] for title in ("POS ZS", "POS Δ", "NER ZS")}
+    found, lines = compared(name), []
+    kinds = found[found["kind"].isin([DIFFERENCE, INTERACTION])]
+    keys = ["kind", "factor", "contrast", "conditions", *(f"{FACTOR}{factor}" for factor in factors)]
+    for kind, factor, contrast, n, *levels in kinds[keys].drop_duplicates().itertuples(index=False, name=None):
+        named = zip(factors, levels, strict=True)
+        condition = ", ".join(f"{one} {at}" for one, at in named if at == at and one not in factor.split(" × "))
+        cells: dict[str, str] = {}
+        same = (kinds[keys].fillna("") == pd.Series([kind, factor, contrast, n, *levels], keys).fillna("")).all(axis=1)
+        for title, outcome in shown.items():
+            row = _row(kinds[same], kind, outcome)
+            holm = f" ({p_value(row['p_holm'])})" if row["p_holm"] == row["p_holm"] else ""
+            cells |= {title: _estimate(name, row, outcome), f"{title}: p": p_value(row["p"]) + holm}
+            if title == "POS ZS":
+                cells[f"{title}: by seed"] = ", ".join(map(signed, row["values"]))
+        lines.append(((contrast, condition if n == 1 else f"mean of {n}"), cells))
+    return text(lines, ["difference", "with"])
+
+
+def _of_grid(*levels: str) -> tuple[str, ...]:
+    return tuple(level or "none" for level in levels)
 
 
 def _of_methods(language: str, objective: str, start: str, begins: str) -> tuple[str, str]:

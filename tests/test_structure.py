@@ -23,7 +23,7 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.core.structure import conform
 from derivlang.sources import read as reading
-from derivlang.sources.corpus import Span
+from derivlang.sources.corpus import FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.read import Reading, batches
 from derivlang.sources.request import SourceRequest
@@ -38,7 +38,7 @@ def read(source: Path, **options: Any) -> list[Batch]:
     """All batches of a source, whose words are separated by spaces."""
     found = find(SourceRequest(str(source), **options))
     splitter = found.splitter() if not found.is_raw else type(found.splitter())("space")
-    return [batch for part in found.parts for batch in batches(found, [Span(part)], Reading(splitter))]
+    return [batch for part in found.parts for batch in batches(found, [FileSpan(part)], Reading(splitter))]
 
 
 def json_lines(path: Path, rows: Rows) -> Path:
@@ -375,5 +375,5 @@ def test_the_names_of_columns_are_asked_for_once_a_table(tmp_path: Path) -> None
             yield replace(rows, table=Counting(rows.table))
 
     with patch.object(reading, "_rows", counted):
-        assert list(batches(found, [Span(found.parts[0])], Reading(found.splitter())))
+        assert list(batches(found, [FileSpan(found.parts[0])], Reading(found.splitter())))
     assert 1 <= asked_for <= 5

@@ -5,9 +5,9 @@ It reads calls from standard input, a JSON object in a line each, and writes how
     {"call": 0, "function": "pretrain", "keywords": {…}, "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
 
 It loads torch and what else the calls need once, which takes seconds, and forks for each call, so that a call that dies
-takes no other with it. With `once`, for systems that cannot fork so, it makes one call, and its exit code is that of
-the call. A call ends with the messages and exit codes of a command, in its log. When standard input ends, so do the
-calls, as by SIGTERM: only the study holds the other end, however it ends.
+takes no other with it. With `once`, for systems that cannot fork so, it makes one call and ends with its exit code. A
+call ends with the messages and exit codes of a command, in its log. When standard input ends, so do the calls, as by
+SIGTERM: only the study holds the other end, however it ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import ends_well
 from derivlang.core.errors import DerivlangError
 
-# What pre-training and evaluation load; one that is missing is told of by the call that needs it.
+# What pre-training and evaluation load; the call that needs a missing one says so.
 _LOADED = (
     "derivlang.commands.training",
     "derivlang.training.run",
@@ -59,12 +59,12 @@ def main() -> None:
 
 
 class _Server:
-    """Forks for each call, and tells how it ended. requests: the lines of the study."""
+    """Forks for each call, and answers how it ended. requests: the lines of the study."""
 
     def __init__(self, requests: BinaryIO):
         self._requests = requests
         self._answers = os.fdopen(os.dup(1), "wb", buffering=0)
-        os.dup2(2, 1)  # what a package prints is no answer
+        os.dup2(2, 1)  # so that nothing that a package prints is taken for an answer
         self._calls: dict[int, int] = {}  # of each process
 
     def serve(self) -> tuple[bytes, BinaryIO]:

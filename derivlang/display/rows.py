@@ -11,7 +11,7 @@ from derivlang.display.linked import LinkedLines, linked_rows
 from derivlang.display.reordering import Reordering
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.corpus import Span
+from derivlang.sources.corpus import FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.read import Reading, batches
 from derivlang.sources.request import SourceRequest
@@ -62,7 +62,7 @@ def rows_of_file(
         for part in corpus.parts:
             if part.split != corpus.splits[0]:
                 continue
-            for batch in batches(corpus, [Span(part, limit=first + count)], reading):
+            for batch in batches(corpus, [FileSpan(part, limit=first + count)], reading):
                 result = pipeline.derive(batch, fitted, parser=parser, split=corpus.format != "derived")
                 n = result.derived.n_records
                 rows = range(max(0, first - done), min(n, first + count - done))

@@ -106,7 +106,7 @@ def _as_recorded(
 ) -> tuple[Plan, Files, str] | None:
     """Return the plan, the files and the hash of this job as an earlier version had them.
 
-    None if the recorded hash, that of the set in the folder, is of another job.
+    recorded: the hash of the set in the folder. None if it is of another job.
     """
     plans = [plan]
     if has_shared(plan):

@@ -24,7 +24,7 @@ from derivlang.formats.progress import words_done
 from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.corpus import Corpus, Span
+from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import Reading, batches
 from derivlang.store.shards import ShardWriter
 
@@ -73,7 +73,7 @@ class ShardTask:
     """
 
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[FileSpan, ...]
     file: Path
 
 

@@ -21,7 +21,7 @@ from derivlang.engine.watch import FileStamp
 from derivlang.formats.base import WHOLE, Piece
 from derivlang.formats.opening import packing_of
 from derivlang.sources import read
-from derivlang.sources.corpus import CorpusFile, Span
+from derivlang.sources.corpus import CorpusFile, FileSpan
 from derivlang.store.shards import other_shard
 
 # Bytes for each word of tokenised English text: shards of some number of words are planned by bytes.
@@ -76,14 +76,14 @@ def _split_tasks(
     parts = [part for part in job.corpus.parts if part.split == split]
     pieces = [(part, piece) for part in parts for piece in _pieces(job, part, size if limit is None else None)]
     shared = _shared(job, pieces, size) if share else list(range(len(pieces)))
-    spans: dict[int, list[Span]] = {}  # of each shard
+    spans: dict[int, list[FileSpan]] = {}  # of each shard
     first, left, line = 0, limit, 0
     for i, (part, piece) in enumerate(pieces):
         if left == 0:
             break
         line = line if piece.begin else 0  # a new file: messages count lines from its beginning
         piece = replace(piece, line=line)
-        spans.setdefault(shared[i], []).append(Span(part, piece, first, left))
+        spans.setdefault(shared[i], []).append(FileSpan(part, piece, first, left))
         if i + 1 < len(pieces):  # to count the documents of the last piece would be to read it in vain
             documents, lines = read.count_documents(job.corpus, part, piece, job.encoding)
             first, line = first + documents, line + lines

@@ -37,7 +37,7 @@ _SMALL = BLOCK // 4  # bytes of a file that shares a chunk
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FileStart:
     """The file of the bytes of a buffer from `at` on, which begin at `offset` in the file, after `lines` lines."""
 
     path: Path
@@ -61,17 +61,17 @@ class LineChunk:
 
     buffer: UInt8
     size: int
-    origins: Sequence[Origin]
+    origins: Sequence[FileStart]
     edges: Edges
     cuts: Int64
     begins: Int64
 
-    def origin(self, byte: int) -> Origin:
+    def origin(self, byte: int) -> FileStart:
         """Return the file that a byte of the buffer is from."""
         return _origin(self.origins, byte)
 
 
-def _origin(origins: Sequence[Origin], byte: int) -> Origin:
+def _origin(origins: Sequence[FileStart], byte: int) -> FileStart:
     return origins[bisect_right(origins, byte, key=lambda origin: origin.at) - 1]
 
 
@@ -83,7 +83,7 @@ def chunks_of_files(
     Small files are put together if they are whole, begin with a word and end with a line end. So their lines and the
     white space around them are the same as if each file were read by itself.
     """
-    block, origins = bytearray(), list[Origin]()
+    block, origins = bytearray(), list[FileStart]()
 
     def held() -> Iterator[tuple[Iterator[LineChunk], None]]:
         if origins:
@@ -98,7 +98,7 @@ def chunks_of_files(
         if len(block) + len(text) > BLOCK or not text:
             yield from held()
         if text:
-            origins.append(Origin(path, len(block)))
+            origins.append(FileStart(path, len(block)))
             block += text
         else:
             yield line_chunks(path, piece, encoding, unicode_spaces=unicode_spaces), limit
@@ -132,7 +132,7 @@ def line_chunks(path: Path, piece: Piece, encoding: str, *, unicode_spaces: bool
             got = _read_into(stream, buffer[have : have + room]) if room > 0 else 0
             have += got
             size = have if not got else have - _after_last_newline(buffer[:have])
-            origins = (Origin(path, 0, done, lines),)
+            origins = (FileStart(path, 0, done, lines),)
             chunk = _chunk(buffer, size, origins, unicode_spaces, final=not got) if size else None
             if chunk is not None:
                 yield chunk
@@ -162,7 +162,7 @@ def followed_by(buffer: UInt8, size: int, end: bytes) -> Iterator[None]:
 
 
 def _chunk(
-    buffer: UInt8, size: int, origins: Sequence[Origin], unicode_spaces: bool, *, final: bool
+    buffer: UInt8, size: int, origins: Sequence[FileStart], unicode_spaces: bool, *, final: bool
 ) -> LineChunk | None:
     """Return the chunk in the first `size` bytes, which are whole lines; None if it needs more of the file."""
     skip = len(BOM) if origins[0].offset == 0 and bytes(buffer[: len(BOM)]) == BOM else 0
@@ -201,7 +201,7 @@ def _after_last_newline(text: UInt8) -> int:
     return len(text)
 
 
-def _nul(buffer: UInt8, size: int, origins: Sequence[Origin]) -> DataError:
+def _nul(buffer: UInt8, size: int, origins: Sequence[FileStart]) -> DataError:
     at = int(np.flatnonzero(buffer[:size] == 0)[0])
     return DataError(
         "the line holds a NUL byte: the file is binary, or text in UTF-16",

@@ -29,7 +29,7 @@ class CorpusFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FileSpan:
     """What is read of a file: all of it, its first `limit` documents, or a piece of a large plain one.
 
     first_document: the number of the first document, counted through the split.

@@ -28,7 +28,7 @@ from derivlang.formats.rows import Rows, together, whole_runs
 from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
-from derivlang.sources.corpus import Corpus, CorpusFile, Span
+from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Reading:
 
 def batches(
     corpus: Corpus,
-    spans: Sequence[Span],
+    spans: Sequence[FileSpan],
     reading: Reading,
     *,
     lexicon: Lexicon | None = None,
@@ -76,7 +76,7 @@ def batches(
         yield from _labelled(corpus, spans, reading)
 
 
-def _labelled(corpus: Corpus, spans: Sequence[Span], reading: Reading) -> Iterator[Batch]:
+def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> Iterator[Batch]:
     """Yield the batches of labelled files."""
     splitting = Splitting(reading.splitter)
     all_rows = chain.from_iterable(_labelled_rows(corpus, span, reading) for span in spans)
@@ -93,7 +93,7 @@ def _labelled(corpus: Corpus, spans: Sequence[Span], reading: Reading) -> Iterat
         )
 
 
-def _labelled_rows(corpus: Corpus, span: Span, reading: Reading) -> Iterator[Rows]:
+def _labelled_rows(corpus: Corpus, span: FileSpan, reading: Reading) -> Iterator[Rows]:
     all_rows = tables(corpus, span.part, encoding=reading.encoding, limit=span.limit)
     side = answered_side(corpus.schema) if reading.whole_contexts else None
     for rows in all_rows if side is None else whole_runs(all_rows, side.text or str(side.words)):

@@ -93,7 +93,7 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
     from derivlang.core.lexicon import Lexicon
     from derivlang.core.to_table import to_table
     from derivlang.formats.base import WHOLE
-    from derivlang.sources.corpus import Span
+    from derivlang.sources.corpus import FileSpan
     from derivlang.sources.read import Reading, batches, count_documents
 
     pipeline, lexicon = Pipeline.parse("inv"), Lexicon()
@@ -102,7 +102,7 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
     path.write_bytes(data)
     found = find(SourceRequest(str(path), **options))  # type: ignore[arg-type]
     for part in found.parts:
-        for batch in batches(found, [Span(part)], Reading(found.splitter(), "utf-8", repair_tags=False)):
+        for batch in batches(found, [FileSpan(part)], Reading(found.splitter(), "utf-8", repair_tags=False)):
             assert batch.n_words >= 0
             if not found.schema.running:
                 made = pipeline.derive(batch, lexicon)
