@@ -19,6 +19,7 @@ from tiny import corpora
 NAMES = (
     "startup",
     "make_floor",
+    "make_formats",
     "make_loops",
     "make_tuned_loops",
     "make_memory",

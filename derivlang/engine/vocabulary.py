@@ -15,7 +15,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.store.disk import disk
 
-# Types of a large vocabulary whose images are computed at a time, so that they never lie in memory all at once.
+# Types of a large vocabulary whose images are computed at a time, so that what is between needs little memory.
 _TYPES_AT_ONCE = 1 << 16
 _LISTED = 100  # types by name in the manifest
 
@@ -72,13 +72,10 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon) -> dict[str, Any]:
     out: dict[str, Any] = {"types": len(types), "tokens": total}
     if lexicon.is_identity or lexicon.chooses or not len(types):
         return out
-    parts = []
-    for start in range(0, len(types), _TYPES_AT_ONCE):
-        some = types.slice(start, _TYPES_AT_ONCE)
-        image = lexicon.apply(some)
-        equal = to_numpy(pc.equal(some, image))
-        parts.append((equal, to_numpy(pc.is_in(image, value_set=types)) & ~equal))
-    same, clash = (np.concatenate(part) for part in zip(*parts, strict=True))
+    pieces = range(0, len(types), _TYPES_AT_ONCE)
+    images = pa.chunked_array([lexicon.apply(types.slice(start, _TYPES_AT_ONCE)) for start in pieces])
+    same = to_numpy(pc.equal(types, images))
+    clash = to_numpy(pc.is_in(images, value_set=types)) & ~same  # one call: each hashes all types
     return {
         **out,
         "same_types": int(same.sum()),

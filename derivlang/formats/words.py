@@ -78,10 +78,8 @@ class Splitter:
         return f"spacy {self.version} {self.language}" if self.mode == "spacy" else self.mode
 
     def _spacy(self) -> Callable[[str], list[str]]:
-        from importlib.metadata import version  # imported here: a third of the package's own start-up time
-
         try:
-            self.version = version("spacy")
+            self.version = _version()
             tokenizer = _tokenizer(self.language)
         except ImportError as error:
             if "E048" in str(error):  # spaCy's id of this error: it has no such language
@@ -102,6 +100,13 @@ class Splitter:
                 id="language",
             ) from None
         return lambda text: [token.text for token in tokenizer(text)]
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import version  # imported here: a third of the package's own start-up time
+
+    return version("spacy")
 
 
 @cache
