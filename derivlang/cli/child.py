@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -69,14 +70,12 @@ class _Server:
 
     def serve(self) -> tuple[bytes, BinaryIO]:
         """Return (a call, a pipe that ends with the server) in the process of a call; no call when all have ended."""
-        for name in _LOADED:
-            with suppress(Exception):
-                import_module(name)
-        gc.freeze()  # what is shared with the calls is not copied to be looked through
         life, held = os.pipe()  # `held` is only open here
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the study ends the calls
         signal.signal(signal.SIGCHLD, self._ended)  # also while a request is waited for
         for request in self._requests:
+            if json.loads(request)["function"] in ("pretrain", "evaluate"):
+                _load()
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if (process := os.fork()) == 0:
                 os.close(held)
@@ -104,6 +103,14 @@ class _Server:
         answer = {"call": self._calls.pop(process), "code": os.waitstatus_to_exitcode(status)}
         with suppress(BrokenPipeError):  # the study has ended
             self._answers.write(json.dumps(answer).encode() + b"\n")
+
+
+@cache
+def _load() -> None:
+    for name in _LOADED:
+        with suppress(Exception):
+            import_module(name)
+    gc.freeze()  # what is shared with the calls is not copied to be looked through
 
 
 def _end_with(pipe: BinaryIO) -> None:

@@ -52,10 +52,13 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def string_array(strings: Iterable[str]) -> pa.StringArray:
-    """Return Arrow strings from Python strings."""
+    """Return Arrow strings from Python strings. Raise ValueError for 2^31 bytes or more."""
     encoded = [string.encode() for string in strings]
-    offsets = offsets_of(np.fromiter(map(len, encoded), np.int64, len(encoded))).astype(np.int32)
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+    offsets = offsets_of(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise ValueError(f"{offsets[-1]} bytes in one Arrow string array")
+    data = pa.py_buffer(b"".join(encoded))
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets.astype(np.int32)), data)
 
 
 def scalar(value: str | int) -> pa.Scalar:

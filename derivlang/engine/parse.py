@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,13 +147,10 @@ def _by_split(
         with stage("hashing", total=source_size(job, [split])):
             job = replace(job, seen=look(job, [split]))
         with stage("planning"):
-            plans = [make_plan(job, Path(STAGE), splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)]
+            planned = partial(make_plan, job, Path(STAGE), splits=[split], shard_tokens=SHARD_TOKENS)
+            plans = [planned(limit=options.limit)]
             if has_shared(plans[0]):
-                plans += [
-                    make_plan(
-                        job, Path(STAGE), splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit, share=False
-                    )
-                ]
+                plans.append(planned(limit=options.limit, share=False))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
         files = source_files(job, [split])
         folders = [parses_folder(options) / f"{name}-{split}-{plan_hash(job, plan, files)[:16]}" for plan in plans]

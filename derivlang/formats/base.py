@@ -36,9 +36,8 @@ class Piece:
 
 
 WHOLE = Piece()
-FilePiece: TypeAlias = tuple[
-    Path, Piece, int | None
-]  # of a file of running text, with its greatest number of documents
+# Of a file of running text, with the greatest number of documents to read.
+FilePiece: TypeAlias = tuple[Path, Piece, int | None]
 
 
 @dataclass(frozen=True, slots=True)
