@@ -20,6 +20,7 @@ NAMES = (
     "startup",
     "make_floor",
     "make_formats",
+    "make_types",
     "make_loops",
     "make_tuned_loops",
     "make_memory",
@@ -32,6 +33,7 @@ NAMES = (
     "encoding",
     "align",
     "train",
+    "study",
 )
 _TINY = 0.02  # MB
 

@@ -24,7 +24,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
-from derivlang.evaluation.finetune_settings import REGIMES, Regime, regime_of
+from derivlang.evaluation.finetune_settings import REGIMES, RULES, Regime, regime_of
 from derivlang.evaluation.predictions import write_predictions
 from derivlang.evaluation.scores import read_part, write_part
 from derivlang.evaluation.sets import Sets
@@ -33,8 +33,6 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE
-
-RULES = 2  # version of the fine-tuning rules; cells of another version are made again
 
 Counts = dict[str, Int64]  # of each metric, int64[S, k]
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from derivlang.core.errors import unknown
 from derivlang.core.settings import check_settings, setting
 
+RULES = 2  # version of the fine-tuning rules; cells of another version are made again
 MAX_LENGTH = 128
 Regime = Literal["sup", "zs", "cs"]
 REGIMES: tuple[Regime, ...] = ("sup", "zs", "cs")

@@ -26,7 +26,6 @@ from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import data_folder, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
-from derivlang.training.model import n_weights
 
 _PARSED = 19_000.0  # words per second that the bundled parser parses on one core
 SHARED = 80.0  # seconds for tokenizer, dictionaries and encoding, of WikiText-2 on one core
@@ -147,6 +146,8 @@ def _bytes(cell: Cell) -> float:
     model, tie = ModelConfig.read(model_of(cell)), bool(cell.options.get("tie", True))
     key = repr(model), size, tie
     if key not in _counted:
+        from derivlang.training.model import n_weights  # imported late: it loads torch
+
         _counted[key] = n_weights(model, size, tie=tie)
     return 4.0 * _counted[key] * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
 

@@ -19,7 +19,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.seal import check_intact, sealed
 from derivlang.core.settings import declared
 from derivlang.core.version import __version__
-from derivlang.evaluation.cell import RULES
+from derivlang.evaluation.finetune_settings import RULES
 from derivlang.evaluation.plan import FORMAT, STUDY
 from derivlang.evaluation.results import EVALUATION
 from derivlang.formats.opening import suffix_of
