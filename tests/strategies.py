@@ -471,7 +471,7 @@ def derive(spec: str, batch: Batch, lexicon: Lexicon | None = None) -> Derivatio
 # raw text
 
 
-def split_at_spaces(texts: list[str], place: object = None) -> Splits:
+def split_at_spaces(texts: pa.StringArray, place: object = None) -> Splits:
     """The words and gaps of some texts, divided at white space."""
     splitting = Splitting(Splitter("space"))
     found = splitting.texts(texts)

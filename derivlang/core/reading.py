@@ -36,8 +36,8 @@ class Splits:
     gaps: Gaps
 
 
-# (texts, a function that names the place of a text for errors) -> their words
-SplitTexts = Callable[[list[str], Callable[[int], str]], Splits]
+# (Arrow strings, a function that names the place of a text for errors) -> their words
+SplitTexts = Callable[[pa.StringArray, Callable[[int], str]], Splits]
 
 
 def to_batch(
@@ -109,7 +109,7 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate) -
         raise LayerError(f"the text in {name} holds a NUL character", where=where(row, None), id="nul-byte")
     new = np.ones(len(column), bool)
     new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))
-    texts = column.filter(to_arrow(new)).to_pylist()
+    texts = column.filter(to_arrow(new))
     return split(texts, lambda text: where(int(np.flatnonzero(new)[text]), None)), np.cumsum(new) - 1
 
 

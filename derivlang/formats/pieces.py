@@ -9,12 +9,15 @@ arrays are of a whole buffer; only a piece that was never seen before is split i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, expand_ranges, offsets_of
+from derivlang.core.arrow import list_array, scalar, string_array, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import NOTHING, SPACE, USUAL
 from derivlang.core.vocabulary import Vocabulary
@@ -233,20 +236,22 @@ class Splitting:
         self._flat = np.concatenate([self._flat, codes])
         self._counts = np.concatenate([self._counts, [len(piece) for piece in words]])
 
-    def texts(self, texts: list[str], place: Callable[[int], str] | None = None) -> Split:
+    def texts(self, texts: Sequence[str] | pa.StringArray, place: Callable[[int], str] | None = None) -> Split:
         """Split U texts, a unit each. Raises DataError nul-byte, and as `units`.
 
         The texts are joined with a NUL after each, which `find` takes for white space.
         """
-        encoded = [text.encode() for text in texts]
-        lengths = np.array([len(text) for text in encoded], np.int64)
-        if any(b"\0" in text for text in encoded):
-            at = next(i for i, text in enumerate(encoded) if b"\0" in text)
-            raise DataError(f"the text {texts[at][:40]!r} holds a NUL character", id="nul-byte")
+        column = texts if isinstance(texts, pa.StringArray) else string_array(texts)
+        n_texts, lengths = len(column), np.asarray(to_numpy(pc.binary_length(column)), np.int64)
+        whole = pc.binary_join(list_array(np.array([0, n_texts]), column), scalar("\0"))[0].as_buffer()
+        joined = np.frombuffer(whole, np.uint8) if whole.size else np.zeros(0, np.uint8)
+        if np.count_nonzero(joined == 0) >= max(n_texts, 1):
+            bad = next(text for text in column.to_pylist() if "\0" in text)
+            raise DataError(f"the text {bad[:40]!r} holds a NUL character", id="nul-byte")
         begins = offsets_of(lengths + 1)[:-1]
-        size = int(lengths.sum()) + len(texts)
-        buffer = np.frombuffer(b"\0".join(encoded) + b"\0" + bytes(8), np.uint8)
-        if not texts:
+        size = int(lengths.sum()) + n_texts
+        buffer = np.concatenate([joined, np.zeros(9, np.uint8)])
+        if not n_texts:
             edges = Edges(np.zeros(0, np.int64), np.zeros(0, np.int64), True)
         else:
             edges = find(buffer, size, unicode_spaces=self.raw)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string, string_array, to_numpy
@@ -220,7 +221,7 @@ def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
         yield Rows(part.path, table, np.zeros(table.num_rows, np.int64), to_numpy(table["document"]))
 
 
-def split_texts(splitting: Splitting, texts: list[str], place: Callable[[int], str]) -> Splits:
+def split_texts(splitting: Splitting, texts: pa.StringArray, place: Callable[[int], str]) -> Splits:
     """Return words and gaps of some texts, with a type table of their own. place: names a text, for errors."""
     split = splitting.texts(texts, place)
     used, words = used_types(split.words, len(splitting.words))
