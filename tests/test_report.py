@@ -377,10 +377,10 @@ def test_an_earlier_report_is_replaced_and_nothing_else(small: pd.DataFrame, tmp
     assert data["files"] == sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     (out / "tables" / "mine.csv").write_text("mine")
     with pytest.warns(DerivlangWarning, match=r"kept what is not part of the report: tables/mine\.csv"):
-        report(small, out)
+        report(frame([{"seed": 2}], [ALIGNMENT]), out)
     assert (out / "tables" / "mine.csv").read_text() == "mine"
     (out / "report.json").write_text(json.dumps({**data, "files": [*data["files"], "tables/mine.csv"]}))
-    report(small, out)
+    report(frame([{"seed": 2}], [ALIGNMENT]), out)
     assert not (out / "tables" / "mine.csv").exists()
     for name, content in (("mine", "x"), ("report.json", "[1]")):
         other = tmp_path / f"other-{name}"
@@ -389,6 +389,31 @@ def test_an_earlier_report_is_replaced_and_nothing_else(small: pd.DataFrame, tmp
         with pytest.raises(StoreError, match="holds something else than a report"):
             report(small, other)
         assert [path.name for path in other.iterdir()] == [name]
+
+
+def test_a_whole_report_of_the_same_scores_is_kept(tmp_path: Path) -> None:
+    out, scores = tmp_path / "out", study({"o": ["a", "b"]}, [ALIGNMENT])
+    found = report(scores, out)
+
+    def is_kept(**asked: Any) -> bool:
+        (out / "index.html").write_text("mine")
+        assert report(scores, out, **asked) == found
+        return (out / "index.html").read_text() == "mine"
+
+    assert is_kept()
+    assert not is_kept(baseline={"o": "b"})
+    assert not is_kept()
+    (out / "report.md").unlink()
+    assert not is_kept()
+    record = json.loads((out / "report.json").read_text())
+    for changed in ({"derivlang": "0.1"}, {"result": None}, {"files": None}, {"asked": {}}):
+        (out / "report.json").write_text(json.dumps(record | changed))
+        if changed.get("files", ()) is None:
+            with pytest.raises(StoreError, match="holds something else than a report"):
+                report(scores, out)
+            (out / "report.json").write_text(json.dumps(record))
+        else:
+            assert not is_kept()
 
 
 def test_nothing_is_half_written(small: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +426,7 @@ def test_nothing_is_half_written(small: pd.DataFrame, tmp_path: Path, monkeypatc
     monkeypatch.setattr(report_module, "markdown", fail)
     for out in (tmp_path / "out", tmp_path / "new" / "out"):
         with pytest.raises(StoreError, match="No space left"):
-            report(small, out)
+            report(frame([{"seed": 2}], [ALIGNMENT]), out)
     assert (tmp_path / "out" / "index.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

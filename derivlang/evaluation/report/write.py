@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -37,6 +39,7 @@ from derivlang.evaluation.report.transfer import correlation_table, scatters_of
 from derivlang.evaluation.table import write_scores
 from derivlang.formats.progress import stage
 from derivlang.store.folders import is_free, replace_folder
+from derivlang.store.listing import file_hash
 from derivlang.store.record import read_record, record_text
 
 PAGE, MARKDOWN, DATA, SCORES = "index.html", "report.md", "report.json", ("scores.parquet", "scores.tsv")
@@ -48,11 +51,14 @@ def report(
 ) -> dict[str, Any]:
     """Write a report of a table of scores and return {"out", "runs", "evaluated", "figures"}.
 
-    baseline, primary: as in `compare`. An earlier report in `out` is replaced, and files that are not of it stay. Raise
-    StoreError if there is something else than a report, and what `compare` raises.
+    baseline, primary: as in `compare`. A whole report of the same scores is kept. Another one in `out` is replaced, and
+    files that are not of it stay. Raise StoreError if there is something else than a report, and what `compare` raises.
     """
     if not is_free(out) and not _files(out):
         raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
+    asked = {"baseline": dict(baseline or {}), "primary": primary, "scores": _hash(scores)}
+    if (made := _made(out, asked)) is not None:
+        return made
     sections = sections_of(ScoreTable.of(with_names(scores)), baseline, primary) if len(scores) else []
     with stage("drawing", None):
         parts = [part_of(one, f"{file_name(one.name or 'runs')}-" if len(sections) > 1 else "") for one in sections]
@@ -69,12 +75,33 @@ def report(
         for name in SCORES:
             write_scores(scores, folder / name)
         files = sorted(str(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file())
-        (folder / DATA).write_text(record_text(_record(sections, [*files, DATA])), "utf-8", newline="\n")
+        record = _record(sections, [*files, DATA]) | {"asked": asked, "result": result}
+        (folder / DATA).write_text(record_text(record), "utf-8", newline="\n")
 
     document = Document("What the models transfer", _told(len(evaluated), sorted(runs - evaluated)), parts)
-    replace_folder(out, write, _files(out), record=DATA, what="report")
     figures = sum(isinstance(block, Figure) for block in blocks)
-    return {"out": str(out), "runs": len(runs), "evaluated": len(evaluated), "figures": figures}
+    result = {"runs": len(runs), "evaluated": len(evaluated), "figures": figures}
+    replace_folder(out, write, _files(out), record=DATA, what="report")
+    return {"out": str(out), **result}
+
+
+def _hash(scores: pd.DataFrame) -> str:
+    """Return a hash of a table with its attributes, as scores.parquet has them."""
+    with TemporaryDirectory(prefix="derivlang-") as folder:
+        write_scores(scores, Path(folder, SCORES[0]))
+        return file_hash(Path(folder, SCORES[0]))
+
+
+def _made(out: Path, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what `report` returns if the folder holds a whole report of what is asked for, by this version."""
+    with suppress(StoreError):
+        record = read_record(out / DATA, DATA, id="output")
+        same = record.get("asked") == asked and record.get("derivlang") == __version__
+        files, result = record.get("files"), record.get("result")
+        if same and isinstance(files, list) and isinstance(result, dict):
+            is_whole = all((out / str(name)).is_file() for name in files)
+            return {**result, "out": str(out)} if is_whole else None
+    return None
 
 
 def part_of(section: Section, prefix: str = "") -> Part:
