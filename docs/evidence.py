@@ -68,6 +68,7 @@ PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
 GRIDS = {  # study -> its factors, as the lines of its tables have them
     "align-mlm-parallel": ("parallel", "objective"),
     "overlap-objective": ("overlap", "objective"),
+    "deshpande-halves": ("halves", "objective"),
 }
 OF_GRIDS: dict[str, Outcome] = {
     "POS SUP": "pos.accuracy.sup",
