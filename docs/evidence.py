@@ -67,6 +67,7 @@ TLM, MIXED, ALIGN = "tlm:reset=no", "xlm-align:pairs=2:start=1500", "xlm-align:p
 PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
 GRIDS = {  # study -> its factors, as the lines of its tables have them
     "align-mlm-parallel": ("parallel", "objective"),
+    "align-mlm-overlap": ("overlap",),
     "overlap-objective": ("overlap", "objective"),
     "deshpande-halves": ("halves", "objective"),
 }
