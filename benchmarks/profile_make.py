@@ -24,7 +24,7 @@ from measure import Report, Settings, Spread, Usage, alternate, script
 _STAGES = (
     ("source hash, plan", "derivlang.engine.build", "source_files"),
     ("source hash, plan", "derivlang.engine.build", "make_plan"),
-    ("read, lines", "derivlang.engine.job", "read_part"),
+    ("read, lines", "derivlang.engine.job", "read_task"),
     ("find word edges", "derivlang.formats.line_chunks", "find"),
     ("encode: word keys", "derivlang.core.vocabulary", "_keys"),
     ("encode: look-up", "derivlang.core.vocabulary", "Vocabulary._lookup"),

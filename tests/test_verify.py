@@ -305,7 +305,7 @@ def test_rows_exchanged_in_a_shard_are_found(text: Path) -> None:
 def test_rows_exchanged_between_shards_are_found(tmp_path: Path) -> None:
     for name in ("a.test.conllu", "b.test.conllu"):
         commands.trees(tmp_path / "in", name=name)
-    make("perm", tmp_path / "in", tmp_path / "trees")
+    make("perm", tmp_path / "in", tmp_path / "trees", "--shard-tokens", 1)
     make("perm", wiki(tmp_path, TEXT), tmp_path / "text", "--shard-tokens", 300)
     for out in (tmp_path / "trees", tmp_path / "text"):
         first, second = shards(out)[:2]

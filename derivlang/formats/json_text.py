@@ -27,13 +27,9 @@ def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
         except json.JSONDecodeError as error:
             what = f"column {error.colno}: this is not valid JSON: {error.msg}"
             raise DataError(what, where=where(error.lineno), fix=fix, id="json") from None
-        except _Refused as error:
-            what, advice, id = error.args
-            raise DataError(what, where=where(1), fix=advice, id=id) from None
-
-
-class _Refused(Exception):
-    """Something that Python reads and JSON does not have: (what, fix, id) of its DataError."""
+        except DataError as error:  # of the functions below, which do not know the file
+            error.where = where(1)
+            raise
 
 
 def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -41,14 +37,15 @@ def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         names = Counter(name for name, _ in pairs)
         twice = next(name for name in names if names[name] > 1)
-        raise _Refused(f"an object has the key {twice!r} more than once", "give each key one value", "json-key")
+        what = f"an object has the key {twice!r} more than once"
+        raise DataError(what, fix="give each key one value", id="json-key")
     return fields
 
 
 def _to_number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise _Refused(f"{text} is not a number of JSON", "write null for no value", "json")
+        raise DataError(f"{text} is not a number of JSON", fix="write null for no value", id="json")
     return value
 
 

@@ -8,6 +8,7 @@ Source: He et al. (2020), sections 3.1 to 3.3 (MoCo); the projection comes from 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 
@@ -24,7 +25,8 @@ def info_nce(query: torch.Tensor, key: torch.Tensor, queue: torch.Tensor, temper
     query, key: float[B, d], a row of one belongs to the same row of the other. queue: float[K, d].
     """
     # Not under autocast: 1 / t would make an error of bfloat16 20 times as large.
-    with torch.autocast(query.device.type, enabled=False):
+    device = query.device.type
+    with torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext():
         kind = torch.promote_types(query.dtype, torch.float32)
         exact = query.to(kind)
         positive = (exact * key).sum(1, keepdim=True)
