@@ -67,7 +67,7 @@ def test_info_nce_by_a_slow_loop(temperature: float) -> None:
 
 
 def test_info_nce_of_a_full_queue_is_exact_enough() -> None:
-    """32,000 keys of 300 numbers in 32 bits; pairs that are unlike, and pairs that are equal, whose loss is small."""
+    """A queue of 32,000 keys of 300 numbers, in 32 bits: unlike pairs, and equal ones, whose loss is small."""
     draws = np.random.default_rng(1)
     query, key, queue = (unit(draws.normal(size=(n, 300))).astype(np.float32) for n in (16, 16, 32_000))
     for of in (key, query):

@@ -67,7 +67,7 @@ def scalar(value: str | int) -> pa.Scalar:
 
 
 def array_of(values: Sequence[Any]) -> pa.Array:
-    """Return Python values as an Arrow array of the type that `pa.array` finds, and raise what it raises."""
+    """Convert Python values to an Arrow array, with the type and the errors of `pa.array`."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return string_array(values)

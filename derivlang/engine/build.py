@@ -212,7 +212,7 @@ def _byte_order_marks(types: pa.Array, counts: Int64) -> int:
 
 
 def _by_file(job: Job, task: ShardTask) -> dict[str, int]:
-    """Return how many words of each file of a task hold U+FEFF. It is rare, so that the files are read again for it."""
+    """Return how many words with U+FEFF each file of a task has. They are rare, so the files are simply read again."""
     found = {
         span.part.name: _byte_order_marks(*count_vocabulary(job, [replace(task, spans=(span,))])) for span in task.spans
     }

@@ -41,8 +41,8 @@ def make_plan(
     """Return the tasks of each split. DataError for a named split that the source lacks.
 
     splits: those that the source has, if empty or None. shard_tokens: approximate number of words per task; None for
-    any number. limit: documents of a split at most; no file is cut then. share: whether small files share a task, as
-    they have not in earlier versions.
+    any number. limit: documents of a split at most; no file is cut then. share: whether small files share a task;
+    False for the plan of earlier versions, which had a task for each file.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:

@@ -111,7 +111,7 @@ def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -
 
 
 def together(tables: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the same rows, with small neighbouring tables of the same columns as one table."""
+    """Yield the same rows, joining small neighbouring tables that have the same columns."""
     held: list[Rows] = []
 
     def joined() -> Rows:

@@ -37,8 +37,9 @@ def read(
     first_document: int = 0,
     batch_words: int = WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
-    """Yield batches of whole lines, each line a unit that is not yet split into sentences. Files share batches.
+    """Yield batches of whole lines, from one file after another. A batch may hold lines of several files.
 
+    Each line is a unit, which is not yet split into sentences.
     first_document: number of the first document.
     Raises DataError: encoding and nul-byte with line and byte, truncated, empty-file.
     """

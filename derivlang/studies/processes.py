@@ -76,7 +76,7 @@ class Processes:
 
 
 class Server:
-    """A process that makes calls, several at a time if it can fork (cli/child.py)."""
+    """A process that runs the calls of a study (cli/child.py), several at a time if it can fork."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]):
         with (folder / "logs" / "processes.log").open("ab") as log:  # of the server itself
