@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from derivlang.core.batch import Batch
+from derivlang.engine.batches import Source
 from derivlang.evaluation.collect import scores
+from derivlang.evaluation.evaluate import Evaluation, evaluate
+from derivlang.evaluation.finetune_settings import SPLITS
 from derivlang.training import checkpoint
 from tests.commands import run as cli
-from tests.evaluations import stored, task_data
+from tests.evaluations import options, stored, task_data
 from tests.tiny_runs import languages, model_of, save_model, seal, write_run
 
 STEPS = (100, 200, 300)
@@ -152,6 +159,25 @@ def test_a_folder_with_an_at_sign(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a@100" / "evaluation.json").exists()
     cli("evaluate", tmp_path / "a@100@200", "--measure", "alignment", *QUICK)
     assert (tmp_path / "a@100" / "evaluation" / "step-00000200.json").exists()
+
+
+def test_a_set_is_read_once_for_all_tasks_and_checkpoints(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = options("pos", "dep", "xnli", measures=("perplexity",), regimes=("zs",), sentences=9)
+    alone = [evaluate(run, replace(asked, tasks=(task,), measures=()), step=200).scores for task in asked.tasks]
+    shutil.rmtree(run / "evaluation")
+    read: list[tuple[str, str]] = []
+    batches = Source.batches
+
+    def spied(self: Source, split: str, limit: int | None = None) -> Iterator[Batch]:
+        read.append((self.corpus.name, split))
+        return batches(self, split, limit)
+
+    monkeypatch.setattr(Source, "batches", spied)
+    evaluation = Evaluation(run, asked, several=True)
+    found = [evaluation.of(step).scores for step in STEPS]
+    of_tasks = [(name, split) for name in ("pos:English-EWT", "xnli:en") for split in SPLITS.values()]
+    assert sorted(read[1:]) == sorted(of_tasks)  # the first reading is of held-out text
+    assert found[1].filter(pc.field("task") != "perplexity") == pa.concat_tables(alone)
 
 
 def test_every_checkpoint_of_none_or_of_one(run: Path) -> None:

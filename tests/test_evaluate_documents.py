@@ -55,7 +55,7 @@ def sets(run: Path, data: Path, name: str, **settings: Any) -> Sets:
     trained = PretrainedRun.load(run)
     asked = options(name, data_dir=data, **settings)
     source = Source.open(trained.languages.pipeline, request_of(asked.tasks[0].sources[0], asked))
-    return Sets.read(trained.languages, asked.tasks[0], [source])
+    return Sets.read(trained.languages, asked.tasks, [source])[0]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 4096])

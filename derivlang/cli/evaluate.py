@@ -78,7 +78,7 @@ def command(
     from derivlang.core.extras import require_torch
 
     require_torch()
-    from derivlang.evaluation.evaluate import evaluate
+    from derivlang.evaluation.evaluate import Evaluation
     from derivlang.evaluation.lines import lines, short_lines
     from derivlang.training.checkpoint import run_and_step
     from derivlang.training.run_folder import asked_steps
@@ -86,9 +86,11 @@ def command(
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     settings = options_from(click.get_current_context(), warn)
     folder, step = run_and_step(run)
-    for one in asked_steps(folder, step, every=every_checkpoint):
+    steps = asked_steps(folder, step, every=every_checkpoint)
+    evaluation = Evaluation(folder, settings, events(), several=len(steps) > 1)
+    for one in steps:
         with Bar():
-            evaluated = evaluate(folder, settings, events(), step=one)
+            evaluated = evaluation.of(one)
         if as_json:
             told = {
                 label: {**evaluated.entry(label), "scores": _plain(evaluated.scores, label)}

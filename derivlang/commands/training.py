@@ -58,7 +58,7 @@ class Run(InFolder):
         """
         from derivlang.evaluation.asked import Numbers, asked_for
         from derivlang.evaluation.collect import scores
-        from derivlang.evaluation.evaluate import evaluate
+        from derivlang.evaluation.evaluate import Evaluation
         from derivlang.training.run_folder import asked_steps
 
         numbers = {
@@ -70,9 +70,11 @@ class Run(InFolder):
         places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}
         typed = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
         asked = asked_for({**options, **places, **numbers, **names}, typed, warn)
-        for one in asked_steps(self.path, step, every=every_checkpoint):
+        steps = asked_steps(self.path, step, every=every_checkpoint)
+        evaluation = Evaluation(self.path, asked, several=len(steps) > 1)
+        for one in steps:
             with ProgressBar():
-                evaluate(self.path, asked, step=one)
+                evaluation.of(one)
         return scores(self.path)
 
     @takes(ExportOptions, without=("split", "format", "documents", "escape_formulas"))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from derivlang.engine.events import Events
 from derivlang.evaluation import results
 from derivlang.evaluation.checks import check_asked, fitting
+from derivlang.evaluation.encoded import EncodedText
 from derivlang.evaluation.finetuned import finetuned
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import Sources
@@ -50,43 +51,58 @@ class Evaluated:
 def evaluate(
     folder: Path, options: EvaluateOptions, events: Events | None = None, *, step: int | None = None
 ) -> Evaluated:
-    """Evaluate a run, or its checkpoint of a step, and write the files of its results.
+    """Evaluate a run, or its checkpoint of a step. Raise DerivlangError as `Evaluation.of`."""
+    return Evaluation(folder, options, events).of(step)
 
-    Results of other tasks and measures are kept. Raise StoreError if they are of other weights, unless `options.force`
-    replaces them, and DerivlangError if something does not fit; then no model has been trained.
+
+class Evaluation:
+    """The evaluation of a run, or of its checkpoints, whose text is read and encoded once.
+
+    several: whether `of` is called more than once.
     """
-    events = events or Events()
 
-    # The run
-    trained = PretrainedRun.load(folder, step, events.warn)
+    def __init__(self, folder: Path, options: EvaluateOptions, events: Events | None = None, *, several: bool = False):
+        self._folder, self._options, self._events = folder, options, events or Events()
+        self._several = several
+        self._text: EncodedText | None = None
 
-    # Checks
-    check_asked(trained, options)
-    tasks = fitting(options.tasks, trained)
-    device = device_of(options.device)
-    use_threads(options.threads, trained.config.hidden_size)
-    sweep(trained.folder)
-    sweep(trained.cells)
-    before = record = results.stored(trained, force=options.force, drop=True)
+    def of(self, step: int | None = None) -> Evaluated:
+        """Evaluate the run, or its checkpoint of a step, and write the files of its results.
 
-    # Sets: all are found and checked before hours of fine-tuning begin.
-    sources = Sources(trained, options, events)
-    sets = {task.label: sources.of_task(task) for task in tasks}
+        Results of other tasks and measures are kept. Raise StoreError if they are of other weights, unless
+        `options.force` replaces them, and DerivlangError if something does not fit; then no model has been trained.
+        """
+        options, events = self._options, self._events
 
-    # Measures. Each entry is written at once, so that an interrupted evaluation keeps it.
-    labels = [task.label for task in tasks]
-    for name, entry in measured(sources, device):
-        labels.append(name)
-        record = results.add(trained, "measures", name, entry, force=options.force)
+        # The run
+        trained = PretrainedRun.load(self._folder, step, events.warn)
 
-    # Tasks: the cells of those with fine-tuning
-    for task in tasks:
-        if isinstance(task, UntunedTask):
-            (source,) = sets[task.label]
-            entry = untuned(task, source, trained, device)
-        else:
-            assert isinstance(task, Task)
-            entry = finetuned(task, sets[task.label], trained, options, device, before, events.warn)
-        record = results.add(trained, "tasks", task.label, entry, force=options.force)
+        # Checks
+        check_asked(trained, options)
+        tasks = fitting(options.tasks, trained)
+        device = device_of(options.device)
+        use_threads(options.threads, trained.config.hidden_size)
+        sweep(trained.folder)
+        sweep(trained.cells)
+        before = record = results.stored(trained, force=options.force, drop=True)
 
-    return Evaluated(record, *results.scores_of(trained.cells, record, labels))
+        # Sets: all are found and checked before hours of fine-tuning begin.
+        text = self._text or EncodedText(Sources(trained, options, events), tasks, keep=self._several)
+        self._text = text
+
+        # Measures. Each entry is written at once, so that an interrupted evaluation keeps it.
+        labels = [task.label for task in tasks]
+        for name, entry in measured(text, trained, options, device, events.warn):
+            labels.append(name)
+            record = results.add(trained, "measures", name, entry, force=options.force)
+
+        # Tasks: the cells of those with fine-tuning
+        for task in tasks:
+            if isinstance(task, UntunedTask):
+                entry = untuned(task, text, trained, device)
+            else:
+                assert isinstance(task, Task)
+                entry = finetuned(task, text, trained, options, device, before, events.warn)
+            record = results.add(trained, "tasks", task.label, entry, force=options.force)
+
+        return Evaluated(record, *results.scores_of(trained.cells, record, labels))

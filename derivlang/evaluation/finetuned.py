@@ -21,6 +21,7 @@ from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
+from derivlang.evaluation.encoded import EncodedText
 from derivlang.evaluation.finetune_settings import REGIMES, SPLITS
 from derivlang.evaluation.scores import write_part
 from derivlang.evaluation.sets import Sets
@@ -35,7 +36,7 @@ from derivlang.store.record import difference, digest
 
 def finetuned(
     task: Task,
-    sources: Sequence[Source],
+    text: EncodedText,
     trained: PretrainedRun,
     options: EvaluateOptions,
     device: torch.device,
@@ -44,18 +45,16 @@ def finetuned(
 ) -> dict[str, Any]:
     """Return the entry of a task with fine-tuning: settings, and files of the regimes whose cells are finished.
 
-    sources: of the task. before: the record that was there, as of `results.stored`. warn: called for a regime that
-    lacks some of its cells, and for a cell that is made again as its file was changed.
+    text: with the sets of the task. before: the record that was there, as of `results.stored`. warn: called for a
+    regime that lacks some of its cells, and for a cell that is made again as its file was changed.
     """
-    with stage(f"reading {task.name}"):
-        mixed = "cs" in options.regimes
-        sets = Sets.read(trained.languages, task, sources, mixed=mixed, predictions=options.predictions)
+    sets = text.sets_of(task)
     seeds = range(1, options.seeds + 1)
     cells = {
         regime: [FinetuneCell(trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
         for regime in REGIMES
     }
-    settings = _settings(task, sources, sets)
+    settings = _settings(task, text.sources_of(task), sets)
     damaged = _damaged(trained, before["tasks"].get(task.label), settings)
     for regime in options.regimes:
         for cell in cells[regime]:

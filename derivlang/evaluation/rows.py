@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -253,21 +254,8 @@ class ParallelRows:
 
     @classmethod
     def of(cls, batch: Batch, languages: Languages, max_length: int) -> ParallelRows:
-        both = languages.both(batch)
-        segments = SegmentRows.of(batch, both.offsets, max_length)
-
-        def rows(side: LanguageSide) -> LanguageRows:
-            at, segment = segments.gather(side.slots)
-            inside = offsets_of(np.bincount(segment, minlength=len(segments.units)))
-            ids, ends = framed(side.ids[at], inside, languages.special_ids, segments.n_sides)
-            # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
-            places = positions(inside[:: segments.n_sides]) + 1 + segment % segments.n_sides
-            words = both.words(side)[at]
-            begins = side.slots[at] == both.offsets[words]
-            return LanguageRows(ids, ends, words[begins], places[begins], segment[begins], segments.n_sides)
-
-        has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
-        return cls(batch, segments, rows(both.source), rows(both.derived), has_subwords)
+        """Return the rows of a batch of at most `max_length` sub-words, which may be cut."""
+        return _parallel_rows(batch, languages, max_length)
 
     def in_all_rows(self, segments: Int64, words: Int64) -> Int64:
         """Return words of the batch, in these segments, as words of all rows, one row after the other.
@@ -301,6 +289,25 @@ class ParallelRows:
         return Examples(
             source, derived, batch.record_keys, classes, self.segments.cut, documents, unscored, (self, numbers)
         )
+
+
+@lru_cache(maxsize=1)  # tasks of one set, and both kinds of rows of a task of pairs, ask for a batch's rows in turn
+def _parallel_rows(batch: Batch, languages: Languages, max_length: int) -> ParallelRows:
+    both = languages.both(batch)
+    segments = SegmentRows.of(batch, both.offsets, max_length)
+
+    def rows(side: LanguageSide) -> LanguageRows:
+        at, segment = segments.gather(side.slots)
+        inside = offsets_of(np.bincount(segment, minlength=len(segments.units)))
+        ids, ends = framed(side.ids[at], inside, languages.special_ids, segments.n_sides)
+        # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
+        places = positions(inside[:: segments.n_sides]) + 1 + segment % segments.n_sides
+        words = both.words(side)[at]
+        begins = side.slots[at] == both.offsets[words]
+        return LanguageRows(ids, ends, words[begins], places[begins], segment[begins], segments.n_sides)
+
+    has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
+    return ParallelRows(batch, segments, rows(both.source), rows(both.derived), has_subwords)
 
 
 def _columns(gold: Int64) -> Int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,83 +69,102 @@ class Sets:
     def read(
         cls,
         languages: Languages,
-        task: Task,
+        tasks: Sequence[Task],
         sources: Sequence[Source],
         *,
         mixed: bool = False,
         predictions: bool = False,
-    ) -> Sets:
-        """Read the three splits of a task's sources: one source, or one for train and dev and another for test.
+    ) -> list[Sets]:
+        """Read the three splits of the sources that some tasks share: one, or one for train and dev and one for test.
 
-        mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions: whether to keep the words
-        of test.
-        Raise DataError if a split or the labels are missing, UsageError if the task asks for more examples than exist.
+        Each split is read once. mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions:
+        whether to keep the words of test.
+        Raise DataError if a split or the labels are missing, UsageError if a task asks for more examples than exist.
         """
         corpora = [source.corpus for source in sources]
-        numbers, classes = check_sources(task, corpora)
-        parts = {name: (sources[number], split) for name, (number, split) in numbers.items()}
-        limits = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
-        examples: dict[str, Examples] = {}
-        mixed_pairs: Instances | None = None
-        told: ToldRows | None = None
+        found = [check_sources(task, corpora) for task in tasks]
+        parts = {name: (sources[number], split) for name, (number, split) in found[0][0].items()}  # of all tasks
+        splits: list[list[_Taken]] = []
         for name, (source, split) in parts.items():
-            every, pairs, rows = _read_split(
-                source.batches(split),
-                languages,
-                task,
-                classes,
-                mixed=mixed and name == "train",
-                predictions=predictions and name == "test",
-            )
-            if name == "train":
-                every = every.learnable()
-                whole_train = every.keys
-            examples[name] = _taken(every, limits[name], task.name, name, (source.corpus.name, split))
-            if pairs is not None:
-                mixed_pairs = _first(pairs.learnable(), limits[name]).interleaved()
-            if rows is not None:
-                told = rows
-        names = {"dev": short_name(task.sources[0]), "test": short_name(task.sources[-1])}
-        of_split = {"dev": corpora[0], "test": corpora[-1]}
+            wanted = {"mixed": mixed and name == "train", "predictions": predictions and name == "test"}
+            readers = [
+                _SplitReader(task, languages, classes, **wanted)
+                for task, (_, classes) in zip(tasks, found, strict=True)
+            ]
+            for batch in with_documents(source.batches(split)):
+                for reader in readers:
+                    reader.add(batch)
+            splits.append([reader.taken(name, (source.corpus.name, split)) for reader in readers])
+        keys = (_key(languages, task, sources, list(parts.values())) for task in tasks)
+        return [cls._of(*each, corpora) for each in zip(tasks, keys, zip(*splits, strict=True), strict=True)]
+
+    @classmethod
+    def _of(cls, task: Task, key: str, taken: Sequence[_Taken], corpora: Sequence[Corpus]) -> Sets:
+        """Return the sets of a task. taken: of train, dev and test. corpora: all that were read."""
+        train, dev, test = taken
         return cls(
-            **examples,
-            key=_key(languages, task, sources, list(parts.values())),
-            in_train=_n_shared(examples["test"], examples["train"].keys),
-            in_whole_train=_n_shared(examples["test"], whole_train),
-            scored={split: _scored(examples[split], name, of_split[split]) for split, name in names.items()},
+            train.examples,
+            dev.examples,
+            test.examples,
+            key=key,
+            in_train=_n_shared(test.examples, train.examples.keys),
+            in_whole_train=_n_shared(test.examples, train.keys),
+            scored={
+                "dev": _scored(dev.examples, short_name(task.sources[0]), corpora[0]),
+                "test": _scored(test.examples, short_name(task.sources[-1]), corpora[-1]),
+            },
             words=", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora)),
-            mixed=mixed_pairs,
-            told=told,
+            mixed=train.mixed,
+            told=test.told,
         )
 
 
-def _read_split(
-    batches: Iterable[Batch],
-    languages: Languages,
-    task: Task,
-    classes: tuple[str, ...],
-    *,
-    mixed: bool,
-    predictions: bool,
-) -> tuple[Examples, Examples | None, ToldRows | None]:
-    """Return (the examples of a split, its mixed pairs, its rows for people); None for what is not wanted."""
-    examples: list[Examples] = []
-    pairs: list[Examples] = []
-    told: list[ToldRows] = []
-    begun = 0
-    for batch in with_documents(batches):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Taken:
+    """The examples that a task takes of a split. keys: of the whole split. mixed, told: as in `Sets`."""
+
+    examples: Examples
+    keys: UInt64
+    mixed: Instances | None
+    told: ToldRows | None
+
+
+class _SplitReader:
+    """Makes the examples of a split for a task, batch by batch. mixed, predictions: as of `Sets.read`."""
+
+    def __init__(self, task: Task, languages: Languages, classes: tuple[str, ...], *, mixed: bool, predictions: bool):
+        self._task, self._languages, self._classes = task, languages, classes
+        self._mixed, self._predictions = mixed, predictions
+        self._examples: list[Examples] = []
+        self._pairs: list[Examples] = []
+        self._told: list[ToldRows] = []
+        self._begun = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add the examples of a batch."""
+        task, languages, classes = self._task, self._languages, self._classes
         made = task.examples(batch, languages, classes)
-        if predictions:
-            told.append(ToldRows.of(made, languages, begun))
-        examples.append(replace(made, origin=None))  # or it would keep the batch
-        begun += batch.n_records
-        if mixed and isinstance(task, PairTask):
-            pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
-    return (
-        Examples.joined(examples),
-        Examples.joined(pairs) if pairs else None,
-        ToldRows.joined(told) if told else None,
-    )
+        if self._predictions:
+            self._told.append(ToldRows.of(made, languages, self._begun))
+        self._examples.append(replace(made, origin=None))  # or it would keep the batch
+        self._begun += batch.n_records
+        if self._mixed and isinstance(task, PairTask):
+            self._pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
+
+    def taken(self, name: str, place: tuple[str, str]) -> _Taken:
+        """Return the examples that the task asks for, of train only those to learn from.
+
+        name: of the set. place: its corpus and split, for messages. Errors as of `_taken`.
+        """
+        settings, every = self._task.settings, Examples.joined(self._examples)
+        limit = {"train": settings.train_examples, "dev": settings.dev_examples}.get(name)
+        if name == "train":
+            every = every.learnable()
+        pairs = None
+        if self._pairs:
+            pairs = _first(Examples.joined(self._pairs).learnable(), limit).interleaved()
+        told = ToldRows.joined(self._told) if self._told else None
+        return _Taken(_taken(every, limit, self._task.name, name, place), every.keys, pairs, told)
 
 
 def _key(languages: Languages, task: Task, sources: Sequence[Source], parts: Sequence[tuple[Source, str]]) -> str:
