@@ -221,7 +221,8 @@ def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
     """
     found = {name.partition(".")[0] for name in imports(path, deep=False)}
     name = module_name(path)
-    listed = ("evaluation.report", "evaluation.tasks", "training.objectives")  # lists and reports load them
+    # Lists, reports and studies load them.
+    listed = ("evaluation.report", "evaluation.measures", "evaluation.tasks", "training.objectives")
     light = name in LIGHT or name.startswith(tuple(f"derivlang.{folder}" for folder in listed))
     torch = (row_of(name) in ("training", "evaluation") and not light) or name == "derivlang.parsing.torch_backend"
     assert found.isdisjoint(set(HEAVY) - ({"torch", "transformers"} if torch else set()))
@@ -304,6 +305,25 @@ def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:
     found = loaded("make", "--t", "trans,inv", tmp_path / "a.txt", "-o", tmp_path / "out")
     assert "spacy" in found
     assert found.isdisjoint({"datasets", "torch", "transformers", "distributed"})
+
+
+def test_a_study_loads_no_torch_itself(tmp_path: Path) -> None:
+    study = """
+[study]
+source = "demo"
+[cell]
+t = "trans,inv"
+[evaluate]
+task = "pos,xnli"
+measure = "alignment,contextual,links,perplexity,projection,retrieval,surprisal"
+[factors]
+objective = ["mlm", "ppa", "xlm-align"]
+"""
+    (tmp_path / "a.toml").write_text(study, "utf-8")
+    heavy = {"torch", "transformers", "accelerate", "pandas", "scipy", "matplotlib", "spacy", "datasets"}
+    assert loaded("study", tmp_path / "a.toml", "-o", tmp_path / "a", "--array").isdisjoint(heavy)
+    code = "import json, sys, derivlang.studies.run; print('LOADED ' + json.dumps(list(sys.modules)))"
+    assert packages(code).isdisjoint(heavy)
 
 
 def test_a_report_loads_no_torch(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from derivlang.core.errors import DataError
 from derivlang.evaluation.formulas import formula_of
-from derivlang.evaluation.metrics import UPOS, Metric
+from derivlang.evaluation.metrics import UPOS, Metric, begins_span, ends_span
 from derivlang.evaluation.tasks.registry import tuned_tasks
 from tests import scorers
 
@@ -80,3 +81,12 @@ def test_answers_are_scored_by_the_best_gold_answer() -> None:
     assert counts[:, 0].tolist() == [1_000_000, 0, 666_667, 1_000_000, 0, 0]
     assert counts[:, 1].tolist() == [1_000_000] * 5 + [0]
     assert found.value(counts) == pytest.approx(100 * (2 + 2 / 3) / 5, abs=1e-4)
+
+
+def test_spans_begin_and_end_where_seqeval_says() -> None:
+    theirs = pytest.importorskip("seqeval.metrics.sequence_labeling")
+    labels = list(product("BIESO.AX", ("x", "y")))
+    for before, label in product(labels, labels):
+        asked = before[0], label[0], before[1], label[1]
+        assert begins_span(before, label) == theirs.start_of_chunk(*asked)
+        assert ends_span(before, label) == theirs.end_of_chunk(*asked)

@@ -20,8 +20,8 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.evaluation.verify import verify_run
 from derivlang.store import listing
+from derivlang.training.begun_from import model_of
 from derivlang.training.checkpoint import newest
-from derivlang.training.init_weights import model_of
 from derivlang.training.run_folder import check_files, read
 from tests.commands import run as cli
 from tests.leaves import changes

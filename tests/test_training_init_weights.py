@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.training.begun_from import model_of
 from derivlang.training.config import ModelConfig
-from derivlang.training.init_weights import Init, model_of
+from derivlang.training.init_weights import Init
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import freeze, is_tied

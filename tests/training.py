@@ -34,8 +34,9 @@ from derivlang.training.masking import Keys, LanguageIds
 from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
+from derivlang.training.plan import RunPlan
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.run import Callbacks, RunPlan, pretrain
+from derivlang.training.run import Callbacks, pretrain
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 

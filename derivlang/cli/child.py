@@ -37,7 +37,7 @@ _LOADED = (
     "derivlang.evaluation.cell",
     "accelerate",
     "transformers.models.modernbert.modeling_modernbert",
-    "seqeval.metrics",
+    "pandas",
 )
 
 

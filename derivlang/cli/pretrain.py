@@ -78,7 +78,8 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
     from derivlang.training import run_folder
     from derivlang.training.languages import DERIVED, SOURCE
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.options import plan_of, settings_of
+    from derivlang.training.options import settings_of
+    from derivlang.training.plan import plan_of
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
     from derivlang.training.run import Callbacks, prepare, pretrain

@@ -144,13 +144,13 @@ def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool)
 
     Wide models are not measured on a CPU, where a step takes minutes.
     """
+    if asked is not None:
+        return asked, "as asked"
     import torch
 
     from derivlang.training.bench import Plan, bench
     from derivlang.training.options import settings_of
 
-    if asked is not None:
-        return asked, "as asked"
     cuda = torch.cuda.is_available()
     if not cuda and not narrow:
         return 1.1e6, "assumed: there is no accelerator here"

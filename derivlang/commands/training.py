@@ -119,7 +119,8 @@ def pretrain(
     from derivlang.core.extras import require_torch
 
     require_torch()
-    from derivlang.training.options import plan_of, settings_of
+    from derivlang.training.options import settings_of
+    from derivlang.training.plan import plan_of
     from derivlang.training.run import Callbacks, prepare
     from derivlang.training.run import pretrain as run
 

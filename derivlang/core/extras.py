@@ -11,7 +11,7 @@ from derivlang.core.errors import UsageError
 
 # A package of several extras is of the first one here.
 EXTRAS = {
-    "train": ("torch", "transformers", "accelerate", "seqeval", "scipy", "matplotlib", "jinja2"),
+    "train": ("torch", "transformers", "accelerate", "scipy", "matplotlib", "jinja2"),
     "fit": ("scipy",),
     "explore": ("gradio",),
     "stanza": ("stanza",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.measures.base import Measure
@@ -11,7 +12,9 @@ from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.evaluation.trained import PretrainedRun
+
+if TYPE_CHECKING:  # studies check their tasks without torch
+    from derivlang.evaluation.trained import PretrainedRun
 
 
 def check_asked(trained: PretrainedRun, options: EvaluateOptions) -> None:

@@ -100,18 +100,14 @@ def tag_counts(gold: Labels, predicted: Labels) -> Int64:
 def run_counts(gold: Labels, predicted: Labels) -> Int64:
     """Return int64[S, 3]: right, predicted, gold spans as seqeval 1.2.2 finds them by default in all joined sentences.
 
-    The begin and the end of a span depend on two neighbouring labels, so seqeval is called once for each pair of
-    labels. A span counts for the sentence in which it ends, as seqeval may let it begin before: after a sentence that
-    ends in `X`.
+    The begin and the end of a span depend on two neighbouring labels. A span counts for the sentence in which it ends,
+    as it may begin before: after a sentence that ends in `X`.
     """
-    from seqeval.metrics.sequence_labeling import end_of_chunk, start_of_chunk
-
     names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
     parts = [(name[0], name[1:].split("-", maxsplit=1)[-1] or "_") for name in names]
     before = [*parts, ("O", "")]  # the last: the label before the first word
     begins, ends = (
-        np.array([[rule(old[0], new[0], old[1], new[1]) for new in parts] for old in before], bool)
-        for rule in (start_of_chunk, end_of_chunk)
+        np.array([[rule(old, new) for new in parts] for old in before], bool) for rule in (begins_span, ends_span)
     )
     kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in before))}
     kind = np.array([kinds[k] for _, k in before])
@@ -124,6 +120,24 @@ def run_counts(gold: Labels, predicted: Labels) -> Int64:
         return _keys(starts[after - 1], after, kind[old[after]], len(codes)), after - 1
 
     return _by_sentence(gold, spans(gold), spans(predicted))
+
+
+def begins_span(before: tuple[str, str], label: tuple[str, str]) -> bool:
+    """Return whether a span of seqeval begins at a label. Both are (first letter, kind).
+
+    B and S begin one; so do E and I after E, S or O, and any letter but O and `.` where the kind changes.
+    """
+    (old, old_kind), (new, kind) = before, label
+    return new in "BS" or (new in "EI" and old in "ESO") or (new not in "O." and old_kind != kind)
+
+
+def ends_span(before: tuple[str, str], label: tuple[str, str]) -> bool:
+    """Return whether a span of seqeval ends before a label, which follows `before`. Both are (first letter, kind).
+
+    E and S end one; so do B and I before B, S or O, and any letter but O and `.` where the kind changes.
+    """
+    (old, old_kind), (new, kind) = before, label
+    return old in "ES" or (old in "BI" and new in "BSO") or (old not in "O." and old_kind != kind)
 
 
 def entity_counts(gold: Labels, predicted: Labels) -> Int64:

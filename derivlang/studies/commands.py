@@ -18,7 +18,7 @@ from typing import Any
 from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keywords import keyword_of
-from derivlang.core.settings import Declared, declared, given, setting, text_of, with_defaults
+from derivlang.core.settings import Declared, declared, setting, text_of, with_defaults
 from derivlang.engine.options import MakeOptions
 from derivlang.evaluation.asked import Numbers, asked_for
 from derivlang.evaluation.finetune_settings import FinetuneSettings
@@ -149,14 +149,13 @@ def _read(one: Declared, value: Any) -> Any:
 
 
 def _check_pretraining(values: Mapping[str, Any]) -> None:
-    from derivlang.training.options import settings_of  # imported late: it loads torch
+    from derivlang.training.options import check_options  # imported late: help pages do not need it
 
-    settings_of(values["source"], with_defaults(_PRETRAINING, values))
-    Duration(**given(Duration, values))
+    check_options(values["source"], with_defaults(_PRETRAINING, values))
 
 
 def _check_evaluation(values: Mapping[str, Any]) -> None:
-    from derivlang.evaluation.checks import check_mixed  # imported late: it loads torch
+    from derivlang.evaluation.checks import check_mixed  # imported late: help pages do not need it
 
     check_mixed(asked_for(values, values.keys()))
 

@@ -14,7 +14,7 @@ masks are drawn anew: they depend on the weights that a run begins with.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
-from derivlang.training import checkpoint, run_folder
+from derivlang.training import checkpoint
+from derivlang.training.begun_from import INIT, model_of
 from derivlang.training.config import AFTER_PADDING, ModelConfig, positions_of
 from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load_model
 from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
@@ -33,7 +34,7 @@ from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
 from derivlang.training.settings import RunPaths, TrainingSettings
 
-_INIT, _EMBEDDINGS = "--init", "--embeddings"
+_EMBEDDINGS = "--embeddings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Init:
             lm = load_model(elsewhere, causal=causal)
             if embeddings != "new":
                 check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
-        path = model_of(run, _INIT)[1] if elsewhere is None else elsewhere
+        path = model_of(run, INIT)[1] if elsewhere is None else elsewhere
         facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
         how, _, other = embeddings.partition("=")
         if how == "from":
@@ -89,10 +90,10 @@ class Init:
         StoreError if it cannot be read.
         """
         elsewhere = checkpoint_folder(self.facts["run"])
-        run, path = (None, elsewhere) if elsewhere is not None else model_of(self.facts["run"], _INIT)
+        run, path = (None, elsewhere) if elsewhere is not None else model_of(self.facts["run"], INIT)
         how, _, other = settings.embeddings.partition("=")
         if how != "new":
-            _check_tokenizers(run or path, languages, _INIT)
+            _check_tokenizers(run or path, languages, INIT)
         _check_unchanged(path, self.facts["weights"])
         specials: list[tuple[int, int]] = []
         if run is not None:
@@ -119,58 +120,6 @@ class Init:
         fixed = [new for _, new in specials] or None
         _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
         return lm
-
-
-def with_tokenizer(paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None) -> RunPaths:
-    """Return the paths with the tokenizer of the run to begin from, whose embeddings belong to it.
-
-    before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
-    """
-    if paths.init is None or paths.tokenizer is not None or settings.embeddings == "new":
-        return paths
-    if before is not None:
-        return replace(paths, tokenizer=paths.run / TOKENIZER)
-    elsewhere = checkpoint_folder(paths.init)
-    return replace(paths, tokenizer=elsewhere or model_of(paths.init, _INIT)[0] / TOKENIZER)
-
-
-def folders_begun_from(paths: RunPaths, settings: TrainingSettings) -> list[Path]:
-    """Return the folders that a run begins from, which --force must not remove."""
-    names = [paths.init or "", settings.embeddings.partition("=")[2]]
-    return [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in names if name]
-
-
-def model_of(text: str, option: str) -> tuple[Path, Path]:
-    """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
-
-    Raise StoreError if the run is not finished, if it has no such checkpoint, or if a file is not the one that was
-    written.
-    """
-    run, step = checkpoint.run_and_step(Path(text))
-    facts = run_folder.read(run)
-    if step is not None:
-        run_folder.check_files(run, facts, model=False)
-        return run, checkpoint.of_step(run, step).folder / checkpoint.MODEL
-    if facts["status"] == "done":
-        run_folder.check_files(run, facts)
-        return run, run / checkpoint.MODEL
-    there = ", ".join(map(str, checkpoint.steps(run)))
-    raise StoreError(
-        "is not a finished run",
-        where=f"{option} {text}",
-        fix="finish it" + (f", or begin from a checkpoint: RUN@STEP, of {there}" if there else ""),
-        id="no-model",
-    )
-
-
-def has_language_ids(text: str) -> bool:
-    """Return whether the model of RUN or RUN@STEP gets the language of each position; False if it is not there.
-
-    Raise StoreError if its record cannot be read.
-    """
-    run, _ = checkpoint.run_and_step(Path(text))
-    there = (run / run_folder.RUN).exists()  # a study looks at the options of all cells before the first one runs
-    return there and bool((run_folder.read(run).get("model") or {}).get("language_ids"))
 
 
 def _check_unchanged(path: Path, weights: str) -> None:
@@ -236,7 +185,7 @@ def _check_model(
     if config.model_type != model_config.type:
         raise UsageError(
             f"the run's model is of the type {config.model_type}, but --model {settings.model} is {model_config.type}",
-            where=_INIT,
+            where=INIT,
             fix="give the --model of that run",
             id="other-model",
         )
@@ -244,7 +193,7 @@ def _check_model(
         if isinstance(value, int) and getattr(config, name, value) != value:
             raise UsageError(
                 f"the run's model has {name} = {getattr(config, name)}, but --model {settings.model} has {value}",
-                where=_INIT,
+                where=INIT,
                 fix="give the --model of that run",
                 id="other-model",
             )
@@ -253,7 +202,7 @@ def _check_model(
         has = "no language ids" if settings.language_ids else "language ids, which this run lacks"
         raise UsageError(
             f"the run's model has {has}",
-            where=_INIT,
+            where=INIT,
             fix="give --no-language-ids" if settings.language_ids else "give --language-ids",
             id="language-ids",
         )
@@ -261,7 +210,7 @@ def _check_model(
     if room is not None and room < longest:
         raise UsageError(
             f"the run's model has {room} positions, but rows have {longest} sub-words",
-            where=_INIT,
+            where=INIT,
             fix="lower --seq-len or --pair-length",
             id="model",
         )

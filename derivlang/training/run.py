@@ -16,57 +16,27 @@ from derivlang.core.errors import StoreError
 from derivlang.core.keys import text_key
 from derivlang.core.messages import counted, warn
 from derivlang.formats.progress import stage
-from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
-from derivlang.store.record import digest
 from derivlang.training import checkpoint, run_folder
+from derivlang.training.begun_from import folders_begun_from, with_tokenizer
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
-from derivlang.training.config import ModelConfig
-from derivlang.training.init_weights import Init, folders_begun_from, with_tokenizer
+from derivlang.training.init_weights import Init
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs_only import prepare_pairs
+from derivlang.training.plan import RunPlan
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, as_begun
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import StreamInputs
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlan:
-    """What is to be trained, on what, and where.
-
-    settings: with the objective and the spec in their usual spelling; model_config: of the model that they name. Both
-    as `options.settings_of` gives them. request: None for an objective that reads only the pairs of a file. rules: of
-    the objective, None for the rules of today.
-    """
-
-    settings: TrainingSettings
-    model_config: ModelConfig
-    request: SourceRequest | None
-    paths: RunPaths
-    duration: Duration = Duration()
-    rules: int | None = None
-
-    @property
-    def objective(self) -> Objective:
-        objective = read_objective(self.settings.objective)
-        return objective if self.rules is None else objective.of_rules(self.rules)
-
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits of what is asked, without the run's folder: equal for the same command."""
-        paths = replace(self.paths, run=Path())
-        return digest([self.settings, self.request, paths, self.duration, self.model_config])
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from derivlang.core.arrays import Bool, Int64
 from derivlang.evaluation.columns import Column
@@ -35,8 +35,12 @@ from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.train import read_words
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
-from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TwinLanguages
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.encoder import Encoder
 
 NEIGHBOURS = 10
 _CELLS = 1 << 24  # number of similarities in a block
@@ -133,6 +137,8 @@ def hits(source: torch.Tensor, derived: torch.Tensor, pairs: EmbeddingPairs) -> 
 
     source, derived: joint embeddings [size, D], from which the languages' rows are taken.
     """
+    import torch
+
     ours, theirs = (
         torch.nn.functional.normalize(rows[torch.from_numpy(ids).to(rows.device)], dim=1)
         for rows, ids in ((source, pairs.source), (derived, pairs.derived))
@@ -166,6 +172,8 @@ def best(left: torch.Tensor, right: torch.Tensor, near: torch.Tensor) -> tuple[I
 
 def neighbourhood(rows: torch.Tensor, others: torch.Tensor, k: int = NEIGHBOURS) -> torch.Tensor:
     """Return [n]: the mean cosine of each row to its k nearest others, or to all if there are fewer."""
+    import torch
+
     k = min(k, len(others))
     if not k:
         return torch.zeros(len(rows), device=rows.device)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
@@ -23,7 +22,9 @@ from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.evaluation.scores import Score, ScoredSet
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
-from derivlang.training.encoder import Encoder
+
+if TYPE_CHECKING:
+    from derivlang.training.encoder import Encoder
 
 _LOGITS = 1 << 25  # maximum number of logits in memory
 
@@ -78,6 +79,8 @@ def losses(
 
     ids, gold: int32[M], rows with special ids at offsets int64[R + 1]. asked: bool[M]. share: about how many of them.
     """
+    import torch
+
     model.module.train(False)
     to, lengths = model.device, lengths_of(offsets)
     places, entropies = [np.zeros(0, np.int64)], [torch.zeros(0, device=to)]  # the device is synchronised once

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,8 +36,10 @@ from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.padding import framed
 from derivlang.evaluation.scores import Score
 from derivlang.formats.progress import stage
-from derivlang.training.encoder import Encoder
 from derivlang.training.languages import LanguageSide
+
+if TYPE_CHECKING:
+    from derivlang.training.encoder import Encoder
 
 RATE = 0.15
 

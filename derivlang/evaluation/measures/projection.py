@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +24,10 @@ from derivlang.evaluation.measures.alignment import EmbeddingPairs
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score
-from derivlang.training.encoder import Encoder
 from derivlang.training.languages import TwinLanguages
+
+if TYPE_CHECKING:
+    from derivlang.training.encoder import Encoder
 
 PAIRS = 200
 

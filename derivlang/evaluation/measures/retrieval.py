@@ -11,16 +11,20 @@ A guess among n sentences reaches 100 / n. The mean of sub-words' states stands 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from derivlang.core.arrays import Int64
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score
-from derivlang.training.encoder import Encoder
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.encoder import Encoder
 
 
 class Retrieval(Measure):
@@ -46,6 +50,8 @@ class Retrieval(Measure):
 
 def hits(source: torch.Tensor, derived: torch.Tensor) -> Int64:
     """Return int64[S, 2]: directions in which the nearest sentence is its own, 2. source, derived: [S, D]."""
+    import torch
+
     source, derived = (torch.nn.functional.normalize(states, dim=1) for states in (source, derived))
     cosines = source @ derived.T
     own = torch.arange(len(source), device=cosines.device)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.states import JointStates, ParallelStates, ParallelWords
 from derivlang.evaluation.scores import ScoredSet, set_hash
 from derivlang.formats.progress import stage
-from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, Languages, TwinLanguages
+
+if TYPE_CHECKING:
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, eq=False)

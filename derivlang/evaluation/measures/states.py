@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
@@ -24,8 +23,15 @@ from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.config import positions_of
 from derivlang.training.devices import to_device
-from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.encoder import Encoder
+
+    # By layer, the states of the source and of the derived language.
+    Layers = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +87,6 @@ class ParallelWords:
     def sums(self, values: Any) -> Floats:
         """Return float64[S]: the sum over the words of each sentence. values: [W], numbers or bool."""
         return np.asarray(np.bincount(owners(self.offsets), values, len(self.offsets) - 1), np.float64)
-
-
-Layers = list[tuple[torch.Tensor, torch.Tensor]]  # by layer, the states of the source and of the derived language
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +181,8 @@ def mean_states(model: Encoder, rows: StateRows, layer: int | None = None) -> li
 
     layer: the only one that is wanted; None: all.
     """
+    import torch
+
     to = model.device
     model.module.train(False)
     lengths = lengths_of(rows.offsets)

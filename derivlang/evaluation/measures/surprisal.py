@@ -17,6 +17,7 @@ out. Source: Hale (2001), section 2.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,9 @@ from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.scores import Score
 from derivlang.store.files import writing
-from derivlang.training.encoder import Encoder
+
+if TYPE_CHECKING:
+    from derivlang.training.encoder import Encoder
 
 
 class Surprisal(Measure):
