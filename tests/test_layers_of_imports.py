@@ -307,6 +307,15 @@ def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:
     assert found.isdisjoint({"datasets", "torch", "transformers", "distributed"})
 
 
+def test_training_and_evaluation_load_what_they_use(tmp_path: Path) -> None:
+    sizes = ("--model", "tiny", "--vocab-size", 400, "--steps", 2, "--threads", 1)
+    unused = {"sklearn", "seqeval", "matplotlib", "datasets", "spacy", "tensorboard", "wandb", "distributed"}
+    found = loaded("pretrain", "--source", "demo", "--t", "trans,inv", *sizes, "-o", tmp_path / "run")
+    assert found.isdisjoint(unused | {"pandas"})  # the tables of `evaluate` are made by `pa.array`, which loads it
+    asked = ("--task", "pos:demo", "--epochs", 1, "--seeds", 1, "--train-examples", 9, "--threads", 1)
+    assert loaded("evaluate", tmp_path / "run", *asked).isdisjoint(unused)
+
+
 def test_a_study_loads_no_torch_itself(tmp_path: Path) -> None:
     study = """
 [study]

@@ -35,6 +35,7 @@ from derivlang.core.seal import HASH, hash_of
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import LARGEST_COUNT, formula_of, value_of
 from derivlang.store.files import writing
+from derivlang.store.parquet import read_parquet
 
 FACTS = b"derivlang"  # the key of the metadata
 SCHEMA = pa.schema(
@@ -148,7 +149,7 @@ def write_part(
 def read_part(path: Path) -> tuple[dict[str, Any], pa.Table]:
     """Return (facts, table) of a file that `write_part` wrote. Raise StoreError if it is damaged or was changed."""
     with parse_errors(str(path), "file of scores", error=StoreError, id="scores", fix="evaluate the run again"):
-        table = pq.read_table(path)
+        table = read_parquet(path)
         facts: dict[str, Any] = json.loads((table.schema.metadata or {})[FACTS])
         table = table.replace_schema_metadata(None)
         check_counts(table)

@@ -37,6 +37,7 @@ from derivlang.evaluation.formulas import formula_of
 from derivlang.evaluation.plan import check_plan
 from derivlang.evaluation.scores import FACTS, SCHEMA, check_counts
 from derivlang.store.files import writing
+from derivlang.store.parquet import read_parquet
 from derivlang.store.record import check_types
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def read_scores(path: Path) -> DataFrame:
     """Return the table in a Parquet file, which may be somebody else's. Raise StoreError if it is not such a table."""
     fix = "make it again: derivlang report"
     with parse_errors(str(path), "table of scores", error=StoreError, id="scores", fix=fix):
-        table = pq.read_table(path)
+        table = read_parquet(path)
         told = json.loads((table.schema.metadata or {}).get(FACTS, b"{}"))
         if not isinstance(told, dict) or told.get("format", FORMAT) != FORMAT:
             raise ValueError(f"its format is {told.get('format')!r}, but this version reads {FORMAT}")

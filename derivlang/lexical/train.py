@@ -34,6 +34,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, check_hashes
+from derivlang.store.parquet import read_parquet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,12 +162,12 @@ def save_words(path: Path, types: pa.Array, counts: Int64) -> None:
 
 def read_words(folder: Path) -> tuple[pa.Array, Int64]:
     """Return (types: Arrow strings [T], counts: int64[T]) of a tokenizer's folder. Raise StoreError if damaged."""
-    import pyarrow.parquet as pq
-
     path = folder / WORDS
     with parse_errors(str(path), "table of words", error=StoreError, id="tokenizer", fix=AGAIN):
-        table = pq.read_table(path, schema=pa.schema({"type": pa.string(), "count": pa.int64()})).combine_chunks()
+        table = read_parquet(path)
         table.validate(full=True)
+        table = table.select(["type", "count"]).cast(pa.schema({"type": pa.string(), "count": pa.int64()}))
+        table = table.combine_chunks()
         types = table["type"].chunk(0) if table.num_rows else string_array([])
         if types.null_count or table["count"].null_count:
             raise ValueError("it holds nulls")

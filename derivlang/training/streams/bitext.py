@@ -28,6 +28,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import lift_links
+from derivlang.store.parquet import read_parquet
 from derivlang.training.batch import Pieces
 from derivlang.training.languages import Languages
 from derivlang.training.streams.pair_source import PairLinks, PairSource
@@ -103,10 +104,8 @@ def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
 
 
 def _parquet(path: Path) -> tuple[WordLists, WordLists, Links | None]:
-    from pyarrow import parquet
-
     with parse_errors(str(path), "Parquet file"):
-        table = parquet.read_table(path)
+        table = read_parquet(path)
         table.validate(full=True)
     columns = {}
     for name in ("source", "tokens"):
