@@ -24,7 +24,7 @@ import torch
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.seal import sealed
 from derivlang.pipeline import Pipeline
-from derivlang.training import checkpoint
+from derivlang.training import checkpoint, loop
 from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
@@ -275,6 +275,22 @@ def test_the_last_checkpoints_are_kept(keep: int, tmp_path: Path) -> None:
     trained(tmp_path / "run", steps=8, save_every=1, keep=keep)
     folders = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
     assert folders == [f"step-{step:08d}" for step in range(9 - keep, 9)]
+
+
+def test_checkpoints_are_ten_minutes_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"steps": 9, "save_every": None, "keep": 9}
+    trained(tmp_path / "short", **options)
+    assert checkpoint.steps(tmp_path / "short") == [9]
+    ticks = iter(range(100))
+    monkeypatch.setattr(loop, "monotonic", lambda: 240.0 * next(ticks))  # asked at each log entry, every 2 steps
+    trained(tmp_path / "long", **options)
+    assert checkpoint.steps(tmp_path / "long") == [6, 9]
+    with pytest.raises(Stop):
+        trained(tmp_path / "stopped", logged=stopping(8), **options)
+    assert checkpoint.steps(tmp_path / "stopped") == [6]
+    trained(tmp_path / "stopped", resume=True, **options)
+    for name in ("long", "stopped"):  # neither weights nor log depend on the time
+        same_runs(tmp_path / "short", tmp_path / name, 9)
 
 
 @dataclass

@@ -4,6 +4,9 @@
 
 Each part of a loss is divided by its number in the whole step, so gradients add up. Processes average gradients, so the
 loss is multiplied by their number. Only logging and saving synchronise the device.
+
+A checkpoint is written at the last step and, as asked, every `save_every` steps; else at the first log entry that comes
+ten minutes after the checkpoint before.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
@@ -31,7 +35,10 @@ from derivlang.training.loader import Loader
 from derivlang.training.log import Meter, TrainingLog
 from derivlang.training.loss_module import LossModule
 from derivlang.training.processes import accelerator as make_accelerator
+from derivlang.training.processes import agreed
 from derivlang.training.settings import LogSettings, Resolved, TrainingSettings
+
+SAVE_SECONDS = 600.0  # between checkpoints to resume from
 
 
 @within_memory()
@@ -65,15 +72,19 @@ def train(
     log = TrainingLog(run, step, boards, None if last is None else last.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
-    save_every = log_settings.save_every or max(1, n_steps // 10)
+    saved = monotonic()
     steps_done(step)
     try:
         for micros in trainer.steps(step, n_steps):
             trainer.update(micros, step, resolved.learning_rate_at(step), meter)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
-            saves = step % save_every == 0 or step == n_steps
-            if step % log_settings.log_every == 0 or saves:
+            logs, saves = step % log_settings.log_every == 0, step == n_steps
+            if log_settings.save_every is not None:
+                saves |= step % log_settings.save_every == 0
+            elif logs:  # only there: the log does not depend on the time, and processes wait for each other there
+                saves |= agreed(monotonic() - saved >= SAVE_SECONDS)
+            if logs or saves:
                 entry = meter.entry(step, resolved.learning_rate_at(step - 1), trainer.accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
                     raise _not_finite(step, entry, run)
@@ -92,6 +103,7 @@ def train(
                         fingerprint=fingerprint, keep=log_settings.keep,
                     )  # fmt: skip
                 trainer.accelerator.wait_for_everyone()
+                saved = monotonic()
     finally:
         if log is not None:
             log.close()

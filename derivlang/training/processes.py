@@ -51,6 +51,17 @@ def gather(rows: torch.Tensor, total: int) -> torch.Tensor:
     return out
 
 
+def agreed(answer: bool) -> bool:
+    """Return the answer of the first process, which every process asks for at the same point."""
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return answer
+    told = [answer]
+    distributed.broadcast_object_list(told, src=0)
+    return told[0]
+
+
 def use_threads(asked: int | None, width: int) -> None:
     """Set the number of CPU threads of torch. None: one for a narrow model, else torch's default.
 

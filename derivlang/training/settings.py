@@ -259,7 +259,9 @@ class LogSettings:
     compile: let torch compile the encoder."""
 
     log_every: int = setting(50, "Number of steps between log entries.", minimum=1)
-    save_every: int | None = setting(None, "Number of steps between checkpoints.", minimum=1, unset="a tenth of all")
+    save_every: int | None = setting(
+        None, "Number of steps between checkpoints.", minimum=1, unset="ten minutes, at a log entry"
+    )
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
