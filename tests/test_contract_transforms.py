@@ -27,7 +27,7 @@ from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, Field, Schema, Side
 from derivlang.core.to_table import to_table
 from derivlang.formats import line_chunks, text
-from derivlang.formats.base import WHOLE
+from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry

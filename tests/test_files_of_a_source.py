@@ -14,9 +14,8 @@ from derivlang.engine import build, cluster
 from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.plan import look, make_plan
+from derivlang.formats import text as text_format
 from derivlang.formats.line_chunks import BLOCK
-from derivlang.formats.text_plan import count_documents
-from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -202,4 +201,4 @@ def test_workers_know_the_files_by_their_absolute_paths(tmp_path: Path, monkeypa
 def test_documents_of_long_lines_are_counted(tmp_path: Path) -> None:
     lines = ["a " * BLOCK, "", " " * BLOCK, "b", "c" * 3 * BLOCK]
     path = written(tmp_path / "a.txt", "\n".join(lines))
-    assert count_documents(path, Splitter("space")) == (3, 4)
+    assert text_format.count(path) == (3, 5)

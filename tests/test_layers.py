@@ -33,7 +33,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats import text
-from derivlang.formats.base import WHOLE
+from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from tests import reference

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.batch import split_sentences
 from derivlang.core.errors import DerivlangError
-from derivlang.formats.base import Piece
+from derivlang.formats.file_piece import Piece
 from derivlang.formats.text import read
 from derivlang.formats.words import Splitter
 from derivlang.parsing.backend import Backend, NumpyBackend, tanh

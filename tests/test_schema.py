@@ -32,7 +32,7 @@ from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.to_table import to_table
 from derivlang.formats import conllu, squad, tagged, text
-from derivlang.formats.base import WHOLE
+from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Derivation, Pipeline

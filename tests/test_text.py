@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats import text, text_plan
-from derivlang.formats.base import Piece
-from derivlang.formats.text_plan import count_documents, cut
+from derivlang.formats import line_cuts, text
+from derivlang.formats.file_piece import Piece
+from derivlang.formats.text import count
 from derivlang.formats.words import Splitter
 from tests.real import SHARED, needs_data
 
@@ -36,8 +36,8 @@ def test_counting_is_reading(tmp_path_factory: pytest.TempPathFactory, mode, lin
     path = tmp_path_factory.mktemp("text") / "a.txt"
     content = ("\ufeff" if bom else "") + "\n".join(lines) + end
     path.write_bytes(content.encode())
-    splitter = Splitter(mode)
-    assert count_documents(path, splitter) == (len(documents(path, splitter, Piece())), content.count("\n"))
+    n_lines = content.count("\n") + (content.rpartition("\n")[2] not in ("", "\ufeff"))
+    assert count(path, raw=mode != "space") == (len(documents(path, Splitter(mode), Piece())), n_lines)
 
 
 @MODES
@@ -46,29 +46,28 @@ def test_pieces_are_the_file(tmp_path_factory: pytest.TempPathFactory, mode, lin
     path = tmp_path_factory.mktemp("text") / "a.txt"
     content = "\n".join(lines).encode()
     path.write_bytes(content)
-    splitter = Splitter(mode)
-    pieces = cut(path, splitter, len(content), target)
+    raw = mode != "space"
+    pieces = text.FORMAT.pieces(path, target, options={"raw": raw})
     assert [piece.begin for piece in pieces] == [0, *(piece.end for piece in pieces[:-1])]
-    counts = [count_documents(path, splitter, piece) for piece in pieces]
-    assert [count for count, _ in counts] == [len(documents(path, splitter, piece)) for piece in pieces]
-    assert tuple(map(sum, zip(*counts, strict=True))) == count_documents(path, splitter)
+    counts = [count(path, piece=piece, raw=raw) for piece in pieces]
+    assert [found for found, _ in counts] == [len(documents(path, Splitter(mode), piece)) for piece in pieces]
+    assert tuple(map(sum, zip(*counts, strict=True))) == count(path, raw=raw)
 
 
 def test_blocks_of_any_size_count_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.txt"
     path.write_text("\ufeff\n one\n\n\u3000two\n \u00a0\nthree three three\n  ", "utf-8")
-    splitter = Splitter("unicode")
     for size in range(1, 40):
-        monkeypatch.setattr(text_plan, "BLOCK", size)
-        assert count_documents(path, splitter) == (3, 6)
+        monkeypatch.setattr(line_cuts, "BLOCK", size)
+        assert count(path, raw=True) == (3, 7)
 
 
 @needs_data
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_counting_wikitext(encoding: str) -> None:
     path = SHARED / "text/wikitext-2/wiki.valid.tokens"
-    found = count_documents(path, Splitter("space"), encoding=encoding)
+    found = count(path, encoding)
     assert found == (2461, 3760)
-    halves = cut(path, Splitter("space"), path.stat().st_size, path.stat().st_size // 2)
-    parts = [count_documents(path, Splitter("space"), half) for half in halves]
+    halves = text.FORMAT.pieces(path, path.stat().st_size // 2)
+    parts = [count(path, piece=half) for half in halves]
     assert found == tuple(map(sum, itertools.zip_longest(*parts)))

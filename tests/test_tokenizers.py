@@ -18,7 +18,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.lexicon import SPECIALS
 from derivlang.formats import text
-from derivlang.formats.base import WHOLE
+from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, WHITE_SPACE, Bpe, train_bpe
 from derivlang.lexical.encoding import Encoded, SubwordEncoder

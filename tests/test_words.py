@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.formats import text
-from derivlang.formats.base import WHOLE
+from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.unspaced import WITH_RULES

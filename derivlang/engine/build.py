@@ -9,7 +9,9 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, Results, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import as_earlier, has_shared, look, make_plan, source_files, source_size, total_size
+from derivlang.engine.plan import as_earlier, earlier_plans, look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import CARD, card
@@ -108,10 +110,7 @@ def _as_recorded(
 
     recorded: the hash of the set in the folder. None if it is of another job.
     """
-    plans = [plan]
-    if has_shared(plan):
-        plans.append(_plan(job, options, share=False))
-    for one in plans:
+    for one in chain([plan], earlier_plans(plan, partial(_plan, job, options))):
         if plan_hash(job, one, files, fitted_on) == recorded:
             return one, files, recorded
         earlier = plan_hash(job, one, as_earlier(files), as_earlier(fitted_on), columns=False)
@@ -127,9 +126,9 @@ def _has_layout(out: Path, job: Job) -> bool:
     return False
 
 
-def _plan(job: Job, options: MakeOptions, *, share: bool = True) -> Plan:
+def _plan(job: Job, options: MakeOptions, **earlier: bool) -> Plan:
     splits, size = list(options.splits), options.shard_tokens
-    return make_plan(job, options.out / STAGE, splits=splits, shard_tokens=size, limit=options.limit, share=share)
+    return make_plan(job, options.out / STAGE, splits=splits, shard_tokens=size, limit=options.limit, **earlier)
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:

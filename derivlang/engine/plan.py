@@ -1,24 +1,25 @@
 """The plan: which shard holds which piece of which file. It is fixed before anything runs, for every engine alike.
 
-Shards are planned by the size of what is read: a large plain text file is cut before non-empty lines, and small files
-that follow each other share a shard. A large gz or zst file is one task, and so is a large labelled file.
+Shards are planned by the size of what is read: a large plain file is cut where its format says (`Format.cut`), and
+small files that follow each other share a shard. A large gz or zst file is one task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError
 from derivlang.core.messages import first_names
+from derivlang.core.schema import answered_side
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.watch import FileStamp
-from derivlang.formats.base import WHOLE, Piece
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import packing_of
 from derivlang.sources import read
 from derivlang.sources.corpus import CorpusFile, FileSpan
@@ -37,12 +38,13 @@ def make_plan(
     shard_tokens: int | None = None,
     limit: int | None = None,
     share: bool = True,
+    cut_rows: bool = True,
 ) -> Plan:
     """Return the tasks of each split. DataError for a named split that the source lacks.
 
     splits: those that the source has, if empty or None. shard_tokens: approximate number of words per task; None for
-    any number. limit: documents of a split at most; no file is cut then. share: whether small files share a task;
-    False for the plan of earlier versions, which had a task for each file.
+    any number. limit: documents of a split at most; no file is cut then. share, cut_rows: whether small files share a
+    task, and whether files other than running text are cut; False for the plans of earlier versions.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
@@ -54,11 +56,23 @@ def make_plan(
                 id="missing-split",
             )
     size = None if shard_tokens is None else max(1, int(shard_tokens * _BYTES_A_WORD))
-    return {split: _split_tasks(job, split, out, size, limit, share=share) for split in dict.fromkeys(wanted)}
+    cut = limit is None and (cut_rows or job.corpus.schema.running)
+    return {split: _split_tasks(job, split, out, size, limit, share=share, cut=cut) for split in dict.fromkeys(wanted)}
+
+
+def earlier_plans(plan: Plan, planned: Callable[..., Plan]) -> Iterator[Plan]:
+    """Yield the plans that earlier versions had for the job of `plan`, the newest first, if they differ.
+
+    planned: makes a plan of this job with the arguments `share` and `cut_rows` of `make_plan`.
+    """
+    if any(span.piece != WHOLE for tasks in plan.values() for task in tasks for span in task.spans):
+        yield planned(cut_rows=False)
+    if any(len(task.spans) > 1 for tasks in plan.values() for task in tasks):
+        yield planned(cut_rows=False, share=False)
 
 
 def _split_tasks(
-    job: Job, split: str, out: Path, size: int | None, limit: int | None, *, share: bool
+    job: Job, split: str, out: Path, size: int | None, limit: int | None, *, share: bool, cut: bool
 ) -> list[ShardTask]:
     """Return the tasks of a split. Documents are numbered through the split, lines through a file. size: of a shard.
 
@@ -74,7 +88,7 @@ def _split_tasks(
     Under a limit of 8 there is no task for b.txt.
     """
     parts = [part for part in job.corpus.parts if part.split == split]
-    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, size if limit is None else None)]
+    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, size if cut else None)]
     shared = _shared(job, pieces, size) if share else list(range(len(pieces)))
     spans: dict[int, list[FileSpan]] = {}  # of each shard
     first, left, line = 0, limit, 0
@@ -118,11 +132,6 @@ def _bytes_of(job: Job, part: CorpusFile) -> int | None:
     return part.path.stat().st_size * (_PACKED if packing_of(part.path) else 1)
 
 
-def has_shared(plan: Plan) -> bool:
-    """Return whether files share a task."""
-    return any(len(task.spans) > 1 for tasks in plan.values() for task in tasks)
-
-
 def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -> None:
     """Warn if `shard_tokens` was given and has no effect: under a limit, or for files larger than a shard.
 
@@ -136,7 +145,10 @@ def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
     names = [part.name for part in job.corpus.parts if part.split in wanted and _stays_whole(job, part, options)]
     if names:
-        warn(f"--shard-tokens does not cut {first_names(names)}: only plain text in UTF-8 is cut, at its paragraphs")
+        warn(
+            f"--shard-tokens does not cut {first_names(names)}: only plain files in UTF-8 are cut, "
+            "before rows, sentences or row groups"
+        )
 
 
 def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
@@ -145,11 +157,13 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
         return True
     shard = int(options.shard_tokens * _BYTES_A_WORD)
     size = part.path.stat().st_size if part.path.is_file() else 0  # a broken link is an error later
-    return size > shard and len(read.pieces(job.corpus, part, job.encoding, max(shard, size // 2))) == 1
+    return size > shard and len(_pieces(job, part, max(shard, size // 2))) == 1
 
 
 def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
-    return [WHOLE] if size is None else read.pieces(job.corpus, part, job.encoding, size)
+    """Return the pieces of a file. Rows with one context stay in one task if all their answers form its groups."""
+    together = job.policies.answers == "atomic" and answered_side(job.corpus.schema) is not None
+    return [WHOLE] if size is None or together else read.pieces(job.corpus, part, job.encoding, size)
 
 
 def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -20,24 +20,13 @@ from derivlang.core.errors import UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
+from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
+from derivlang.formats.opening import packing_of
 from derivlang.formats.rows import Rows
+from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
 
 SAMPLE = 1000  # rows that the meaning of columns is inferred from
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Bytes [begin, end) of a plain file of running text; end None: to the end. line: the number of lines before it."""
-
-    begin: int = 0
-    end: int | None = None
-    line: int = 0
-
-
-WHOLE = Piece()
-# Of a file of running text, with the greatest number of documents to read.
-FilePiece: TypeAlias = tuple[Path, Piece, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +63,21 @@ class Look:
     format: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The functions that read running text.
-
-    batches: yields batches whose units are lines, of one file after the other; small files share a batch. cut: returns
-    the pieces of a plain file, each to be read by itself. count: returns (documents, lines) of a piece.
-    """
-
-    batches: Callable[..., Iterator[Batch]]
-    cut: Callable[[Path, Splitter, int, int], list[Piece]]
-    count: Callable[[Path, Splitter, Piece, str], tuple[int, int]]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A file format.
 
     suffixes: of its files, in lower case, without the suffixes of compression. what: a noun for messages ("CSV file").
     `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out, schema,
-    layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, encoding, **options)`
-    returns the number of documents; None: they are counted by reading. `look(paths, asked)` returns a `Look`.
-    `recognises(path, asked)` distinguishes formats with the same suffix. binary: `read` and `count` take no encoding.
-    tabular: the options for a header and column names apply.
+    layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, *, encoding,
+    **options)` returns the number of documents and of lines; None: they are read. `look(paths, asked)` returns a
+    `Look`. `recognises(path, asked)` distinguishes formats with the same suffix. running: yields batches whose units
+    are lines, of one piece of a file after the other; small files share a batch. binary: `read` and `count` take no
+    encoding. tabular: the options for a header and column names apply.
+
+    `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
+    at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
+    rows of all pieces are the rows of the file. None: each file is one task.
     """
 
     name: str
@@ -104,17 +85,27 @@ class Format:
     what: str = ""
     read: Callable[..., Iterator[Rows]] | None = None
     write: Callable[[Iterable[pa.Table], BinaryIO, Schema, Mapping[str, Any]], None] | None = None
-    count: Callable[..., int] | None = None
+    count: Callable[..., tuple[int, int]] | None = None
+    cut: Callable[..., list[int]] | None = None
     look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
     recognises: Callable[[Path, ReadOptions], bool] | None = None
-    running: Running | None = None
+    running: Callable[..., Iterator[Batch]] | None = None
     binary: bool = False
     tabular: bool = False
 
     def rows(
-        self, path: Path, *, encoding: str = "utf-8", limit: int | None = None, options: Mapping[str, Any] | None = None
+        self,
+        path: Path,
+        *,
+        encoding: str = "utf-8",
+        limit: int | None = None,
+        piece: Piece = WHOLE,
+        options: Mapping[str, Any] | None = None,
     ) -> Iterator[Rows]:
-        """Yield the rows of a file. Any exception of the reader becomes a DerivlangError with file and line."""
+        """Yield the rows of a piece of a file, their documents numbered from 0.
+
+        Any exception of the reader becomes a DerivlangError with file and line.
+        """
         done = 0
 
         def place() -> str:
@@ -123,7 +114,7 @@ class Format:
         if self.read is None:
             raise UsageError(f"{self.name} files hold running text, not rows", where=str(path), id="format")
         with parse_errors(place, self.noun, id="format"):
-            for rows in self.read(path, limit=limit, **self._options(encoding, options)):
+            for rows in self.read(path, limit=limit, **self._given(encoding, piece, options)):
                 rows.table.validate(full=True)  # invalid UTF-8 raises here, not when a string is first used
                 yield rows
                 done = int(rows.lines[-1]) if len(rows.lines) else done
@@ -140,25 +131,44 @@ class Format:
                 yield file
 
         with parse_errors(lambda: str(at), self.noun, id="format"):
-            yield from self.running.batches(told(), splitter, **options)
+            yield from self.running(told(), splitter, **options)
 
-    def pieces(self, path: Path, splitter: Splitter, target: int) -> list[Piece]:
-        """Cut a plain UTF-8 file of running text into pieces of about `target` bytes; a smaller file is one piece."""
-        assert self.running is not None
+    def is_cut(self, path: Path, encoding: str = "utf-8") -> bool:
+        """Return whether a file is cut if it is large: only plain files are, and text only in UTF-8."""
+        return self.cut is not None and not packing_of(path) and (self.binary or is_utf8(encoding))
+
+    def pieces(
+        self, path: Path, target: int, encoding: str = "utf-8", options: Mapping[str, Any] | None = None
+    ) -> list[Piece]:
+        """Return the pieces of a file, of about `target` bytes; one for a smaller file or one that is not cut."""
         with parse_errors(str(path), self.noun, id="missing-file"):
-            size = path.stat().st_size
-            cuts = self.running.cut(path, splitter, size, target) if size > target else []
-        return cuts if len(cuts) > 1 else [WHOLE]
+            size = path.stat().st_size if self.is_cut(path, encoding) else 0
+            if size <= target:
+                return [WHOLE]
+            assert self.cut is not None
+            begins = self.cut(path, size, target, **(options or {}))
+        ends = [*begins[1:], size]
+        return [Piece(begin, end) for begin, end in zip(begins, ends, strict=True)] if len(begins) > 1 else [WHOLE]
 
-    def documents(self, path: Path, encoding: str = "utf-8", options: Mapping[str, Any] | None = None) -> int:
-        """Count the documents of a file of labelled rows, as `--limit` does."""
+    def documents(
+        self,
+        path: Path,
+        encoding: str = "utf-8",
+        *,
+        piece: Piece = WHOLE,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[int, int]:
+        """Return the number of documents, as `--limit` counts them, and of lines in a piece of a file.
+
+        Without a `count` function, the file is read, and no lines are counted: it has no pieces.
+        """
         if self.count is not None:
             with parse_errors(str(path), self.noun, id="format"):
-                return self.count(path, **self._options(encoding, options))
+                return self.count(path, **self._given(encoding, piece, options))
         last = 0
         for rows in self.rows(path, encoding=encoding, options=options):
             last = int(rows.documents[-1]) + 1 if len(rows.documents) else last
-        return last
+        return last, 0
 
     def looked_at(self, paths: Sequence[Path], asked: ReadOptions) -> Look:
         """Return what the files hold; without a `look` function, the columns of the first rows."""
@@ -173,5 +183,7 @@ class Format:
         """Return the name of such a file for messages."""
         return self.what or f"{self.name} file"
 
-    def _options(self, encoding: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**({} if self.binary else {"encoding": encoding}), **(options or {})}
+    def _given(self, encoding: str, piece: Piece, options: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the keyword arguments of `read` and `count`."""
+        given: dict[str, Any] = {} if self.binary else {"encoding": encoding}
+        return {**given, **({} if self.cut is None else {"piece": piece}), **(options or {})}

@@ -21,15 +21,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, offsets_of, owners, positions
+from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.schema import UPOS, Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
+from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.line_cuts import count_lines, cut_lines
 from derivlang.formats.opening import open_lines
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import line_blocks, word_values
+from derivlang.formats.sentence_lines import begins_sentence, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, split_columns
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -54,19 +56,24 @@ TEXT = re.compile(r"#\s*text\s*=")
 
 
 def read(
-    path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, entities: bool = False
+    path: Path | str,
+    *,
+    encoding: str = "utf-8",
+    limit: int | None = None,
+    entities: bool = False,
+    piece: Piece = WHOLE,
 ) -> Iterator[Rows]:
     """Yield one row per sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
 
     Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos, feats,
     deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>. With `entities` there is also
     ner_tags list<string>, moved out of MISC's `NER=` (`O` if there is none).
-    limit: greatest number of sentences.
+    limit: greatest number of sentences. piece: what to read.
     Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and as `open_lines`; LayerError:
     head-range, head-root, head-cycle.
     """
     path = Path(path)
-    for first, sentences in in_tables(_sentences(path, encoding), limit, path, "sentence"):
+    for first, sentences in in_tables(_sentences(path, encoding, piece), limit, path, "sentence", piece):
         yield _rows(path, sentences, first, entities)
 
 
@@ -81,9 +88,21 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
         out.write(_text(table).encode())
 
 
-def count(path: Path | str, encoding: str = "utf-8", *, entities: bool = False) -> int:
-    """Count the sentences with words (lines with the id 1)."""
-    return sum(line.startswith("1\t") for _, line in open_lines(path, encoding))
+def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
+    """Return where the pieces of a file begin: behind empty lines."""
+    return cut_lines(path, size, target, begins_sentence)
+
+
+def count(
+    path: Path | str, encoding: str = "utf-8", *, entities: bool = False, piece: Piece = WHOLE
+) -> tuple[int, int]:
+    """Return the number of sentences with words (lines with the id 1), and of lines."""
+
+    def sentences(text: UInt8) -> int:
+        lines = text.tobytes()
+        return lines.count(b"\n1\t") + lines.startswith(b"1\t")
+
+    return count_lines(Path(path), piece, encoding, sentences)
 
 
 class _Sentence(NamedTuple):
@@ -95,9 +114,9 @@ class _Sentence(NamedTuple):
     numbers: list[int]
 
 
-def _sentences(path: Path, encoding: str) -> Iterator[_Sentence]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
     """Yield the sentences with words. Raises DataError conllu-comment."""
-    for block in line_blocks(open_lines(path, encoding)):
+    for block in line_blocks(open_lines(path, encoding, piece=piece)):
         n_comments = next((i for i, line in enumerate(block.lines) if line[0] != "#"), len(block.lines))
         comments, nodes, numbers = block.lines[:n_comments], block.lines[n_comments:], block.numbers[n_comments:]
         late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
@@ -299,4 +318,6 @@ def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Ma
     write((table.drop_columns(["text"]) for table in tables), out)  # the comments already have the source's `# text`
 
 
-FORMAT = Format(name="conllu", suffixes=(".conllu",), what="CoNLL-U", read=read, write=_write, count=count, look=_look)
+FORMAT = Format(
+    name="conllu", suffixes=(".conllu",), what="CoNLL-U", read=read, write=_write, cut=cut, count=count, look=_look
+)

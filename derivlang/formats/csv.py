@@ -23,8 +23,11 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
+from derivlang.formats.csv_lines import RecordStarts, cut_records
 from derivlang.formats.delimiter import NAMES, find_delimiter
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import check_header, look_at_columns
+from derivlang.formats.line_cuts import count_lines
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
@@ -39,23 +42,24 @@ def read(
     delimiter: str = ",",
     encoding: str = "utf-8",
     limit: int | None = None,
+    piece: Piece = WHOLE,
 ) -> Iterator[Rows]:
     """Yield one row per record, all values strings; a document is a row.
 
-    columns: the names, in place of a header row; None: as in the header row. limit: rows at most.
+    columns: the names, in place of a header row; None: as in the header row. limit: rows at most. piece: what to read.
     Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), tsv-header, empty-file,
     and as `open_lines`.
     """
     path = Path(path)
-    records = _records(path, encoding, delimiter)
-    first_row = next(records, None) if header else None
+    records = _records(path, encoding, delimiter, piece)
+    first_row = next(_records(path, encoding, delimiter) if piece.begin else records, None) if header else None
     if header and first_row is None:
         raise empty_file(path, "row")
     if columns is None:
         assert first_row is not None, "columns without a header row have names"
         columns = first_row[1]
         check_header(path, columns)
-    for first, chunk in in_tables(records, limit, path, "row below its header" if header else "row"):
+    for first, chunk in in_tables(records, limit, path, "row below its header" if header else "row", piece):
         for line, fields in chunk:
             if len(fields) != len(columns):
                 raise DataError(
@@ -91,6 +95,11 @@ def write(
     text.detach()
 
 
+def cut(path: Path, size: int, target: int, *, delimiter: str = ",", **options: Any) -> list[int]:
+    """Return where the pieces of a file begin: at records."""
+    return cut_records(path, size, target, delimiter)
+
+
 def count(
     path: Path | str,
     encoding: str = "utf-8",
@@ -98,9 +107,12 @@ def count(
     columns: Sequence[str] = (),
     header: bool = True,
     delimiter: str = ",",
-) -> int:
-    """Count the records without the header row."""
-    return max(0, sum(1 for _ in _records(Path(path), encoding, delimiter)) - header)
+    piece: Piece = WHOLE,
+) -> tuple[int, int]:
+    """Return the number of records without the header row, and of lines."""
+    starts = RecordStarts(delimiter).starts
+    records, lines = count_lines(Path(path), piece, encoding, lambda text: len(starts(text)))
+    return max(0, records - (header and not piece.begin)), lines
 
 
 def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None) -> Look:
@@ -124,28 +136,29 @@ def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None
     return replace(preview, format="csv", layout={**preview.layout, **newline})
 
 
-def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _records(path: Path, encoding: str, delimiter: str, piece: Piece = WHOLE) -> Iterator[tuple[int, list[str]]]:
     """Yield (line at which it begins, fields) for each record."""
     csv.field_size_limit(LONGEST)  # a setting of the whole process; the module has no other
-    lines = (line for _, line in open_lines(path, encoding, ends=True))
+    lines = (line for _, line in open_lines(path, encoding, ends=True, piece=piece))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    line = 1
+    line = piece.line + 1
     while True:
         try:
             fields = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            at = f" that begins in line {line}" if reader.line_num > line else ""
+            last = piece.line + reader.line_num
+            at = f" that begins in line {line}" if last > line else ""
             raise DataError(
                 f"the record{at} is not valid CSV: {error}",
-                where=f"{path}:{max(reader.line_num, line)}",
+                where=f"{path}:{max(last, line)}",
                 fix='quote a field as "…", and write a quotation mark in it twice',
                 id="csv",
             ) from None
         if fields:
             yield line, fields
-        line = reader.line_num + 1
+        line = piece.line + reader.line_num + 1
 
 
 def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
@@ -153,5 +166,13 @@ def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Ma
 
 
 FORMAT = Format(
-    name="csv", suffixes=(".csv",), what="CSV file", read=read, write=_write, count=count, look=look, tabular=True
+    name="csv",
+    suffixes=(".csv",),
+    what="CSV file",
+    read=read,
+    write=_write,
+    cut=cut,
+    count=count,
+    look=look,
+    tabular=True,
 )

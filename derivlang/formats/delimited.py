@@ -22,7 +22,9 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import csv
 from derivlang.formats.base import Format, Look, ReadOptions
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import check_header, look_at_columns, looks_like_header, names_of
+from derivlang.formats.line_cuts import NEWLINE, count_lines, cut_lines
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
@@ -36,23 +38,24 @@ def read(
     quoting: bool = False,
     encoding: str = "utf-8",
     limit: int | None = None,
+    piece: Piece = WHOLE,
 ) -> Iterator[Rows]:
     """Yield one row per line, all values strings; a document is a row.
 
     columns: names of the columns, for a file without header row. header: whether the first line is a header; `columns`
     then replace its names. None: it is a header that keeps its names if it holds two of `KNOWN_NAMES` (one, in a file
-    of one column). limit: greatest number of rows.
+    of one column). limit: greatest number of rows. piece: what to read.
     Raises DataError: tsv-columns (a line with too few or too many), tsv-header, empty-file, and as `open_lines`;
     UsageError: no-columns (neither header nor names).
     """
     path = Path(path)
-    lines = open_lines(path, encoding)
-    first = next(lines, None)
+    lines = open_lines(path, encoding, piece=piece)
+    first = next(open_lines(path, encoding) if piece.begin else lines, None)
     if first is None:
         raise empty_file(path, "row")
     names, is_header = _names(path, first[1], columns, header, quoting)
-    numbered = lines if is_header else chain([first], lines)
-    for done, chunk in in_tables(numbered, limit, path, "row below its header"):
+    numbered = lines if is_header or piece.begin else chain([first], lines)
+    for done, chunk in in_tables(numbered, limit, path, "row below its header", piece):
         numbers, texts = zip(*chunk, strict=True)
         table = _table(path, names, numbers, texts, quoting)
         yield Rows.of_documents(path, table, np.array(numbers, np.int64), done)
@@ -68,6 +71,11 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, *, columns: Sequence[str]) 
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
+def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
+    """Return where the pieces of a file begin: at any line."""
+    return cut_lines(path, size, target, lambda before, line: True)
+
+
 def count(
     path: Path | str,
     encoding: str = "utf-8",
@@ -75,14 +83,15 @@ def count(
     columns: Sequence[str] | None = None,
     header: bool | None = None,
     quoting: bool = False,
-) -> int:
-    """Count the rows without the header row; header, quoting: as for `read`."""
-    lines = open_lines(path, encoding)
-    first = next(lines, None)
-    if first is None:
-        return 0
-    is_header = looks_like_header(_fields(first[1], quoting)) if header is None else header
-    return sum(1 for _ in lines) + (not is_header)
+    piece: Piece = WHOLE,
+) -> tuple[int, int]:
+    """Return the number of rows without the header row, and of lines; header, quoting: as for `read`."""
+    path = Path(path)
+    rows, lines = count_lines(path, piece, encoding, lambda text: int(np.count_nonzero(text == NEWLINE)))
+    if rows and not piece.begin:
+        _, first = next(open_lines(path, encoding))
+        rows -= looks_like_header(_fields(first, quoting)) if header is None else header
+    return rows, lines
 
 
 def _names(
@@ -162,6 +171,7 @@ FORMAT = Format(
     what="file of tab-separated values",
     read=read,
     write=_write,
+    cut=cut,
     count=count,
     look=_look,
     tabular=True,

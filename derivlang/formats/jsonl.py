@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -20,23 +21,27 @@ from derivlang.core.arrow import array_of
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.json_text import load_json
+from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import open_lines
 from derivlang.formats.rows import Rows, in_tables
 
 Row: TypeAlias = dict[str, Any]
 
 
-def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+def read(
+    path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
+) -> Iterator[Rows]:
     """Yield one row per line, without blank lines; the columns are the keys of the first row. A document is a row.
 
-    limit: greatest number of rows.
+    limit: greatest number of rows. piece: what to read; the first rows of the file fix its types, too.
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
     key is missing or new), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
     path = Path(path)
-    schema: pa.Schema | None = None
-    for first, chunk in in_tables(_objects(path, encoding), limit, path, "row"):
+    schema = None if piece == WHOLE else next(read(path, encoding=encoding)).table.schema
+    for first, chunk in in_tables(_objects(path, encoding, piece, schema), limit, path, "row", piece):
         numbers, rows = [number for number, _ in chunk], [row for _, row in chunk]
         table = _table(rows, schema)
         if table is None:
@@ -66,15 +71,23 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """Count the lines that are not blank."""
-    return sum(not line.isspace() and line != "" for _, line in open_lines(path, encoding))
+def cut(path: Path, size: int, target: int) -> list[int]:
+    """Return where the pieces of a file begin: at lines that are not blank."""
+    return cut_lines(path, size, target, lambda before, line: has_words(line, raw=True))
 
 
-def _objects(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
-    """Yield (line number, object) for each line that is not blank. Raises DataError jsonl-keys."""
-    keys: set[str] | None = None
-    for number, line in open_lines(path, encoding):
+def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
+    """Return the number of lines that are not blank, and of lines."""
+    return count_lines(Path(path), piece, encoding, partial(count_full, raw=True))
+
+
+def _objects(path: Path, encoding: str, piece: Piece, schema: pa.Schema | None) -> Iterator[tuple[int, Row]]:
+    """Yield (line number, object) for each line that is not blank. Raises DataError jsonl-keys.
+
+    schema: of the file; None if the first row gives the keys.
+    """
+    keys = None if schema is None else set(schema.names)
+    for number, line in open_lines(path, encoding, piece=piece):
         if not line or line.isspace():
             continue
         row = _object(f"{path}:{number}", line)
@@ -164,4 +177,6 @@ def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Ma
     write(tables, out)
 
 
-FORMAT = Format(name="jsonl", suffixes=(".jsonl",), what="JSON Lines file", read=read, write=_write, count=count)
+FORMAT = Format(
+    name="jsonl", suffixes=(".jsonl",), what="JSON Lines file", read=read, write=_write, cut=cut, count=count
+)

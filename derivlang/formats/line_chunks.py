@@ -25,7 +25,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.errors import DataError
-from derivlang.formats.base import WHOLE, FilePiece, Piece
+from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
 from derivlang.formats.opening import LONGEST_LINE, packing_of, too_large
 from derivlang.formats.pieces import Edges, find
 from derivlang.formats.utf8 import BOM, open_utf8

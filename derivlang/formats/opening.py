@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.progress import counted
 
 PACKED = (".gz", ".zst")
@@ -45,14 +46,16 @@ def suffix_of(path: Path) -> str:
     return Path(unpacked_name(path)).suffix.lower()
 
 
-def open_lines(path: Path | str, encoding: str = "utf-8", *, ends: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield (1-based line number, line). The line has its end only with `ends`.
+def open_lines(
+    path: Path | str, encoding: str = "utf-8", *, ends: bool = False, piece: Piece = WHOLE
+) -> Iterator[tuple[int, str]]:
+    """Yield (1-based line number, line). The line has its end only with `ends`. piece: what to read of a plain file.
 
     Raises DataError: missing-file, directory, unreadable-file, truncated, encoding, nul-byte, too-large (a line of a
     compressed file above LONGEST_LINE); UsageError: unknown-encoding.
     """
-    number = 1
-    for lines in _blocks(Path(path), encoding, ends, LONGEST_LINE):
+    number = piece.line + 1
+    for lines in _blocks(Path(path), encoding, ends, LONGEST_LINE, piece):
         yield from enumerate(lines, number)
         number += len(lines)
 
@@ -175,11 +178,11 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def _blocks(path: Path, encoding: str, ends: bool, longest: int) -> Iterator[list[str]]:
-    """Yield the lines of a file in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
+def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = WHOLE) -> Iterator[list[str]]:
+    """Yield the lines of a piece in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
     pending: list[str] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
-    number = 1
-    for text in _decoded(path, encoding):
+    number = piece.line + 1
+    for text in _decoded(path, encoding, piece):
         if "\0" in text:  # said at once: a device may give nothing else, without a line end
             raise _nul(path, number, text)
         cut = text.rfind("\n")
@@ -200,14 +203,16 @@ def _blocks(path: Path, encoding: str, ends: bool, longest: int) -> Iterator[lis
         yield [last]
 
 
-def _decoded(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the text of a file, about `BLOCK` bytes at a time, without a byte-order mark."""
+def _decoded(path: Path, encoding: str, piece: Piece) -> Iterator[str]:
+    """Yield the text of a piece, about `BLOCK` bytes at a time, without the byte-order mark of the file."""
     check_encoding(encoding)
     decoder = codecs.getincrementaldecoder(encoding)()
-    n_bytes, line, at_start = 0, 1, True
+    n_bytes, line, at_start = piece.begin, piece.line + 1, not piece.begin
     with open_bytes(path) as stream:
+        if piece.begin:
+            stream.seek(piece.begin)
         while True:
-            block = stream.read(BLOCK)
+            block = stream.read(BLOCK if piece.end is None else min(BLOCK, piece.end - n_bytes))
             n_bytes += len(block)
             try:
                 text = decoder.decode(block, final=not block)

@@ -6,6 +6,8 @@ for rows in read("train.parquet"): rows.table.column("text")
 from __future__ import annotations
 
 import json
+import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,38 +21,72 @@ import pyarrow.parquet as pq
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import empty_file, open_file
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
 _NOTE = "huggingface"  # the key of the note in a Parquet schema in which `datasets` describes its columns
 
 
-def read(path: Path | str, *, limit: int | None = None) -> Iterator[Rows]:
-    """Yield the rows with all columns; lines are 0. A document is a row. limit: greatest number of rows.
+def read(path: Path | str, *, limit: int | None = None, piece: Piece = WHOLE) -> Iterator[Rows]:
+    """Yield the rows with all columns; lines are 0. A document is a row.
 
+    limit: greatest number of rows. piece: what to read, row groups that begin there.
     Raises DataError: parquet (truncated, damaged, or another format), empty-file, missing-file, directory,
     unreadable-file.
     """
     path = Path(path)
     done = 0
     with _file(path) as file:
-        for batch in file.iter_batches(batch_size=ROWS_PER_TABLE):
+        groups = _row_groups(file, piece)
+        before = sum(file.metadata.row_group(group).num_rows for group in range(groups.start))
+        for batch in file.iter_batches(batch_size=ROWS_PER_TABLE, row_groups=groups):
             table = pa.Table.from_batches([batch])
             if limit is not None:
                 table = table.slice(0, limit - done)
             n_rows = table.num_rows
             if n_rows == 0:
                 break
-            yield Rows.of_documents(path, table, np.zeros(n_rows, np.int64), done)
+            numbers = np.arange(done, done + n_rows, dtype=np.int64)
+            yield Rows(path, table, np.zeros(n_rows, np.int64), numbers, first_row=before + done)
             done += n_rows
-    if done == 0 and limit != 0:
+    if done == 0 and limit != 0 and piece == WHOLE:
         raise empty_file(path, "row")
 
 
-def count(path: Path | str) -> int:
-    """Return the number of rows, from the file's metadata."""
+def cut(path: Path, size: int, target: int) -> list[int]:
+    """Return where the pieces of a file begin: at row groups."""
+    begins, at = [0], target
+    with _file(path) as file:
+        for begin in _begins(file):
+            if begin > at:
+                begins.append(begin)
+                at = begin + target
+    return begins
+
+
+def count(path: Path | str, *, piece: Piece = WHOLE) -> tuple[int, int]:
+    """Return the number of rows, from the file's metadata; there are no lines."""
     with _file(Path(path)) as file:
-        return int(file.metadata.num_rows)
+        return sum(file.metadata.row_group(group).num_rows for group in _row_groups(file, piece)), 0
+
+
+def _row_groups(file: pq.ParquetFile, piece: Piece) -> range:
+    """Return the row groups that begin in a piece; all of a whole file, wherever they begin."""
+    if piece == WHOLE:
+        return range(file.metadata.num_row_groups)
+    begins = _begins(file)
+    return range(bisect_left(begins, piece.begin) if piece.begin else 0, bisect_left(begins, piece.end or sys.maxsize))
+
+
+def _begins(file: pq.ParquetFile) -> list[int]:
+    """Return the first byte of each row group; nothing if they do not stand in the file one after the other."""
+    begins = []
+    for group in range(file.metadata.num_row_groups):
+        column = file.metadata.row_group(group).column(0)
+        pages = column.dictionary_page_offset, column.data_page_offset
+        begins.append(min(page for page in pages if page is not None))
+    return begins if begins == sorted(begins) else []
 
 
 def schema(path: Path | str) -> pa.Schema:
@@ -126,6 +162,7 @@ FORMAT = Format(
     what="Parquet file",
     read=read,
     write=_write,
+    cut=cut,
     count=count,
     look=_look,
     binary=True,

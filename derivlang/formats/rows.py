@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import empty_file
 
 Item = TypeVar("Item")
@@ -97,16 +98,19 @@ class Rows:
         )
 
 
-def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -> Iterator[tuple[int, list[Item]]]:
+def in_tables(
+    items: Iterable[Item], limit: int | None, path: Path, kind: str, piece: Piece = WHOLE
+) -> Iterator[tuple[int, list[Item]]]:
     """Yield the first `limit` items in lists of at most ROWS_PER_TABLE, each with the number of its first item.
 
-    kind: what an item is ("row", "sentence"), for the message. Raises DataError empty-file if there are no items.
+    kind: what an item is ("row", "sentence"), for the message. piece: what is read of the file.
+    Raises DataError empty-file if a whole file has no items.
     """
     rest, done = iter(items), 0
     while chunk := list(islice(rest, ROWS_PER_TABLE if limit is None else min(ROWS_PER_TABLE, limit - done))):
         yield done, chunk
         done += len(chunk)
-    if done == 0 and limit != 0:
+    if done == 0 and limit != 0 and piece == WHOLE:
         raise empty_file(path, kind)
 
 

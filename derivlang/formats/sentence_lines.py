@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.errors import LayerError
 from derivlang.core.structure import value_lists
+from derivlang.formats.line_cuts import EMPTY
 
 
 class LineBlock(NamedTuple):
@@ -34,6 +35,11 @@ def line_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[LineBlock]:
             block = LineBlock([], [])
     if block.lines:
         yield block
+
+
+def begins_sentence(before: bytes, line: bytes) -> bool:
+    """Return whether a line follows an empty one, and is not empty itself."""
+    return before in EMPTY and line not in EMPTY
 
 
 def word_values(table: pa.Table, column: str) -> list[str]:

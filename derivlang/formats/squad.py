@@ -91,9 +91,9 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     out.write(f'],"version":"{version}"}}\n'.encode())
 
 
-def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """Count the paragraphs."""
-    return sum(1 for _ in _paragraphs(Path(path), encoding))
+def count(path: Path | str, encoding: str = "utf-8") -> tuple[int, int]:
+    """Return the number of paragraphs; lines are not counted."""
+    return sum(1 for _ in _paragraphs(Path(path), encoding)), 0
 
 
 def _paragraphs(path: Path, encoding: str) -> Iterator[list[Row]]:

@@ -23,39 +23,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import offsets_of
+from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import looks_like_header
+from derivlang.formats.line_cuts import NEWLINE, blocks_of_lines, bounds_of_lines, cut_lines
 from derivlang.formats.opening import open_lines, suffix_of
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
+from derivlang.formats.sentence_lines import LineBlock, begins_sentence, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 LINES_LOOKED_AT = 100
 _MOST_WORDS = 2000  # in the first sentence
+_RETURN, _HASH, _DASH, _D = b"\r#-D"
 _TAG = re.compile(r"O|[BIESLUMW]-.+")
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 
 
-def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+def read(
+    path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
+) -> Iterator[Rows]:
     """Yield one row per sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
 
     All lines must have as many columns as the first line that is not a comment. The prefix of PAN-X's `en:token` is
-    removed if all tokens of the first 100 lines have the same one. limit: greatest number of sentences.
+    removed if all tokens of the first 100 lines of the file have the same one. limit: greatest number of sentences.
+    piece: what to read.
     Raises DataError: tsv-columns, empty-token, empty-tag, tag-space, empty-file, and as `open_lines`.
     """
     path = Path(path)
-    sentences_of_file = _sentences(path, encoding)
-    head = list(islice(sentences_of_file, LINES_LOOKED_AT))
+    head, sentences_of_piece = _sentences(path, encoding, piece)
     first = head[0].lines[0] if head else ""
     separator = _separator(first)
     n_columns = first.count(separator) + 1
     prefix = _language_prefix(list(islice(chain.from_iterable(block.lines for block in head), LINES_LOOKED_AT)))
-    for done, sentences in in_tables(chain(head, sentences_of_file), limit, path, "sentence"):
+    for done, sentences in in_tables(sentences_of_piece, limit, path, "sentence", piece):
         numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
         words = list(chain.from_iterable(sentence.lines for sentence in sentences))
         columns = split_columns(words, max(n_columns, 2), separator)
@@ -129,17 +134,67 @@ def write(
         out.write(separator.encode())
 
 
-def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """Count the sentences."""
-    return sum(1 for _ in _sentences(Path(path), encoding))
+def cut(path: Path, size: int, target: int) -> list[int]:
+    """Return where the pieces of a file begin: behind empty lines."""
+    return cut_lines(path, size, target, begins_sentence)
 
 
-def _sentences(path: Path, encoding: str) -> Iterator[LineBlock]:
-    """Yield the lines of each sentence without the comments before it; blocks of comments are left out.
+def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
+    """Return the number of sentences, and of lines."""
+    path = Path(path)
+    sentences = lines = 0
+    held = np.zeros(0, np.uint8)  # lines of a sentence that the next block may continue
+    for _, text in chain(blocks_of_lines(path, piece, encoding), [(0, np.array([NEWLINE], np.uint8))]):
+        text = np.concatenate([held, text])
+        starts, ends = bounds_of_lines(text)
+        empty = _are_empty(text, starts, ends)
+        n_whole = int(np.flatnonzero(empty)[-1]) + 1 if empty.any() else 0
+        held = text[starts[n_whole] if n_whole < len(starts) else len(text) :]
+        lines += n_whole
+        sentences += _count_runs(path, encoding, text, starts[:n_whole], ends[:n_whole], empty[:n_whole])
+    return sentences, lines - 1
 
-    The first line that does not begin with `#`, or else the first that ends with a tag, decides the columns.
-    """
+
+def _are_empty(text: UInt8, starts: Int64, ends: Int64) -> Bool:
+    """Return which lines are read as empty ones."""
+    empty = (starts == ends) | ((starts + 1 == ends) & (text[starts] == _RETURN))
+    dashed = np.flatnonzero(text[starts] == _DASH)
+    for line in dashed[text[starts[dashed] + 1] == _D].tolist():
+        empty[line] = text[starts[line] : ends[line]].tobytes().startswith(DOCUMENT_MARK.encode())
+    return np.asarray(empty)
+
+
+def _count_runs(path: Path, encoding: str, text: UInt8, starts: Int64, ends: Int64, empty: Bool) -> int:
+    """Count the runs of lines that are not all comments; the last line is empty."""
+    run = np.cumsum(empty)
+    hashed = ~empty & (text[starts] == _HASH)
+    words = run[~empty & ~hashed]  # a line that begins otherwise is not a comment
+    n_runs = int(np.count_nonzero(np.diff(words, prepend=-1)))
+    for only in np.setdiff1d(run[hashed], words).tolist() if hashed.any() else ():
+        separator, n_columns = _columns_of_comments(line_blocks(_lines(path, encoding)))[1:]
+        n_runs += not all(
+            _is_comment(text[starts[i] : ends[i]].tobytes().decode().removesuffix("\r"), separator, n_columns)
+            for i in np.flatnonzero(hashed & (run == only)).tolist()
+        )
+    return n_runs
+
+
+def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[list[LineBlock], Iterator[LineBlock]]:
+    """Return the first sentences of a file, and the sentences of a piece of it, both without comments."""
     blocks = line_blocks(_lines(path, encoding))
+    held, separator, n_columns = _columns_of_comments(blocks)
+    sentences = _without_comments(chain(held, blocks), separator, n_columns)
+    head = list(islice(sentences, LINES_LOOKED_AT))
+    if piece == WHOLE:
+        return head, chain(head, sentences)
+    return head, _without_comments(line_blocks(_lines(path, encoding, piece)), separator, n_columns)
+
+
+def _columns_of_comments(blocks: Iterator[LineBlock]) -> tuple[list[LineBlock], str, int]:
+    """Return the separator and the number of columns that tell comments from words, and the blocks read for them.
+
+    The first line that does not begin with `#`, or else the first that ends with a tag, decides.
+    """
     held: list[LineBlock] = []
     first = None
     for block in blocks:
@@ -150,8 +205,12 @@ def _sentences(path: Path, encoding: str) -> Iterator[LineBlock]:
     if first is None:
         first = next((line for block in held for line in block.lines if _ends_with_tag(line)), "")
     separator = _separator(first)
-    n_columns = first.count(separator) + 1
-    for block in chain(held, blocks):
+    return held, separator, first.count(separator) + 1
+
+
+def _without_comments(blocks: Iterable[LineBlock], separator: str, n_columns: int) -> Iterator[LineBlock]:
+    """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
+    for block in blocks:
         comments = 0
         while comments < len(block.lines) and _is_comment(block.lines[comments], separator, n_columns):
             comments += 1
@@ -185,8 +244,8 @@ def _separator(line: str) -> str:
     return "\t" if "\t" in line else " "
 
 
-def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    for number, line in open_lines(path, encoding):
+def _lines(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[tuple[int, str]]:
+    for number, line in open_lines(path, encoding, piece=piece):
         yield number, "" if line.startswith(DOCUMENT_MARK) else line
 
 
@@ -240,6 +299,7 @@ FORMAT = Format(
     what="file of words and tags",
     read=read,
     write=_write,
+    cut=cut,
     count=count,
     look=_look,
     recognises=_recognises,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,12 @@ from derivlang.core.batch import Batch, build, used_types
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import Gaps
 from derivlang.core.schema import TEXT
-from derivlang.formats.base import FilePiece, Format, Look, ReadOptions, Running
+from derivlang.formats.base import Format, Look, ReadOptions
+from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
 from derivlang.formats.line_chunks import LineChunk, chunks_of_files, followed_by
+from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.pieces import Split, Splitting
-from derivlang.formats.text_plan import count_documents, cut
 from derivlang.formats.words import Splitter
 
 WORDS_PER_BATCH = 1 << 20  # words in a batch and in a Parquet row group
@@ -141,10 +143,18 @@ class _Pending:
         )
 
 
+def cut(path: Path, size: int, target: int, *, raw: bool = False) -> list[int]:
+    """Return where the pieces of a file begin: at non-empty lines. raw: whether its text must be split into words."""
+    return cut_lines(path, size, target, lambda before, line: has_words(line, raw=raw))
+
+
+def count(path: Path, encoding: str = "utf-8", *, piece: Piece = WHOLE, raw: bool = False) -> tuple[int, int]:
+    """Return the number of non-empty lines, and of lines; raw: as for `cut`."""
+    return count_lines(path, piece, encoding, partial(count_full, raw=raw))
+
+
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(TEXT, words="space" if suffix_of(paths[0]) == ".tokens" else "spacy")
 
 
-FORMAT = Format(
-    name="text", suffixes=(".txt", ".tokens"), what="text", look=_look, running=Running(read, cut, count_documents)
-)
+FORMAT = Format(name="text", suffixes=(".txt", ".tokens"), what="text", look=_look, running=read, cut=cut, count=count)

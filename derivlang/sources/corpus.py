@@ -14,7 +14,7 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.core.spec_files import FilePolicy, no_file
 from derivlang.core.splits import SPLITS, split_of
-from derivlang.formats.base import WHOLE, Piece
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import PACKED
 from derivlang.formats.words import Splitter
 
@@ -30,7 +30,7 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSpan:
-    """What is read of a file: all of it, its first `limit` documents, or a piece of a large plain one.
+    """What is read of a file: all of it, its first `limit` documents, or a piece of a large one.
 
     first_document: the number of the first document, counted through the split.
     """

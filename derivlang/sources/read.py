@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +22,11 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
 from derivlang.core.schema import answered_side
-from derivlang.formats.base import WHOLE, Piece
-from derivlang.formats.opening import packing_of
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.registry import find_format
 from derivlang.formats.rows import Rows, together, whole_runs
 from derivlang.formats.text import WORDS_PER_BATCH
-from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 
@@ -57,7 +56,7 @@ def batches(
     lexicon: Lexicon | None = None,
     batch_words: int = WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
-    """Yield the batches of some files, or pieces of text files, whose documents are numbered without a break.
+    """Yield the batches of some files, or pieces of files, whose documents are numbered without a break.
 
     Small files share a batch. Only batches of derived sets have split sentences. lexicon: of the pipeline that made a
     derived set. batch_words: words in a batch of text.
@@ -95,15 +94,17 @@ def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> It
 
 
 def _labelled_rows(corpus: Corpus, span: FileSpan, reading: Reading) -> Iterator[Rows]:
-    all_rows = tables(corpus, span.part, encoding=reading.encoding, limit=span.limit)
+    all_rows = tables(corpus, span.part, encoding=reading.encoding, limit=span.limit, piece=span.piece)
     side = answered_side(corpus.schema) if reading.whole_contexts else None
     for rows in all_rows if side is None else whole_runs(all_rows, side.text or str(side.words)):
         yield replace(rows, documents=rows.documents + span.first_document)
 
 
-def tables(corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+def tables(
+    corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
+) -> Iterator[Rows]:
     """Yield the rows of a labelled file, with the column names of the schema. DataError if a column is missing."""
-    for rows in _rows(corpus, part, encoding, limit):
+    for rows in _rows(corpus, part, encoding, limit, piece):
         present = set(rows.table.column_names)
         absent = [name for name in corpus.columns if name not in present]
         if absent:
@@ -116,7 +117,7 @@ def tables(corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: 
         yield rows
 
 
-def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None) -> Iterator[Rows]:
+def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, piece: Piece = WHOLE) -> Iterator[Rows]:
     """Yield the rows of a labelled file, renamed and of the corpus's language if it has aliases."""
     if corpus.format == "hub":
         from derivlang.sources.hub import read_hub
@@ -125,10 +126,10 @@ def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None) ->
         return
     format = find_format(corpus.format)
     if not corpus.aliases:
-        yield from format.rows(part.path, encoding=encoding, limit=limit, options=corpus.options)
+        yield from format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=corpus.options)
         return
     done = 0
-    for rows in format.rows(part.path, encoding=encoding, options=corpus.options):
+    for rows in format.rows(part.path, encoding=encoding, piece=piece, options=corpus.options):
         renamed = _of_language(rows, corpus, done, limit)
         done += renamed.table.num_rows
         if renamed.table.num_rows:
@@ -154,30 +155,33 @@ def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Ro
 
 
 def count_documents(corpus: Corpus, part: CorpusFile, piece: Piece, encoding: str) -> tuple[int, int]:
-    """Return the number of documents and of lines in a file or a piece of a text file; lines only for running text.
+    """Return the number of documents and of lines in a piece of a file.
 
     A document is a non-empty line of running text, a paragraph of a SQuAD file, and a row of any other file.
     """
     if corpus.format == "derived":
         return 0, 0  # a derived set has document numbers of its own
-    if corpus.schema.running:
-        running = find_format(corpus.format).running
-        assert running is not None
-        return running.count(part.path, corpus.splitter(), piece, encoding)
-    if corpus.format != "hub" and not corpus.aliases:
-        return find_format(corpus.format).documents(part.path, encoding, corpus.options), 0
-    last = 0
-    for rows in tables(corpus, part, encoding=encoding):
-        last = int(rows.documents[-1]) + 1
-    return last, 0
+    documents = lines = 0
+    if corpus.format != "hub":
+        format = find_format(corpus.format)
+        documents, lines = format.documents(part.path, encoding, piece=piece, options=_options(corpus))
+    if corpus.format == "hub" or corpus.aliases:  # the rows may be of several languages
+        documents = 0
+        for rows in tables(corpus, part, encoding=encoding, piece=piece):
+            documents = int(rows.documents[-1]) + 1
+    return documents, lines
 
 
 def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list[Piece]:
-    """Return pieces of about `target` bytes for a plain UTF-8 file of running text, one piece for any other file."""
-    plain = not packing_of(part.path) and is_utf8(encoding)
-    if corpus.format == "derived" or not (corpus.schema.running and plain):
+    """Return the pieces of a file, of about `target` bytes, if its format says where it may be cut; else one piece."""
+    if corpus.format in ("derived", "hub"):
         return [WHOLE]
-    return find_format(corpus.format).pieces(part.path, corpus.splitter(), target)
+    return find_format(corpus.format).pieces(part.path, target, encoding, _options(corpus))
+
+
+def _options(corpus: Corpus) -> dict[str, Any]:
+    """Return the options with which the format of a corpus cuts and counts its files."""
+    return {"raw": corpus.is_raw and corpus.words != "space"} if corpus.schema.running else corpus.options
 
 
 def _derived(

@@ -92,7 +92,7 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
     from derivlang.core.from_table import from_table
     from derivlang.core.lexicon import Lexicon
     from derivlang.core.to_table import to_table
-    from derivlang.formats.base import WHOLE
+    from derivlang.formats.file_piece import WHOLE
     from derivlang.sources.corpus import FileSpan
     from derivlang.sources.read import Reading, batches, count_documents
 
