@@ -1,4 +1,4 @@
-"""The properties of words that `syn` needs: tags, relations and kinds of punctuation, as arrays.
+"""The properties of words that orders of trees need: tags, relations and kinds of punctuation, as arrays.
 
 They are looked up once per type or label, then gathered.
 """
@@ -73,7 +73,7 @@ class WordKinds:
         """Return the properties with the relation `det:dem` for determiners of these lower-case forms."""
         if not forms:
             return self
-        is_one = to_numpy(pc.is_in(pc.utf8_lower(batch.types), value_set=string_array(forms)))[batch.words]
+        is_one = written(batch, forms)
         is_det = np.array([relation == "det" for relation in self.relations], bool)
         is_demonstrative = is_one & is_det[self.relation] & self.has_tag("DET")
         relation = np.where(is_demonstrative, np.int32(len(self.relations)), self.relation)
@@ -102,11 +102,17 @@ def see(batch: Batch) -> WordKinds:
         words = batch.types.take(to_arrow(batch.words[first : int(batch.unit_words[unit + 1])])).to_pylist()
         raise LayerError(
             f"word {at - first + 1} ({words[at - first]!r}) of {' '.join(words[:20])!r} has no UPOS",
-            fix="syn needs a tag and a head for every word: parse the text, or remove such sentences",
+            fix="an order of trees needs a tag and a head for every word: parse the text, or remove such sentences",
             id="upos-missing",
         )
     relations = [relation or "_" for relation in tree.deprel.values.to_pylist()]
     return WordKinds(upos.codes, tuple(tags), tree.deprel.codes, tuple(relations), kinds_of(batch.types)[batch.words])
+
+
+def written(batch: Batch, forms: Collection[str]) -> Bool:
+    """Return bool[N]: the words of a batch that are one of these lower-case forms, in any case."""
+    is_one = to_numpy(pc.is_in(pc.utf8_lower(batch.types), value_set=string_array(forms)))
+    return np.asarray(is_one[batch.words])
 
 
 def kinds_of(types: pa.Array) -> Int8:

@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import glob
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, UInt64, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws, sequence_keys
-from derivlang.core.layers.tree import Tree
-from derivlang.core.order import Order
+from derivlang.core.keys import Draws
 from derivlang.core.spec import param
 from derivlang.core.spec_files import parts_of
 from derivlang.formats.paths import is_path
@@ -34,25 +32,19 @@ from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.syntax.arrange import arrange
-from derivlang.syntax.block import Rules, TreeBlock
-from derivlang.syntax.forest import Forest, forest_of
+from derivlang.syntax.block import TreeBlock
+from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
-from derivlang.syntax.parts import bonds
+from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see
-from derivlang.transforms.base import Transform
-
-# Raise it when a drawn order is laid out or a label is read differently: the fingerprint changes, the draws do not.
-# A higher `rule_version` changes the draws, too.
-_LAYOUT = 3
+from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Syn(Transform):
+class Syn(TreeTransform):
     """Syntax: dependents in the order of another language, drawn from a word-order model."""
 
     name = "syn"
-    needs: ClassVar[tuple[str, ...]] = ("head", "upos")
 
     grammar: str = param(
         "fr",
@@ -68,15 +60,9 @@ class Syn(Transform):
     labels: Literal["map", "as-is"] = param(
         "map", "tree labels: mapped to the grammar's UD version, or as they are", draws=False
     )
-    freeze: Literal["parts", "none"] = param(
-        "parts", "parts kept together: names, numbers and fixed expressions, or none", draws=False
-    )
-    punct: Literal["reader", "permute"] = param(
-        "reader", "punctuation: moved with its phrase, or permuted as a word", draws=False
-    )
-    nonprojective: Literal["block", "keep-order"] = param(
-        "block", "subtrees with gaps: made one block, or kept in order", draws=False
-    )
+    freeze: Freeze = freeze_param()
+    punct: Punct = punct_param()
+    nonprojective: Nonprojective = nonprojective_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
     def __post_init__(self) -> None:
@@ -90,69 +76,52 @@ class Syn(Transform):
     @property
     def resources(self) -> tuple[str, ...]:
         """The version of the layout and the fingerprints of the grammars."""
-        return (f"layout {_LAYOUT}", *self._loaded()[1])
+        return (*super().resources, *self._loaded()[1])
 
     def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
         grammars = tuple((name, rest.strip("@~")) for name, rest in parts_of(self.grammar, GRAMMARS))
         stamps = tuple(_stamp(name) for name in (*(name for name, _ in grammars), self.substrate))
         return _model(grammars, str(self.substrate), self.mix, self.labels, self.mode, self.temperature, stamps)
 
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order of a batch with trees. Raise LayerError if a word has no tag.
+    def words(self, batch: Batch) -> WordKinds:
+        """Return the properties of the words; demonstratives are marked if the model tells them apart."""
+        return see(batch).with_demonstratives(batch, self.model().demonstratives)
 
-        Counts trees that were not projective, and those that keep their order (`syntax/arrange.py`).
+    def choose(
+        self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
+    ) -> Listing:
+        """Return the listing with the families of modelled heads in a drawn order.
+
+        A family is a head and its dependents. Each member is coded as upos * relations + relation, the head itself as
+        tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
         """
-        tree = batch.layers["head"]
-        assert isinstance(tree, Tree)
-        words = see(batch).with_demonstratives(batch, self.model().demonstratives)
-        whole = forest_of(tree.head, batch.unit_words, batch.sentences)
-        keys = _tree_keys(batch, whole)
-        tails, sentences, new_tails = _merged(batch, whole, tails=self.punct == "reader")
-        bound = bonds(whole, words, tree) if self.freeze == "parts" else np.zeros(batch.n_words, bool)
-        rules = Rules(self.nonprojective == "keep-order", self.punct == "permute")
-        choose = partial(_choose, self.model(), draws, keys)
-        block = TreeBlock(whole, words, tails, bound, np.arange(len(whole.trees) - 1))
-        place, counts = arrange(block, choose, rules)
-        index = np.empty(batch.n_words, np.int32)
-        index[place] = np.arange(batch.n_words, dtype=np.int32)
-        return Order(index, sentences, new_tails, batch.n_words, counts=counts)
-
-
-def _choose(
-    model: OrderModel, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
-) -> Listing:
-    """Return the listing with the families of modelled heads in a drawn order. keys: uint64[T], of the batch's trees.
-
-    A family is a head and its dependents. Each member is coded as upos * relations + relation, the head itself as
-    tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
-    """
-    seen = block.seen
-    ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
-    # Families of roots have no head to order them: their number is n + t.
-    which = np.flatnonzero(listing.heads < len(forest))
-    which = which[np.flatnonzero(ordered[seen.upos[top[listing.heads[which]]]])]
-    if not len(which):
-        return listing
-    sizes = lengths_of(listing.offsets)[which]
-    offsets = offsets_of(sizes)
-    begins = np.repeat(listing.offsets[which], sizes)
-    entries = expand_ranges(listing.offsets[which], sizes)
-    words = top[listing.nodes[entries]]
-    itself = np.flatnonzero(listing.itself[entries])
-    n_relations = len(seen.relations)
-    codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
-    codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
-    # np.unique would sort them
-    is_used = np.zeros(len(seen.tags) * (n_relations + 1), bool)
-    is_used[codes] = True
-    members = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[codes]
-    tokens = tuple(_token(code, seen) for code in np.flatnonzero(is_used).tolist())
-    head = listing.heads[which]
-    tree = forest.tree_of[head]
-    # The head's place in its tree, so that a draw does not depend on the batch.
-    family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
-    families = Families(offsets, members, tokens, family_keys)
-    return listing.reordered(entries, begins + model.draw(families, draws))
+        model, seen = self.model(), block.seen
+        ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
+        # Families of roots have no head to order them: their number is n + t.
+        which = np.flatnonzero(listing.heads < len(forest))
+        which = which[np.flatnonzero(ordered[seen.upos[top[listing.heads[which]]]])]
+        if not len(which):
+            return listing
+        sizes = lengths_of(listing.offsets)[which]
+        offsets = offsets_of(sizes)
+        begins = np.repeat(listing.offsets[which], sizes)
+        entries = expand_ranges(listing.offsets[which], sizes)
+        words = top[listing.nodes[entries]]
+        itself = np.flatnonzero(listing.itself[entries])
+        n_relations = len(seen.relations)
+        codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
+        codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
+        # np.unique would sort them
+        is_used = np.zeros(len(seen.tags) * (n_relations + 1), bool)
+        is_used[codes] = True
+        members = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[codes]
+        tokens = tuple(_token(code, seen) for code in np.flatnonzero(is_used).tolist())
+        head = listing.heads[which]
+        tree = forest.tree_of[head]
+        # The head's place in its tree, so that a draw does not depend on the batch.
+        family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
+        families = Families(offsets, members, tokens, family_keys)
+        return listing.reordered(entries, begins + model.draw(families, draws))
 
 
 def _token(code: int, seen: WordKinds) -> str:
@@ -161,13 +130,6 @@ def _token(code: int, seen: WordKinds) -> str:
     if code >= len(seen.tags) * n_relations:
         return f"@{seen.tags[code - len(seen.tags) * n_relations]}&@"
     return f"{seen.tags[code // n_relations]}&{seen.relations[code % n_relations]}"
-
-
-def _tree_keys(batch: Batch, forest: Forest) -> UInt64:
-    """Return uint64[T]: the content key of each tree, equal to the sentence's key if the tree is one sentence."""
-    if len(forest.trees) == len(batch.sentences):
-        return batch.keys
-    return sequence_keys(batch.type_hashes[batch.words], forest.trees)
 
 
 def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
@@ -223,24 +185,3 @@ def _model(
     model = OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
     used = [f"{name} {grammar.fingerprint}" for name, grammar in classes.items()]
     return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None else []))
-
-
-def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64, Int32]:
-    """Return (tails int32[T] of the trees, offsets of the derived sentences, their tails int32[S]).
-
-    A tree that spans several source sentences becomes one derived sentence with the tail of the last. The first
-    sentence gets all words of the tree, the others none. tails=False: punctuation moves like words, all tails are 0.
-
-        sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
-    """
-    # The sentences that end with their tree: sentences [0, 3, 5, 8], trees [0, 5, 8] -> [1, 2].
-    last = np.searchsorted(batch.sentences, forest.trees[1:], "right") - 2
-    of_tree = batch.tails[last] if len(last) else np.zeros(0, np.int32)
-    if len(forest.trees) == len(batch.sentences):
-        return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
-    at = np.searchsorted(forest.trees, batch.sentences)  # an offset inside a tree becomes the tree's end
-    first = np.searchsorted(batch.sentences, forest.trees[:-1])
-    out = np.zeros_like(batch.tails)
-    if tails:
-        out[first] = of_tree
-    return of_tree, forest.trees[at], out
