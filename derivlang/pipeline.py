@@ -36,7 +36,7 @@ from derivlang.parsing.base import Parser
 from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
-from derivlang.transforms.base import Transform, check_order, steps_of
+from derivlang.transforms.base import Transform, check_order, plug_in_errors, steps_of
 from derivlang.transforms.fitting import streams
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import TRANSFORMS, find_transform
@@ -258,7 +258,9 @@ class Pipeline:
             if missing:
                 raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
             view = batch if order is None else _reordered(batch, order, transform.needs)
-            step = check_order(transform, transform.order(view, draws), view)
+            with plug_in_errors(transform, transform.order):
+                step = transform.order(view, draws)
+            check_order(transform, step, view)
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
 
@@ -289,9 +291,11 @@ def _choose_images(
             kept = order.index >= 0
             seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
             image_number = np.zeros(len(words), np.int32)
-            image_number[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
+            with plug_in_errors(transform, transform.choices):
+                image_number[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
         else:
-            image_number = transform.choices(batch, images, draws)
+            with plug_in_errors(transform, transform.choices):
+                image_number = transform.choices(batch, images, draws)
         if counts is not None:
             counts[f"{transform.name}-replaced"] += int((image_number > 0).sum())
         used, words = used_types(

@@ -6,26 +6,37 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import os
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from derivlang.core.errors import UsageError
+from derivlang.core.batch import Batch
+from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.keys import Draws
 from derivlang.core.layers.registry import LAYERS
+from derivlang.core.layers.tree import Tree
+from derivlang.core.lexicon import TypeMap
+from derivlang.core.order import Order
 from derivlang.core.plugins import Registry
 from derivlang.core.seal import sealed
 from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import PARSERS
+from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
 from derivlang.store.manifest import dump
+from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import TRANSFORMS
 from tests.commands import run as in_process
 from tests.helpers import ROOT, cli, manifest, rows
+from tests.strategies import batch_of, with_trees
 from tests.tiny_runs import write_run
 
 PLUGIN = ROOT / "tests" / "plugin"
@@ -48,7 +59,7 @@ def run(site: Path, *arguments: object, code: int = 0) -> str:
 def trees(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package's source under its transforms, with ours between."""
     out = tmp_path_factory.mktemp("trees") / "out"
-    run(site, "make", "--t", "swap,trans,mark", "sample", "-o", out)
+    run(site, "make", "--t", "turn,trans,mark", "sample", "-o", out)
     return out
 
 
@@ -64,30 +75,30 @@ def layers(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def entities(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("entities")
     (folder / "test.tsv").write_text(NER)
-    run(site, "make", "--t", "swap:1,mark:<m>", folder / "test.tsv", "-o", folder / "out")
+    run(site, "make", "--t", "turn:1,mark:<m>", folder / "test.tsv", "-o", folder / "out")
     return folder / "out"
 
 
 def test_they_are_listed(site: Path) -> None:
     found = json.loads(run(site, "ls", "--json"))
     names = {entry["name"] for entry in found["transforms"]}
-    assert {"swap", "mark", "inv", "trans"} <= names
-    swap = next(entry for entry in found["transforms"] if entry["name"] == "swap")
-    assert swap["summary"] == "Neighbouring words change places; the final marks stay last."
-    assert swap["parameters"][0]["name"] == "skip"
+    assert {"turn", "mark", "inv", "trans"} <= names
+    turn = next(entry for entry in found["transforms"] if entry["name"] == "turn")
+    assert turn["summary"] == "Neighbouring words change places; the final marks stay last."
+    assert turn["parameters"][0]["name"] == "skip"
     assert "sample" in {entry["name"] for entry in found["sources"]}
-    assert "swap" in run(site, "ls")
+    assert "turn" in run(site, "ls")
 
 
 def test_without_the_package_they_are_unknown(site: Path, tmp_path: Path) -> None:
-    done = cli("make", "--t", "swap", "demo", "-o", tmp_path / "out")
+    done = cli("make", "--t", "turn", "demo", "-o", tmp_path / "out")
     assert done.returncode == 2
-    assert "there is no transform 'swap'" in done.stderr
+    assert "there is no transform 'turn'" in done.stderr
     assert "did you mean mark" in run(site, "make", "--t", "marc", "demo", "-o", tmp_path / "out", code=2)
 
 
 def test_show_knows_them(site: Path) -> None:
-    shown = json.loads(run(site, "show", "--t", "swap", "Welcome to ACL .", "--json"))
+    shown = json.loads(run(site, "show", "--t", "turn", "Welcome to ACL .", "--json"))
     assert shown["tokens"] == "to Welcome ACL .".split()
     shown = json.loads(run(site, "show", "--t", "mark,inv", "Welcome to ACL .", "--json"))
     assert shown["tokens"] == "ACL to Welcome MARK .".split()
@@ -121,7 +132,7 @@ def test_a_set_made_with_a_package_that_is_missing_names_it(
     if command[0] == "pretrain":
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    folder, name = {"transform": (trees, "swap"), "layer": (layers, "referents")}[kind]
+    folder, name = {"transform": (trees, "turn"), "layer": (layers, "referents")}[kind]
     told = in_process(*command, folder, code=1).err
     assert f"{folder}{os.sep}derivlang.json: this was made with the {kind} {name!r}" in told
     assert "[missing-plug-in]" in told
@@ -136,14 +147,14 @@ def test_a_set_that_does_not_name_the_package_of_a_plug_in(trees: Path, tmp_path
     found = {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name != "plug_ins"}
     path.write_text(dump(found), "utf-8")
     told = in_process("show", tmp_path / "set", code=1).err
-    assert "this was made with the transform 'swap'" in told
+    assert "this was made with the transform 'turn'" in told
     assert told.endswith("install the package that provides it\n")
 
 
 def test_the_manifest_names_the_packages_of_plug_ins_alone(
     site: Path, trees: Path, layers: Path, tmp_path: Path
 ) -> None:
-    assert manifest(trees)["plug_ins"] == {f"transform {name}": "derivlang-sample" for name in ("swap", "mark")}
+    assert manifest(trees)["plug_ins"] == {f"transform {name}": "derivlang-sample" for name in ("turn", "mark")}
     assert manifest(layers)["plug_ins"] == {"layer referents": "derivlang-sample"}
     run(site, "make", "--t", "inv", "moods", "-o", tmp_path / "format")
     run(site, "make", "--t", "trans", tmp_path / "format", "-o", tmp_path / "again")
@@ -157,9 +168,9 @@ def test_a_run_made_with_a_package_that_is_missing_names_the_transform(tmp_path:
     pytest.importorskip("torch")
     folder = write_run(tmp_path / "run", "trans,inv")
     record = json.loads((folder / "run.json").read_text("utf-8"))
-    (folder / "run.json").write_text(json.dumps(sealed(record | {"spec": "trans:table=2,swap"})), "utf-8")
+    (folder / "run.json").write_text(json.dumps(sealed(record | {"spec": "trans:table=2,turn"})), "utf-8")
     told = in_process("evaluate", folder, "--measure", "retrieval", code=1).err
-    assert f"{folder}{os.sep}run.json: this was made with the transform 'swap'" in told
+    assert f"{folder}{os.sep}run.json: this was made with the transform 'turn'" in told
     assert "install the package that provides it" in told
 
 
@@ -253,7 +264,7 @@ def test_export_refuses_what_does_not_fit(site: Path, entities: Path, tmp_path: 
 
 def test_their_output_is_a_source(site: Path, trees: Path, tmp_path: Path) -> None:
     run(site, "make", "--t", "inv", trees, "-o", tmp_path / "after")
-    run(site, "make", "--t", "swap,trans,mark,inv", "sample", "-o", tmp_path / "both")
+    run(site, "make", "--t", "turn,trans,mark,inv", "sample", "-o", tmp_path / "both")
     ours, theirs = (rows(tmp_path / name, "test") for name in ("after", "both"))
     assert ours.to_pylist() == theirs.to_pylist()
     assert json.loads(run(site, "verify", tmp_path / "after", "--json"))["ok"]
@@ -263,7 +274,7 @@ def test_their_output_is_a_source(site: Path, trees: Path, tmp_path: Path) -> No
     ("value", "message"),
     [
         ("derivlang_sample.source:FOLDER", "is not a derivlang Transform"),
-        ("derivlang_nowhere:Swap", "derivlang_nowhere"),
+        ("derivlang_nowhere:Turn", "derivlang_nowhere"),
         ("derivlang_sample.transforms:Nope", "Nope"),
     ],
 )
@@ -450,3 +461,59 @@ def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:
     assert list(named) == ["centroids"]  # a measure may be named as a task
     assert "did you mean" in run(site, "evaluate", run_folder, "--measure", "centroid", code=2)
     assert cli("evaluate", run_folder, "--measure", "centroids").returncode == 2
+
+
+class Failing(Transform):
+    """A transform with a fault in one of its methods."""
+
+    name = "failing"
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        return Order.identity(batch.sentences, batch.tails.take(9))  # numpy raises, two calls further
+
+    def fit(self, types: pa.Array, counts: Any, draws: Draws) -> TypeMap:
+        raise KeyError("no such type")
+
+
+@pytest.mark.parametrize(
+    ("method", "what"),
+    [
+        ("order", "`order` of the transform failing failed: IndexError: index 9 is out of bounds"),
+        ("fit", "`fit` of the transform failing failed: KeyError: 'no such type'"),
+    ],
+)
+def test_an_exception_in_a_transform_is_one_message_with_its_line(method: str, what: str) -> None:
+    pipeline = Pipeline((Failing(),))
+    call = partial(pipeline.order, batch_of([["a", "."]])) if method == "order" else pipeline.fit
+    with pytest.raises(UsageError) as caught:
+        call()
+    lines, first = inspect.getsourcelines(getattr(Failing, method))
+    assert caught.value.id == "plug-in"
+    assert caught.value.what.startswith(what)
+    assert caught.value.where == f"{__file__}:{first + len(lines) - 1}"
+
+
+def test_a_message_of_a_transform_is_left_as_it_is() -> None:
+    class Refusing(Transform):
+        name = "refusing"
+
+        def order(self, batch: Batch, draws: Draws) -> Order:
+            raise LayerError("not these words", id="order")
+
+    with pytest.raises(LayerError, match="not these words"):
+        Pipeline((Refusing(),)).order(batch_of([["a"]]))
+
+
+def test_trees_and_tags_of_a_batch() -> None:
+    batch = with_trees(batch_of([["a", "b"], ["c"]], rule="unit"))
+    tree = batch.layers["head"]
+    assert isinstance(tree, Tree)
+    heads = tree.head.tolist()
+    assert batch.trees().parent.tolist() == [heads[0] - 1, heads[1] - 1, -1]
+    assert batch.trees().relation.tolist() == [tree.deprel.values[code].as_py() for code in tree.deprel.codes]
+    assert len(batch.tags()) == 3
+    bare = batch_of([["a"]])
+    with pytest.raises(LayerError, match=r"no trees \[needs-layer\]\n  declare `needs = \(\"head\",\)`"):
+        bare.trees()
+    with pytest.raises(LayerError, match="no tags"):
+        bare.tags()

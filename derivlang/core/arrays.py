@@ -23,6 +23,7 @@ UInt64: TypeAlias = NDArray[np.uint64]
 Float32: TypeAlias = NDArray[np.float32]
 Bool: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.integer]
+Objects: TypeAlias = NDArray[np.object_]
 
 
 def offsets_of(lengths: Ints | Bool) -> Int64:

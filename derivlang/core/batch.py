@@ -16,13 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int8, Int32, Int64, UInt64, stretches
+from derivlang.core.arrays import Int8, Int32, Int64, Objects, UInt64, stretches
 from derivlang.core.arrow import to_numpy
 from derivlang.core.bare_batch import BareBatch
+from derivlang.core.errors import LayerError
 from derivlang.core.gaps import Gaps
 from derivlang.core.groups import together
 from derivlang.core.keys import hash_types, sequence_keys
 from derivlang.core.layers.base import Layer, Realignment
+from derivlang.core.layers.tree import Tree, Trees, parents
+from derivlang.core.layers.words import Words, strings_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
@@ -35,6 +38,28 @@ class Batch(BareBatch):
     """layers: annotations of the words, by name."""
 
     layers: Mapping[str, Layer] = field(default_factory=dict)
+
+    def trees(self) -> Trees:
+        """Return the parent and the relation of each word. Raise LayerError if the batch has no trees."""
+        tree = self.layers.get("head")
+        if not isinstance(tree, Tree):
+            raise _lacks("head", "trees")
+        return Trees(parents(tree.head, self.unit_words), strings_of(tree.deprel))
+
+    def tags(self) -> Objects:
+        """Return object[N]: the part of speech (UPOS) of each word. Raise LayerError if the batch has no tags."""
+        tags = self.layers.get("upos")
+        if not isinstance(tags, Words):
+            raise _lacks("upos", "tags")
+        return strings_of(tags)
+
+
+def _lacks(layer: str, what: str) -> LayerError:
+    return LayerError(
+        f"this batch has no {what}",
+        fix=f'declare `needs = ("{layer}",)` in the class of a transform, so that the text is parsed',
+        id="needs-layer",
+    )
 
 
 def build(

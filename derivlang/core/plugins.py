@@ -3,7 +3,7 @@
 A package adds an object, here a transform, in its `pyproject.toml`:
 
     [project.entry-points."derivlang.transforms"]
-    swap = "my_package.swap:Swap"
+    turn = "my_package.turn:Turn"
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Registry(Generic[Item]):
             )
 
     def providers(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the package of each plug-in among the names: {"transform swap": "my-package"}."""
+        """Return the package of each plug-in among the names: {"transform turn": "my-package"}."""
         packages = {}
         for name in names:
             point = None if name in self.added or name in self.built_in else plug_ins(self.group).get(name)

@@ -3,9 +3,9 @@
     name[:value][:key=value]...   joined by commas; values that contain , : = " are written in "..."
 
     @dataclass(frozen=True, kw_only=True)
-    class Swap(Parameterised):
+    class Turn(Parameterised):
         '''Exchange of neighbours.'''
-        name = "swap"
+        name = "turn"
         every: int = param(1, "exchange every k-th pair", low=1)
 
 The spec's text, its parser, the help and the checks follow from the fields. Transforms and training objectives are

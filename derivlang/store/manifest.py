@@ -90,7 +90,7 @@ class Derived:
 
     @property
     def plug_ins(self) -> dict[str, str]:
-        """The packages of the plug-ins that the set was made with: {"transform swap": "my-package"}."""
+        """The packages of the plug-ins that the set was made with: {"transform turn": "my-package"}."""
         return self.manifest.get("plug_ins") or {}
 
     def require(self, registry: Registry[Any], name: str) -> None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, sorting
+from derivlang.core.layers.tree import parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +177,7 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     A tree is a sentence, or several sentences of a unit that arcs join: a gold tree spans its unit, parsed text has one
     tree per sentence.
     """
-    base = np.repeat(units[:-1], lengths_of(units))
-    parent = base + head - 1
-    parent[head <= 0] = -1
+    parent = parents(head, units)
     # An arc from sentence 0 to sentence 2 adds 1 at 1 and takes 1 at 3: the sums 0 1 1 0 join sentences 1 and 2 to the
     # ones before them. `low` and `high` are the sentences of both ends.
     crossed = np.zeros(len(sentences), np.int64)  # number of arcs over the begin of each sentence, as differences

@@ -17,7 +17,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.parse_errors import parse_errors
-from derivlang.transforms.base import Transform, steps_of
+from derivlang.transforms.base import Transform, plug_in_errors, steps_of
 from derivlang.transforms.lexicon_file import other_lexicon, saved_positions, saved_states, saving
 
 
@@ -43,7 +43,11 @@ def fit(
         if not transform.has_lexicon:
             continue
         state = next(states, None) if transform.saves else None
-        step = transform.fit(reference, numbers, draws) if state is None else _load(transform, state, draws, where)
+        if state is None:
+            with plug_in_errors(transform, transform.fit):
+                step = transform.fit(reference, numbers, draws)
+        else:
+            step = _load(transform, state, draws, where)
         steps.append(step)
         reference, numbers = _image(step, reference, numbers)
     return Lexicon(tuple(steps))

@@ -84,7 +84,7 @@ class Syn(TreeTransform):
         return _model(grammars, str(self.substrate), self.mix, self.labels, self.mode, self.temperature, stamps)
 
     def words(self, batch: Batch) -> WordKinds:
-        """Return the properties of the words; demonstratives are marked if the model tells them apart."""
+        """Return the properties of the words; demonstratives are marked if the model distinguishes them."""
         return see(batch).with_demonstratives(batch, self.model().demonstratives)
 
     def choose(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of, offsets_of
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
@@ -98,6 +98,28 @@ class Nodes:
         columns = [string_array([node[name] for node in nodes]) for name in NODE_FIELDS]
         values = pa.StructArray.from_arrays(columns, fields=list(NODES.value_type))
         return list_array(offsets_of(np.bincount(np.asarray(self.unit, np.int64), minlength=n_units)), values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """The trees of a batch, as `Batch.trees` gives them.
+
+    parent: int64[N], the governor of each word, counted in the batch from 0, -1 for a root. relation: object[N], the
+    relation of each word to its governor (`nsubj`).
+    """
+
+    parent: Int64
+    relation: Objects
+
+
+def parents(head: Int32, units: Int64) -> Int64:
+    """Return int64[N]: the governor of each word, counted in the batch, -1 for a root.
+
+    head: int32[N], 1-based in the unit, 0 = root. units: word offsets [0, 2, 4], heads 2 0 0 1  ->  1 -1 -1 2
+    """
+    parent = np.repeat(units[:-1], lengths_of(units)) + head - 1
+    parent[head <= 0] = -1
+    return np.asarray(parent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,8 +255,7 @@ def _governors(head: Int32, move: Realignment) -> Int64:
     If a governor was deleted, its own governor takes its place, and so on up to a word that was kept, or to the root.
     Raises LayerError if no head is left because the deleted words form a cycle.
     """
-    start = move.source.unit_words[:-1][move.source_unit_of]
-    up = np.where(head > 0, start + head - 1, -1)
+    up = parents(head, move.source.unit_words)
     if move.order.n_deleted:
         gone = move.positions < 0
         governor = up.copy()

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32
+from derivlang.core.arrays import Int32, Objects
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
@@ -100,3 +100,8 @@ class Words(Layer):
             numbers = {name: i for i, name in enumerate(self.classes)}
             values = to_arrow(np.array([numbers.get(v, -1) for v in values.to_pylist()], np.int64))
         return {self.name: record_lists(batch, values.take(to_arrow(self.codes)))}
+
+
+def strings_of(words: Words) -> Objects:
+    """Return object[N]: the value of each word."""
+    return np.array(words.values.to_pylist(), object)[words.codes]

@@ -1,6 +1,6 @@
-"""swap: neighbouring words change places. mark: a marker before the first word of every sentence.
+"""turn: neighbouring words change places. mark: a marker before the first word of every sentence.
 
-swap      Welcome to ACL .   ->   to Welcome ACL .
+turn      Welcome to ACL .   ->   to Welcome ACL .
 mark      Welcome to ACL .   ->   MARK Welcome to ACL .
 """
 
@@ -19,10 +19,10 @@ from derivlang.core.order import Order
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swap(Transform):
+class Turn(Transform):
     """Neighbouring words change places; the final marks stay last."""
 
-    name = "swap"
+    name = "turn"
     skip: int = param(0, "words at the start of a sentence that stay", positional=True, draws=False, low=0)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
