@@ -35,10 +35,16 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "script": script_names,
     "grammar": lambda: ["fr@N", "fr@V~en@N"],
     "substrate": lambda: ["none", "fr"],
+    "weights": lambda: [],  # a file and `random` are two grammars: FURTHER
     "marker": lambda: ["the"],  # a word of the text, too
 }
 # What a transform cannot do without.
 GIVEN = {"lex": {"file": str(Path(__file__).parent / "dictionaries" / "toy.tsv")}}
+# Settings that do not go with the values of other parameters.
+_TABLE = str(Path(__file__).parent / "dictionaries" / "weights.tsv")
+FURTHER: dict[str, list[dict[str, Any]]] = {
+    "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}]
+}
 
 
 def settings_of(transform: type[Transform]) -> Iterator[Transform]:
@@ -74,6 +80,8 @@ def settings_of(transform: type[Transform]) -> Iterator[Transform]:
             yield transform(**{**given, name: value})
     if len(values) > 1:
         yield transform(**given, **{name: others[len(others) // 2] for name, others in values.items() if others})
+    for further in FURTHER.get(transform.name, []):
+        yield transform(**further)
 
 
 EVERY = [t for cls in [*map(find_transform, transform_names()), *SAMPLES] for t in settings_of(cls)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from stat import S_ISREG
 from typing import Literal
 
 
@@ -18,3 +19,15 @@ def is_path(text: str | Path, kind: Literal["file", "folder"]) -> bool:
         return path.is_dir() if kind == "folder" else path.exists() and not path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+def stamp_of(path: str | Path) -> tuple[int, int]:
+    """Return two numbers that change with the content of a file, (0, 0) if it cannot be looked up.
+
+    Reading a pipe changes its times, and it can be read once: a pipe has the numbers of its device.
+    """
+    try:
+        stat = Path(path).stat()
+    except (OSError, ValueError):
+        return 0, 0
+    return (stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else (stat.st_dev, stat.st_ino)

@@ -1,7 +1,7 @@
 """Slots: a new order of families by a number for each member, for orders that are rules and not models.
 
-    She gave him books     slots 0 2 1 1 (subject, verb, objects)   ->   She him books gave
-                           objects mirrored                         ->   She books him gave
+She gave him books     slots 0 2 1 1 (subject, verb, objects)   ->   She him books gave
+                       objects mirrored                         ->   She books him gave
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
-from stat import S_ISREG
 from typing import Literal
 
 import numpy as np
@@ -36,6 +34,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.dictionary import Dictionary, read_dictionary
+from derivlang.formats.paths import stamp_of
 from derivlang.transforms.base import Transform
 
 Case = Literal["keep", "as-is"]
@@ -147,15 +146,8 @@ def _in_case(word: str, translation: str) -> str:
 
 
 def _read(file: str) -> Dictionary:
-    path = Path(file)
-    try:
-        stamp = path.stat()
-    except (OSError, ValueError):  # the reader raises a better error
-        return read_dictionary(path, strict=True)
     with parse_errors(file, "dictionary"):
-        if not S_ISREG(stamp.st_mode):  # a pipe can be read once, and reading changes its times
-            return _read_once(file, stamp.st_dev, stamp.st_ino)
-        return _read_once(file, stamp.st_mtime_ns, stamp.st_size)
+        return _read_once(file, *stamp_of(file))
 
 
 @lru_cache(maxsize=4)

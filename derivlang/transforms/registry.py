@@ -9,6 +9,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
     "transform",
     Transform,
     {
+        "grammar": "derivlang.transforms.grammar:WeightGrammar",
         "identity": "derivlang.transforms.identity:Identity",
         "inv": "derivlang.transforms.inv:Inv",
         "lex": "derivlang.transforms.lex:Lex",

@@ -441,6 +441,19 @@ def _(folder: Path, data: bytes) -> str | None:
 _ORM = b"BTW_nsubj_obj 1.25\nBTW_nsubj_# 0.5\nHI_nsubj_#_obj 2.0\nBTW_obj_# -3e-1\n"
 
 
+@reader("weights", "text", lambda: [_WEIGHTS], "grammar.weight_table")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.grammar.weight_table import read_table
+
+    path = folder / "x.tsv"
+    path.write_bytes(data)
+    read_table(path)
+    return None
+
+
+_WEIGHTS = b"relation\tside\tdistance\n# a comment\nnsubj\t0.5\t-1e2\nobj\t-.5\t3\n*\t0\t0\n"
+
+
 def _grammar(path: Path, data: bytes) -> str | None:
     from derivlang.grammar.load import load_grammar
 
