@@ -14,8 +14,8 @@ order of a tree has a smaller sum of distances between words and their heads, if
 
 Published, punctuation is deleted; here it goes with its phrase. With `freeze=none` the words between the marks are in
 the published order.
-Source: Hahn, Jurafsky and Futrell 2020 (PNAS 117, 2347–2353); Clark et al. 2023 (TACL 11, 1048–1065), section 3
-(RANDOM-k, MIN-DL-LOC).
+Source: Hahn, Jurafsky and Futrell 2020 (PNAS 117, 2347–2353); Clark et al. 2023 (TACL 11, 1048–1065: RANDOM-k,
+MIN-DL-LOC).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "inv": "derivlang.transforms.inv:Inv",
         "lex": "derivlang.transforms.lex:Lex",
         "perm": "derivlang.transforms.perm:Perm",
+        "sov": "derivlang.transforms.sov:Sov",
         "syn": "derivlang.transforms.syn:Syn",
         "trans": "derivlang.transforms.trans:Trans",
     },
