@@ -15,6 +15,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "lex": "derivlang.transforms.lex:Lex",
         "perm": "derivlang.transforms.perm:Perm",
         "sov": "derivlang.transforms.sov:Sov",
+        "swap": "derivlang.transforms.swap:Swap",
         "syn": "derivlang.transforms.syn:Syn",
         "trans": "derivlang.transforms.trans:Trans",
     },
