@@ -28,6 +28,7 @@ NAMES = (
     "raw_text",
     "parse",
     "make_syn",
+    "make_tree_orders",
     "profile_make",
     "grammar_draws",
     "encoding",

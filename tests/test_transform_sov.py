@@ -98,6 +98,7 @@ def test_the_six_orders_are_drawn_alike() -> None:
             " books/NOUN/obj/6 !/PUNCT/punct/2",
             "a man who books sells met Ann !",
         ),
+        ("They/PRON/nsubj/2 over/VERB/root/0 look/X/goeswith/2 it/PRON/obj/2", "it over look They"),
         ("He/PRON/nsubj/3 will/AUX/aux/3 come/VERB/root/0 today/ADV/advmod/3", "will come today He"),
     ],
 )

@@ -60,11 +60,11 @@ class Members:
 
     def first(self, flags: Bool) -> Int64:
         """Return int64[E]: the place of the first entry with the flag in each entry's family, E if there is none."""
-        return self._edge(np.minimum, np.where(flags, self.place, len(flags)))
+        return self._edge(np.flatnonzero(flags)[::-1], len(flags))
 
     def last(self, flags: Bool) -> Int64:
         """Return int64[E]: the place of the last entry with the flag in each entry's family, -1 if there is none."""
-        return self._edge(np.maximum, np.where(flags, self.place, -1))
+        return self._edge(np.flatnonzero(flags), -1)
 
     def any(self, flags: Bool) -> Bool:
         """Return bool[E]: whether some entry of each entry's family has the flag."""
@@ -76,11 +76,11 @@ class Members:
         node[self.listing.heads[self.family[flags & ~self.listing.itself]]] = True
         return node[self.listing.nodes]
 
-    def _edge(self, ufunc: np.ufunc, places: Int64) -> Int64:
-        if not len(places):
-            return places
-        out: Int64 = ufunc.reduceat(places, self.listing.offsets[:-1])[self.family]
-        return out
+    def _edge(self, entries: Int64, without: int) -> Int64:
+        """Return int64[E]: the place of the last of these entries in each family: the last value assigned stays."""
+        place = np.full(len(self.listing.heads), without)
+        place[self.family[entries]] = self.place[entries]
+        return place.take(self.family)
 
     def arranged(self, slot: Int64, mirrored: Bool | None = None) -> Listing:
         """Return the listing with each family sorted by slots; equal ones keep their order, mirrored ones turn it.

@@ -45,7 +45,7 @@ def tree_order(
 ) -> Order:
     """Return the order of a batch with trees.
 
-    words: the properties of its words, from `see`; `choose` may read other relations there than the tree has.
+    words: the properties of its words, from `see`; their relations may have other subtypes than the tree's.
     function_heads: function words take the place of their heads first (`lifting.py`). Counts trees that were not
     projective, and those that keep their order.
     """

@@ -13,15 +13,16 @@ The study has Penn Treebank trees with relations of UD v1. In UD v2 they are:
     O   obj, ccomp, xcomp (v1: dobj, ccomp, xcomp); not iobj
     V   the verb; aux and aux:pass, compound:prt (v1: prt), expl, advmod (with v1's neg), and the `to` that is a mark
 
-English question words (`who`, `which`, `what`), and `that` in a relative clause, count as others (tags WP and WDT in the
-study). A copula takes the subject of its predicate: the two stand side by side at its place, in the order of S and V
-(`the cat is black`, ovs: `is the cat black`), unless the clause has an auxiliary. Final marks stay last. Sentences
+English question words (`who`, `which`, `what`), and `that` in a relative clause, count as others (tags WP and WDT in
+the study). A copula takes the subject of its predicate: the two stand side by side at its place, in the order of S and
+V (`the cat is black`, ovs: `is the cat black`), unless the clause has an auxiliary. Final marks stay last. Sentences
 without a subject, which the study drops, are ordered by the same rule.
 Source: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), languages with other orders; the example is theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Literal
@@ -41,9 +42,10 @@ from derivlang.syntax.words import WordKinds, see, written
 from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
 
 _ORDERS = tuple(map("".join, permutations("svo")))
-# Roles of words at their heads, in the place of relations. `that` is another dependent in a RELATIVE clause.
-_ROLES = ("other", "subject", "object", "verb", "aux", "copula", "relative", "that-subject", "that-object")
-OTHER, SUBJECT, OBJECT, VERB, AUX, COPULA, RELATIVE, THAT_SUBJECT, THAT_OBJECT = range(len(_ROLES))
+# Roles of words at their heads, and the row of `_slots` for each, -1 for others. In a RELATIVE clause `that` is neither
+# subject nor object.
+OTHER, SUBJECT, OBJECT, VERB, AUX, COPULA, RELATIVE, THAT_SUBJECT, THAT_OBJECT = range(9)
+_ROWS = np.array([-1, 0, 1, 2, 2, -1, -1, -1, -1])
 _PLAIN = {
     **dict.fromkeys(("nsubj", "csubj", "nsubjpass", "csubjpass"), SUBJECT),
     **dict.fromkeys(("obj", "ccomp", "xcomp", "dobj"), OBJECT),
@@ -51,7 +53,16 @@ _PLAIN = {
     **dict.fromkeys(("aux", "auxpass"), AUX),
     "cop": COPULA,
 }
-_WHOLE = {"compound:prt": VERB, "acl:relcl": RELATIVE}
+# Relations of words that the rule knows by their form: subtypes, which no treebank has.
+_TO, _QUESTION, _THAT_SUBJECT, _THAT_OBJECT = _BY_FORM = ("mark:=to", "nsubj:=who", "nsubj:=that", "obj:=that")
+_WHOLE = {
+    "compound:prt": VERB,
+    "acl:relcl": RELATIVE,
+    _TO: VERB,
+    _QUESTION: OTHER,
+    _THAT_SUBJECT: THAT_SUBJECT,
+    _THAT_OBJECT: THAT_OBJECT,
+}
 _QUESTION_WORDS = ("who", "whom", "which", "what", "whoever", "whomever", "whichever", "whatever")
 
 
@@ -70,39 +81,42 @@ class Sov(TreeTransform):
     seed: int = param(1, "seed of random: each seed gives another language", low=0)
 
     def words(self, batch: Batch) -> WordKinds:
-        """Return the words with roles in the place of relations. Raise LayerError if a word has no tag."""
+        """Return the words; some English forms have relations of their own. Raise LayerError if a word has no tag."""
         seen = see(batch)
-        names = [relation.partition(":")[0] for relation in seen.relations]
-        table = [_WHOLE.get(full, _PLAIN.get(plain, OTHER)) for full, plain in zip(seen.relations, names, strict=True)]
-        role = np.array(table, np.int32)[seen.relation]
-        is_mark = np.array([name == "mark" for name in names], bool)[seen.relation]
-        role[is_mark & written(batch, ("to",))] = VERB
-        pronoun, argument = seen.has_tag("PRON", "DET"), (role == SUBJECT) | (role == OBJECT)
-        role[argument & pronoun & written(batch, _QUESTION_WORDS)] = OTHER
-        role[argument & pronoun & written(batch, ("that",))] += THAT_SUBJECT - SUBJECT
-        return replace(seen, relation=role, relations=_ROLES)
+        role, relation = _roles(seen.relations)[seen.relation], seen.relation.copy()
+        pronoun, that = seen.has_tag("PRON", "DET"), written(batch, ("that",))
+        question = ((role == SUBJECT) | (role == OBJECT)) & written(batch, _QUESTION_WORDS)
+        to = seen.has_relation("mark") & written(batch, ("to",))
+        found = (to, pronoun & question, pronoun & that & (role == SUBJECT), pronoun & that & (role == OBJECT))
+        for code, which in enumerate(found, len(seen.relations)):
+            relation[which] = code
+        return replace(seen, relation=relation, relations=(*seen.relations, *_BY_FORM))
 
     def choose(
         self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
     ) -> Listing:
         """Return the families of verbs and copulas in the order of the language."""
         members, seen = Members(forest, listing, top), block.seen
-        role = np.where(listing.itself, OTHER, seen.relation[members.word])
-        in_relative = seen.relation[members.head] == RELATIVE
+        roles = _roles(seen.relations)
+        role = np.where(listing.itself, VERB, roles[seen.relation[members.word]])
+        in_relative = roles[seen.relation[members.head]] == RELATIVE
         for that, plain in ((THAT_SUBJECT, SUBJECT), (THAT_OBJECT, OBJECT)):
-            role = np.where(role == that, np.where(in_relative, OTHER, plain), role)
-        before, after = members.before, members.after
-        # Slots 0 and 4 are other dependents; s, o and v have the slots 1 to 3 of their letters.
-        s, o, v = self._slots(draws, keys, block, forest, listing)[:, members.family]
-        slot = np.where(after, 4, 0)
-        slot = np.where(role == SUBJECT, s, np.where(role == OBJECT, o, slot))
-        slot = np.where((role == VERB) | (role == AUX) | listing.itself, v, slot)
+            role[(role == that) & in_relative] = OTHER
+            role[role == that] = plain
+        role[members.head < 0] = OTHER
         is_verb = seen.has_tag("VERB", "AUX")[members.head]
+        slots = self._slots(draws, keys, block, forest, listing)
+        # Slots 0 and 4 are other dependents; s, o and v have the slots 1 to 3 of their letters.
+        slot = np.where(members.after, 4, 0)
+        row = _ROWS[role]
+        at = np.flatnonzero(row >= 0)
+        slot[at] = slots[row[at], members.family[at]]
         # A copula and the subjects: 0 what stands before the copula, 1 to 3 these, 4 what stands after it.
-        at = members.first((role == COPULA) & (before | after))
-        beside = np.where(role == SUBJECT, np.where(s < v, 1, 3), np.where(members.place == at, 2, 0))
-        beside[(members.place > at) & (role != SUBJECT)] = 4
-        has_copula = (at < len(at)) & ~members.any((role == AUX) & (before | after))
+        copula = members.first(role == COPULA)
+        has_copula = (copula < len(copula)) & ~members.any(role == AUX)
+        beside = np.sign(members.place - copula) * 2 + 2
+        at = np.flatnonzero((role == SUBJECT) & has_copula)
+        beside[at] = np.where(slots[0, members.family[at]] < slots[2, members.family[at]], 1, 3)
         return members.arranged(np.where(is_verb, slot, np.where(has_copula, beside, 0)))
 
     def _slots(self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing) -> Int64:
@@ -115,3 +129,9 @@ class Sov(TreeTransform):
         order = ((drawn * np.uint64(len(_ORDERS))) >> np.uint64(32)).astype(np.int64)
         tree = np.append(forest.tree_of, np.arange(len(block.numbers)))[listing.heads]  # of roots: n + t
         return table[:, order[tree]]
+
+
+def _roles(relations: Sequence[str]) -> Int64:
+    """Return int64[R]: the role of each relation."""
+    plain = [_PLAIN.get(relation.partition(":")[0], OTHER) for relation in relations]
+    return np.array([_WHOLE.get(relation, role) for relation, role in zip(relations, plain, strict=True)], np.int64)

@@ -29,6 +29,7 @@ Source: Xu et al. 2026 (TACL 14, 588–611, arXiv 2502.12317), pairs of counterf
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -102,8 +103,15 @@ class _Relations:
 
     def has(self, *relations: str) -> Bool:
         """Return bool[E]: the dependents with one of these relations, with or without a subtype."""
-        dependents = self.members.before | self.members.after
-        return np.asarray(self.seen.has_relation(*relations)[self.members.word] & dependents)
+        is_one = [name.partition(":")[0] in relations for name in self.seen.relations]
+        return np.array([*is_one, False])[self._relation]
+
+    @cached_property
+    def _relation(self) -> Int64:
+        """int64[E]: the relation of each dependent; one more than there are for heads and for roots."""
+        relation = self.seen.relation[self.members.word].astype(np.int64)
+        relation[~(self.members.before | self.members.after)] = len(self.seen.relations)
+        return relation
 
     def tag(self, *tags: str) -> Bool:
         """Return bool[E]: the entries with one of these tags."""
@@ -114,9 +122,8 @@ class _Relations:
         return np.asarray(self.seen.has_tag(*tags)[self.members.head])
 
     def form(self, relation: str) -> Bool:
-        """Return bool[E]: the entries with exactly this relation."""
-        is_one = np.array([name == relation for name in self.seen.relations], bool)
-        return np.asarray(is_one[self.seen.relation][self.members.word])
+        """Return bool[E]: the dependents with exactly this relation."""
+        return np.asarray(self._relation == self.seen.relations.index(relation))
 
     def prepositions(self) -> Bool:
         """Return bool[E]: prepositions of nominals."""

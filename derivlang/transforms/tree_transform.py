@@ -54,7 +54,10 @@ class TreeTransform(Transform):
     nonprojective: Nonprojective
 
     def words(self, batch: Batch) -> WordKinds:
-        """Return the properties of the words that `choose` reads. Raise LayerError if a word has no tag."""
+        """Return the properties of the words that `choose` reads. Raise LayerError if a word has no tag.
+
+        Relations may get other subtypes, but not other names: parts that stay together are found by them.
+        """
         return see(batch)
 
     @abstractmethod
