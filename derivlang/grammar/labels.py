@@ -27,6 +27,9 @@ V2_RELATIONS = frozenset(
     " xcomp".split()
 )
 ONLY_V1 = V1_RELATIONS - V2_RELATIONS
+# Function words that may take the place of their heads (`syntax/lifting.py`), and the relations of the heads then.
+FUNCTIONS = ("cc", "case", "cop", "mark")
+LIFTED = tuple(f"lifted_{name}" for name in FUNCTIONS)
 
 _TO_V1 = {
     "obj": "dobj",

@@ -23,7 +23,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
-from derivlang.grammar.labels import V2_RELATIONS
+from derivlang.grammar.labels import LIFTED, V2_RELATIONS
 from derivlang.grammar.orm import broken, lines
 
 _HEADER = "relation\tside\tdistance"
@@ -118,11 +118,11 @@ def read_table(path: Path) -> WeightTable:
 def random_table(number: int) -> WeightTable:
     """Return the random grammar of a number: two draws from [-0.5, 0.5) for each relation, by name, as published.
 
-    The names are the relations of UD v2 and of lifted heads. `*` is `dep`, for relations outside UD.
+    The names are the relations of UD v2 and of lifted heads; the published ones come from the authors' tables.
+    `*` is `dep`, for relations outside UD.
     """
     draws = random.Random(number)
-    lifted = {f"lifted_{name}" for name in ("case", "cc", "cop", "mark")}
-    rows = {name: (draws.random() - 0.5, draws.random() - 0.5) for name in sorted(V2_RELATIONS | lifted)}
+    rows = {name: (draws.random() - 0.5, draws.random() - 0.5) for name in sorted(V2_RELATIONS.union(LIFTED))}
     return WeightTable({**rows, _REST: rows["dep"]}, f"grammar:random={number}")
 
 

@@ -17,11 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from derivlang.grammar.labels import FUNCTIONS, LIFTED
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.words import WordKinds
-
-FUNCTIONS = ("cc", "case", "cop", "mark")
-LIFTED = tuple(f"lifted_{name}" for name in FUNCTIONS)
 
 
 def lifted(forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
