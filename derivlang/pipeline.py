@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -74,9 +74,11 @@ class Pipeline:
         transforms = []
         for name, values, keyed in read_spec(spec):
             kind = find_transform(name)
-            if seed is not None and any(f.name == "seed" for f in fields(kind)):
-                keyed.setdefault("seed", str(seed))
-            transforms.append(kind.from_values(*kind.bounded(values, keyed, files)))
+            transform = kind.from_values(*kind.bounded(values, keyed, files))
+            if seed is not None and "seed" not in keyed and transform.takes_seed:
+                keyed["seed"] = str(seed)
+                transform = kind.from_values(*kind.bounded(values, keyed, files))
+            transforms.append(transform)
         return cls(tuple(transforms))
 
     @classmethod

@@ -3,7 +3,7 @@
 Batches have tags and trees, one tree per sentence or one per unit, so that a transform that needs them finds them. The
 sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones. `tests/transforms.py`
 has the settings and the batches: `every` runs a test for each transform with each of its settings, `of_text` for those
-that plain text suffices for, and `by_case` for each of some odd texts.
+that plain text suffices for.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from derivlang.core.errors import LayerError
 from derivlang.core.lexicon import SPECIALS, Lexicon
 from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, Field, Schema, Side
+from derivlang.core.spec import key_of
 from derivlang.core.to_table import to_table
 from derivlang.formats import line_chunks, text
 from derivlang.formats.file_piece import WHOLE
@@ -55,9 +56,9 @@ from tests.transforms import (
     all_frozen,
     arrays_in,
     batch_for,
-    by_case,
     derive,
     every,
+    lexical,
     lexicon_of,
     of_text,
     per_sentence,
@@ -97,7 +98,7 @@ def test_its_spec_says_it_again(transform: Transform) -> None:
 
 @every
 def test_every_parameter_written_out_is_the_same_transform(transform: Transform) -> None:
-    written = {f.name: getattr(transform, f.name) for f in dataclasses.fields(transform)}
+    written = {key_of(f): getattr(transform, f.name) for f in dataclasses.fields(transform)}
     text = {k: ("yes" if v else "no") if isinstance(v, bool) else str(v) for k, v in written.items()}
     assert type(transform).from_values([], text) == transform
 
@@ -116,41 +117,34 @@ def test_it_takes_the_bounds_that_it_declares(name: str) -> None:
 
 
 @every
-@by_case
-def test_an_order_stays_in_its_sentence(transform: Transform, case: str) -> None:
-    batch = batch_for(UNITS[case])
-    result = derive(transform, batch)
-    order = result.order.check()
-    assert order.n_source == batch.n_words
-    assert len(order.sentences) == len(batch.sentences)
-    assert (order.tails >= 0).all()
-    assert (order.tails <= lengths_of(order.sentences)).all()
-    sizes = lengths_of(batch.sentences).tolist()
-    for (_, local), size in zip(per_sentence(result), sizes, strict=True):
-        assert all(-1 <= place < size for place in local)
-    if not transform.has_order:
-        assert order.index.tolist() == list(range(batch.n_words))
-
-
-@every
-@by_case
-def test_words_stay_a_multiset_where_it_is_a_permutation(transform: Transform, case: str) -> None:
-    batch = batch_for(UNITS[case])
-    order = Pipeline((transform,)).order(batch)
-    words = batch.strings().to_pylist()
-    target = lists(gathered(words, order), order.sentences)
-    if not transform.is_permutation:
-        kept = [Counter(row) for row in target]
-        marks = Counter([] if order.inserted is None else order.inserted.to_pylist())
-        total = sum(kept, Counter[str]()) - marks
-        assert total <= Counter(words)
-        return
-    assert order.is_permutation
-    for source, image in zip(sentence_lists(batch), target, strict=True):
-        assert Counter(source) == Counter(image)
-    back = order.invert(batch.sentences, batch.tails)
-    assert order.then(back).index.tolist() == list(range(batch.n_words))
-    assert back.then(order).index.tolist() == list(range(batch.n_words))
+def test_an_order_stays_in_its_sentence(transform: Transform) -> None:
+    """And it keeps the words as a multiset, with an inverse, where it is a permutation: for each of the odd texts."""
+    for case, units in UNITS.items():
+        batch = batch_for(units)
+        result = derive(transform, batch)
+        order = result.order.check()
+        assert order.n_source == batch.n_words, case
+        assert len(order.sentences) == len(batch.sentences), case
+        assert (order.tails >= 0).all(), case
+        assert (order.tails <= lengths_of(order.sentences)).all(), case
+        sizes = lengths_of(batch.sentences).tolist()
+        for (_, local), size in zip(per_sentence(result), sizes, strict=True):
+            assert all(-1 <= place < size for place in local), case
+        if not transform.has_order:
+            assert order.index.tolist() == list(range(batch.n_words)), case
+        words = batch.strings().to_pylist()
+        target = lists(gathered(words, order), order.sentences)
+        if not transform.is_permutation:
+            kept = [Counter(row) for row in target]
+            marks = Counter([] if order.inserted is None else order.inserted.to_pylist())
+            assert sum(kept, Counter[str]()) - marks <= Counter(words), case
+            continue
+        assert order.is_permutation, case
+        for source, image in zip(sentence_lists(batch), target, strict=True):
+            assert Counter(source) == Counter(image), case
+        back = order.invert(batch.sentences, batch.tails)
+        assert order.then(back).index.tolist() == list(range(batch.n_words)), case
+        assert back.then(order).index.tolist() == list(range(batch.n_words)), case
 
 
 @every
@@ -211,7 +205,7 @@ def test_labels_go_with_their_words(transform: Transform) -> None:
 # the lexicon
 
 
-@every
+@lexical
 def test_a_lexicon_has_an_inverse_where_it_says_so(transform: Transform) -> None:
     pipeline = Pipeline((transform,))
     lexicon = lexicon_of(pipeline)
@@ -228,7 +222,7 @@ def test_a_lexicon_has_an_inverse_where_it_says_so(transform: Transform) -> None
         assert lexicon.invert().invert().apply(both).to_pylist() == image.to_pylist()
 
 
-@every
+@lexical
 def test_special_tokens_stay(transform: Transform) -> None:
     specials = pa.array(SPECIALS)
     assert lexicon_of(Pipeline((transform,))).apply(specials).to_pylist() == list(SPECIALS)
@@ -247,7 +241,7 @@ def test_a_saved_lexicon_is_the_same_one(transform: Transform) -> None:
     assert pipeline.save(again) == saved
 
 
-@every
+@lexical
 def test_a_type_looks_the_same_in_any_vocabulary(transform: Transform) -> None:
     lexicon = lexicon_of(Pipeline((transform,)))
     types = reference()[0]

@@ -14,7 +14,7 @@ import derivlang
 from derivlang import DerivedText, Pipeline
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.transforms.inv import Inv
-from derivlang.transforms.perm import Perm
+from derivlang.transforms.shuffle import Perm
 from derivlang.transforms.trans import Trans
 from tests.helpers import make, manifest, rows
 

@@ -14,9 +14,10 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.order import Order
 from derivlang.pipeline import Pipeline
-from derivlang.transforms import perm as module
+from derivlang.transforms import shuffle as module
+from derivlang.transforms.bodies import windows as windows_of
 from derivlang.transforms.inv import Inv
-from derivlang.transforms.perm import Perm, _sort_within
+from derivlang.transforms.shuffle import Perm, sort_within
 from tests import reference
 from tests.strategies import (
     any_word,
@@ -32,6 +33,14 @@ from tests.strategies import (
 
 units = units_of(st.one_of(few_words, any_word, scan_words))
 windows = st.integers(0, 6)
+
+
+def sorted_windows(random: np.ndarray, sentences: np.ndarray, tails: np.ndarray, window: int) -> np.ndarray:
+    """The words of each window of each body, sorted by their draws."""
+    start, length = sentences[:-1], np.diff(sentences) - tails
+    if window:
+        start, length, _ = windows_of(start, length, window)
+    return sort_within(random, start, length)
 
 
 def derived(spec: str, sentence: str) -> str:
@@ -231,9 +240,9 @@ def test_blocks_of_the_sort_change_nothing(monkeypatch: pytest.MonkeyPatch, bloc
     sentences = np.concatenate([[0], np.cumsum(lengths)])
     tails = np.minimum(rng.integers(0, 3, 60), lengths).astype(np.int32)
     random = rng.integers(0, 1 << 63, int(sentences[-1]), np.uint64)
-    expected = _sort_within(random, sentences, tails, window)
+    expected = sorted_windows(random, sentences, tails, window)
     monkeypatch.setattr(module, "_BLOCK", block)
-    assert _sort_within(random, sentences, tails, window).tolist() == expected.tolist()
+    assert sorted_windows(random, sentences, tails, window).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("window", [0, 4, 70_000])
@@ -242,7 +251,7 @@ def test_ties_are_broken_by_position(window: int) -> None:
     for n in (10, 70_000):
         random = np.arange(n, dtype=np.uint64)[::-1].copy()
         sentences, tails = np.array([0, n]), np.zeros(1, np.int32)
-        assert _sort_within(random, sentences, tails, window).tolist() == list(range(n))
+        assert sorted_windows(random, sentences, tails, window).tolist() == list(range(n))
 
 
 def test_many_short_sentences_cross_the_blocks() -> None:

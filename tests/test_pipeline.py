@@ -23,15 +23,15 @@ from derivlang.core.keys import Draws
 from derivlang.core.lexicon import TypeMap
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
-from derivlang.core.spec import param, quote
+from derivlang.core.spec import key_of, param, quote
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry
 from derivlang.transforms.base import Transform
 from derivlang.transforms.fingerprint import labelled_parts, part_hash
 from derivlang.transforms.fitting import streams
 from derivlang.transforms.inv import Inv
-from derivlang.transforms.perm import Perm
 from derivlang.transforms.scripts import script_names
+from derivlang.transforms.shuffle import Perm
 from derivlang.transforms.trans import Trans
 from tests.strategies import (
     DropPunct,
@@ -125,7 +125,7 @@ def test_other_spellings_have_the_same_canonical_form(pipeline: Pipeline, data: 
     for transform in pipeline.transforms:
         space = data.draw(st.sampled_from(["", " "]))
         named = [
-            f"{space}{field.name}{space}={quote(_spelled(getattr(transform, field.name)))}"
+            f"{space}{key_of(field)}{space}={quote(_spelled(getattr(transform, field.name)))}"
             for field in fields(transform)
         ]
         parts.append(":".join([f"{space}{transform.name}{space}", *data.draw(st.permutations(named))]))
@@ -249,6 +249,8 @@ def test_a_number_that_is_none_is_refused(value: str) -> None:
 
 def test_a_seed_is_for_transforms_that_state_none() -> None:
     assert str(Pipeline.parse("perm,perm:seed=2,inv,trans", seed=7)) == "perm:seed=7,perm:seed=2,inv,trans:seed=7"
+    # inv draws places only for a marker or a part.
+    assert str(Pipeline.parse("inv:mark=R,inv:from=random", seed=7)) == "inv:mark=R:seed=7,inv:from=random:seed=7"
     assert Pipeline.parse("perm", seed=1) == Pipeline.parse("perm") == Pipeline.parse("perm:seed=1", seed=5)
 
 
@@ -326,7 +328,7 @@ def test_streams_depend_on_what_draws_depend_on() -> None:
     ]
     assert names == [
         "perm|window=0,seed=1|rule=1|occurrence=0",
-        "inv||rule=1|occurrence=0",
+        "inv|seed=1|rule=1|occurrence=0",
         "perm|window=0,seed=1|rule=1|occurrence=1",
         "trans|seed=1|rule=1|occurrence=0",
         "perm|window=0,seed=2|rule=1|occurrence=2",

@@ -75,7 +75,7 @@ class Parameterised:
             value = getattr(self, field.name)
             if value != field.default:
                 text = quote(text_of(value))
-                parts.append(text if field.metadata["positional"] and in_place else f"{field.name}={text}")
+                parts.append(text if field.metadata["positional"] and in_place else f"{key_of(field)}={text}")
             elif field.metadata["positional"]:
                 in_place = False  # a later value without a name would be taken for this one
         return ":".join(parts)
@@ -99,7 +99,7 @@ class Parameterised:
         hints = cls._types()
         return [
             {
-                "name": field.name,
+                "name": key_of(field),
                 "type": _type_name(hints[field.name]),
                 "default": field.default,
                 "help": field.metadata["help"],
@@ -119,20 +119,21 @@ class Parameterised:
         Raise UsageError spec-file for any other file, and for text if nothing declares whether it names a file.
         """
         hints, fields = cls._types(), dataclasses.fields(cls)
-        declared = {field.name: field.metadata.get("file") for field in fields if hints[field.name] is str}
-        slots = [field.name for field in fields if field.metadata.get("positional")]
+        declared = {key_of(field): field.metadata.get("file") for field in fields if hints[field.name] is str}
+        slots = [key_of(field) for field in fields if field.metadata.get("positional")]
         return bounded(cls.name, declared, slots, values, keyed, files)
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
         """Return the object of a parsed spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
-        return cls(**cls.typed_values(values, keyed))
+        names = {key_of(field): field.name for field in dataclasses.fields(cls)}
+        return cls(**{names[key]: value for key, value in cls.typed_values(values, keyed).items()})
 
     @classmethod
     def typed_values(cls, values: list[str], keyed: dict[str, str]) -> dict[str, Any]:
         """Return the values of a parsed spec by parameter, in their types and ranges; no file is opened."""
         hints = cls._types()
-        fields = {field.name: field for field in dataclasses.fields(cls)}
+        fields = {key_of(field): field for field in dataclasses.fields(cls)}
         for name, field in fields.items():
             if "positional" not in field.metadata:
                 raise UsageError(
@@ -160,10 +161,15 @@ class Parameterised:
             if key in given:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value
-        typed = {key: _value(cls.name, key, hints[key], value) for key, value in given.items()}
+        typed = {key: _value(cls.name, key, hints[fields[key].name], value) for key, value in given.items()}
         for key, value in typed.items():
             _check_range(cls.name, fields[key], value)
         return {**cls.presets[preset], **typed} if preset is not None else typed
+
+
+def key_of(field: dataclasses.Field[Any]) -> str:
+    """Return the name of a parameter in a spec: `from` of the field `from_`, since Python reserves some names."""
+    return field.name.removesuffix("_")
 
 
 def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list[tuple[str, list[str], dict[str, str]]]:
@@ -262,12 +268,12 @@ def _check_range(name: str, field: dataclasses.Field[Any], value: Any) -> None:
     if value is None:
         return
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{name}: {field.name}={value} must be a finite number", id="bad-value")
+        raise UsageError(f"{name}: {key_of(field)}={value} must be a finite number", id="bad-value")
     if above is not None and value <= above:
-        raise UsageError(f"{name}: {field.name}={value} must be above {above:g}", id="bad-value")
+        raise UsageError(f"{name}: {key_of(field)}={value} must be above {above:g}", id="bad-value")
     if (low is not None and value < low) or (high is not None and value > high):
         span = f"from {low} to {high}" if high is not None else f"at least {low}"
-        raise UsageError(f"{name}: {field.name}={value} must be {span}", id="bad-value")
+        raise UsageError(f"{name}: {key_of(field)}={value} must be {span}", id="bad-value")
 
 
 def _without_none(hint: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact
-from derivlang.core.spec import text_of
+from derivlang.core.spec import key_of, text_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import LEXICON, NAME, Derived
@@ -143,7 +143,7 @@ def _of_specs(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
         for field in dataclasses.fields(left):
             before, after = (text_of(getattr(transform, field.name)) for transform in (left, right))
             if before != after:
-                yield f"{left.name}: {field.name} is {before} in {one.name} and {after} in {other.name}"
+                yield f"{left.name}: {key_of(field)} is {before} in {one.name} and {after} in {other.name}"
 
 
 def _of_files(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:

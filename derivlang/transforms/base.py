@@ -30,7 +30,7 @@ from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
-from derivlang.core.spec import Parameterised, quote, text_of
+from derivlang.core.spec import Parameterised, key_of, quote, text_of
 
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
@@ -45,10 +45,12 @@ SUBWORDS = "subwords"
 class Transform(Parameterised):
     """Base class of every transform; without overrides it is the identity.
 
-    name: the name in a spec. rule_version: raised only when an output would change. needs: layers that a batch must
-    have. is_permutation: no word is inserted or deleted. injective: the fitted map has an inverse.
+    name: the name in a spec. family: the transform whose draws it shares, if it has none of its own. rule_version:
+    raised only when an output would change. needs: layers that a batch must have. is_permutation: no word is inserted
+    or deleted. injective: the fitted map has an inverse.
     """
 
+    family: ClassVar[str] = ""
     rule_version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ()
     is_permutation: ClassVar[bool] = True
@@ -102,6 +104,11 @@ class Transform(Parameterised):
         return cls.from_values(values, keyed)
 
     @property
+    def takes_seed(self) -> bool:
+        """Whether `--seed` sets its parameter `seed`, if the spec states none."""
+        return any(field.name == "seed" for field in dataclasses.fields(self))
+
+    @property
     def needs_reference(self) -> bool:
         """Whether `fit` needs a reference vocabulary with these parameters."""
         return False
@@ -129,10 +136,10 @@ class Transform(Parameterised):
     def stream(self, occurrence: int) -> Draws:
         """Return the draws of this transform.
 
-        occurrence: its number among the transforms of its name in a pipeline, from 0.
+        occurrence: its number among the transforms of its family in a pipeline, from 0.
         """
         relevant = ",".join(
-            f"{field.name}={quote(text_of(getattr(self, field.name)))}"
+            f"{key_of(field)}={quote(text_of(getattr(self, field.name)))}"
             for field in dataclasses.fields(self)
             if field.metadata["draws"]
         )

@@ -76,8 +76,9 @@ def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
     seen: Counter[str] = Counter()
     out = []
     for transform in transforms:
-        out.append((transform, transform.stream(seen[transform.name])))
-        seen[transform.name] += 1
+        family = transform.family or transform.name
+        out.append((transform, transform.stream(seen[family])))
+        seen[family] += 1
     return out
 
 

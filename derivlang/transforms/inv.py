@@ -1,10 +1,18 @@
-"""inv: the words before the tail in reverse.
+"""inv: the words before the tail in reverse, as a whole or in parts.
 
-    Welcome to ACL .   ->   ACL to Welcome .
+    inv                         Welcome to ACL .          ->   ACL to Welcome .
+    inv:local=2                 Welcome to the ACL .      ->   to Welcome ACL the .
+    inv:from=random             one two three four .      ->   one two four three .       from a drawn place on
+    inv:from=random:mark=R      one two three four .      ->   one two R four three .
+    inv:from=start:mark=R       one two three four .      ->   four three R two one .     the marker is reversed, too
+    inv:from=end:mark=R         one two three four .      ->   one two R three four .     only the marker: the control
 
 The tail is the sentence's final punctuation. `final=keep` leaves it at the end (the default, as in the released
-ALIGN-MLM scripts); `final=move` reverses it too (as the papers say; MultilingualAnalysis). inv is an involution.
-Source: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F.
+ALIGN-MLM scripts); `final=move` reverses it too (as the papers say; MultilingualAnalysis). Without a marker, inv and
+inv:local=k are involutions. The place is drawn by the sentence: it is the same for each `from` and with or without a
+marker, from before the first word to after the last.
+Sources: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F; Kallini et al. 2024 (arXiv 2401.06416), section 3, for
+`from` and `mark`; Yang et al. 2025 (arXiv 2502.18795) for `local`.
 """
 
 from __future__ import annotations
@@ -14,12 +22,15 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import expand_ranges, lengths_of
+from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Transform, check_unit
+from derivlang.transforms.base import Transform
+from derivlang.transforms.bodies import Final, Unit, bodies_of, uniform, unit_param, windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,22 +38,73 @@ class Inv(Transform):
     """Inversion: the words of each sentence in reverse, final punctuation last."""
 
     name = "inv"
-    final: Literal["keep", "move"] = param("keep", "final punctuation: kept last, or moved to the front", draws=False)
-    unit: Literal["word", "token"] = param(
-        "word", "unit to order: words of a text, or sub-words of an encoded batch", draws=False
+    final: Final = param("keep", "final punctuation: kept last, or moved to the front", draws=False)
+    unit: Unit = unit_param()
+    local: int = param(
+        0, "number of words in a window that is reversed; 0: the whole sentence", low=0, high=2**31 - 1, draws=False
     )
+    from_: Literal["start", "random", "end"] = param(
+        "start", "where the reversal begins: at the first word, at a drawn place, or nowhere", draws=False
+    )
+    mark: str = param("", "word to insert at the drawn place", file=False, draws=False)
+    seed: int = param(1, "seed of the drawn places", low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.local and (self.mark or self.from_ != "start"):
+            raise UsageError(
+                "inv: local reverses every window, so it does not go with from or mark",
+                fix="leave local out, or from and mark",
+                id="bad-value",
+            )
+        if self.mark != "".join(self.mark.split()):
+            raise UsageError(f"inv: mark={self.mark!r} must be one word, without spaces", id="bad-value")
+
+    @property
+    def is_permutation(self) -> bool:  # type: ignore[override]
+        """Whether no marker is inserted."""
+        return not self.mark
+
+    @property
+    def takes_seed(self) -> bool:
+        """Whether a place is drawn in each sentence."""
+        return bool(self.mark) or self.from_ == "random"
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the reversal of each sentence. Raise UsageError for `unit=token` on a batch of words."""
-        check_unit(self, self.unit, batch)
-        start, end = batch.sentences[:-1], batch.sentences[1:]
-        tails = batch.tails if self.final == "keep" else np.zeros_like(batch.tails)
-        body_end = end - tails
-        # Position p of a sentence takes word start + body_end - 1 - p; the tail then gets its own positions back.
-        # "Welcome to ACL ." at words 4..7 with a tail of 1: 4 + 7 - 1 - [4 5 6] = [6 5 4], and 7 stays.
-        mirror = (start + body_end - 1).astype(np.int32)
-        index = np.repeat(mirror, lengths_of(batch.sentences))
-        index -= np.arange(batch.n_words, dtype=np.int32)
-        tail = expand_ranges(body_end, tails)
-        index[tail] = tail
-        return Order(index, batch.sentences, tails, batch.n_words)
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        place = np.zeros_like(length)
+        if self.takes_seed:  # 0 … length: before the first word … after the last
+            place = uniform(draws.draw(batch.keys, np.zeros_like(length)), length + 1)
+        first, size = start, length
+        if self.local:
+            first, size, _ = windows(start, length, self.local)
+        elif self.from_ != "start":
+            skipped = place if self.from_ == "random" else length
+            first, size = start + skipped, length - skipped
+        # A group of words from `first` on is reversed: its word p is first + size - 1 - p. "Welcome to ACL ." at words
+        # 4 … 7 with a tail of 1: first 4, size 3, and 4 + 4 + 3 - 1 - [4 5 6] = [6 5 4]; word 7 stays.
+        index = np.arange(batch.n_words, dtype=np.int32)
+        words = expand_ranges(first, size)
+        index[words] = np.repeat(2 * first + size - 1, size) - words
+        order = Order(index, batch.sentences, tails, batch.n_words)
+        if not self.mark:
+            return order
+        return _marked(order, self.mark, start, length, length - place if self.from_ == "start" else place)
+
+
+def _marked(order: Order, mark: str, start: Int64, length: Int64, place: Int64) -> Order:
+    """Return an order with a marker before a derived place of the body of each sentence that has words.
+
+    start, length: int64[S] of the bodies. place: int64[S], 0 … length.
+
+    index [1, 0, 2], sentences [0, 3], a body of 2 words, place 1   ->   index [1, -1, 0, 2], sentences [0, 4]
+    """
+    has_words = lengths_of(order.sentences) > 0
+    at = (start + place)[has_words]  # int64: the derived place before which a marker stands
+    # The marker marks the word after it, the last word of the sentence if none is after it.
+    marked = np.minimum(at, order.sentences[1:][has_words] - 1)
+    index = np.insert(order.index, at, -1).astype(np.int32)
+    sentences = offsets_of(lengths_of(order.sentences) + has_words)
+    anchors = order.index[marked].astype(np.int32)
+    return Order(index, sentences, order.tails, order.n_source, string_array([mark] * len(at)), anchors)

@@ -1,0 +1,80 @@
+"""Bodies: the words of each sentence that an order of words moves, and what such orders share.
+
+The body is the sentence without its tail, the final punctuation. With `final=move` it is the whole sentence, as in
+most published programs.
+
+    Welcome to ACL .    start 0, length 3, tail 1; with final=move: start 0, length 4, tail 0
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Int32, Int64, Ints, UInt64, expand_ranges, lengths_of
+from derivlang.core.batch import Batch
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform, check_unit
+
+Unit: TypeAlias = Literal["word", "token"]
+Final: TypeAlias = Literal["keep", "move"]
+Float64: TypeAlias = NDArray[np.float64]
+
+
+def unit_param() -> Any:
+    """Declare the parameter `unit`."""
+    return param("word", "unit to order: words of a text, or sub-words of an encoded batch", draws=False)
+
+
+def final_param() -> Any:
+    """Declare the parameter `final`."""
+    return param("keep", "final punctuation: kept last, or ordered as any word", draws=False)
+
+
+class Bodies(NamedTuple):
+    """The bodies of S sentences.
+
+    start, length: int64[S], first word and number of words of each. tails: int32[S], number of words after each.
+    """
+
+    start: Int64
+    length: Int64
+    tails: Int32
+
+
+def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> Bodies:
+    """Return the bodies of a batch. Raise UsageError for `unit=token` on a batch of words."""
+    check_unit(transform, unit, batch)
+    tails = batch.tails if final == "keep" else np.zeros_like(batch.tails)
+    return Bodies(batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails)
+
+
+def windows(start: Int64, length: Int64, size: int) -> tuple[Int64, Int64, Int64]:
+    """Return start and length of each window of `size` words of groups int64[G], and its group.
+
+    The last window of a group may be shorter.
+
+    A group of 7 words from word 4, size 3   ->   starts 4 7 10, lengths 3 3 1, groups 0 0 0
+    """
+    count = -(-length // size)
+    first = expand_ranges(np.zeros_like(count), count) * size
+    owner = np.repeat(np.arange(len(length)), count)
+    return start[owner] + first, np.minimum(length[owner] - first, size), owner
+
+
+def key_of_length(length: Ints) -> UInt64:
+    """Return uint64[n]: lengths as keys of draws, for an order that is the same for all sentences of a length."""
+    return length.astype(np.uint64)
+
+
+def uniform(draws: UInt64, below: Ints) -> Int64:
+    """Return int64[n]: each draw as a whole number from 0 to `below` - 1 (below 2^31)."""
+    high = draws >> np.uint64(32)
+    return ((high * below.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
+def fractions(draws: UInt64) -> Float64:
+    """Return float64[n]: each draw as a number from 0 to below 1, with 53 bits."""
+    return (draws >> np.uint64(11)).astype(np.float64) * 2.0**-53

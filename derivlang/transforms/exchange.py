@@ -1,0 +1,58 @@
+"""exchange: two places of each sentence exchange their words.
+
+    exchange:0-3     one two three four five .   ->   four two three one five .
+
+Places count from 0, in the words before the final punctuation. A sentence that lacks one of the places stays as it is.
+Source: Ziv et al. 2026 (arXiv 2510.07178), `switch-indices`, which also repairs capitals; this one leaves words alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws
+from derivlang.core.order import Order
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform
+from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, unit_param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange(Transform):
+    """Exchange: two places of each sentence exchange their words."""
+
+    name = "exchange"
+    places: str = param("0-3", "two different places, from 0", positional=True, file=False)
+    final: Final = final_param()
+    unit: Unit = unit_param()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one, other = self._pair()
+        if one == other:
+            raise UsageError(f"exchange: places={self.places!r} must name two different places", id="bad-value")
+
+    def _pair(self) -> tuple[int, int]:
+        """Return the two places, the smaller one first."""
+        found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", self.places, re.ASCII)
+        if found is None:
+            raise UsageError(
+                f"exchange: places={self.places!r} must be two whole numbers with a hyphen between them, as 0-3",
+                id="bad-value",
+            )
+        one, other = sorted(map(int, found.groups()))
+        return one, other
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        one, other = self._pair()
+        first = start[length > other]
+        index = np.arange(batch.n_words, dtype=np.int32)
+        index[first + one], index[first + other] = first + other, first + one
+        return Order(index, batch.sentences, tails, batch.n_words)

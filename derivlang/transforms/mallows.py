@@ -1,0 +1,127 @@
+"""mallows: permutations that are near the source, or near its reversal, by one number.
+
+A permutation has a probability proportional to exp(-theta · d), where d is the number of pairs of words that it puts in
+the other order (Kendall's tau distance). theta = 0 is a uniform shuffle, large theta the source, large negative theta
+the reversal. With by=length, the default and the published form, all sentences of a length share one permutation.
+
+    mallows:1                   one two three four five .   ->   two one three four five .
+
+The sampler is exact (repeated insertion, Doignon et al. 2004): word i, from 0, is put before the last k words of the
+list so far, where k = 0 … i has a probability proportional to exp(-theta · k). Negative theta: the reversal of a sample
+for -theta.
+
+    the words a b c and k = 0 1 1   ->   a | b a | b c a
+
+Source: Mayer Martins et al. 2026 (arXiv 2603.19427).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, offsets_of
+from derivlang.core.batch import Batch
+from derivlang.core.keys import Draws
+from derivlang.core.order import Order
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform
+from derivlang.transforms.bodies import (
+    Final,
+    Float64,
+    Unit,
+    bodies_of,
+    final_param,
+    fractions,
+    key_of_length,
+    unit_param,
+)
+
+_LONG = 512  # from this length on, lists are faster than arrays of several sentences
+_TOGETHER = 1 << 14  # words of sentences of one length that are ordered at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mallows(Transform):
+    """Mallows: random permutations whose distance from the source is set by theta."""
+
+    name = "mallows"
+    theta: float = param(1.0, "0: uniform; large: the source; large and negative: the reversal", positional=True)
+    by: Literal["length", "sentence"] = param("length", "what has a permutation of its own: each length, each sentence")
+    final: Final = final_param()
+    unit: Unit = unit_param()
+    seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        index = np.arange(batch.n_words, dtype=np.int32)
+        if self.by == "sentence":
+            moved = self._sampled(draws, batch.keys, length)
+        else:
+            sizes, which = np.unique(length, return_inverse=True)
+            once = self._sampled(draws, key_of_length(sizes), sizes)
+            moved = once[expand_ranges(offsets_of(sizes)[:-1][which], length)]
+        index[expand_ranges(start, length)] = moved + np.repeat(start, length)
+        return Order(index, batch.sentences, tails, batch.n_words)
+
+    def _sampled(self, draws: Draws, keys: UInt64, length: Int64) -> Int32:
+        """Return int32[sum(length)]: for each group, the place of the word that comes first, second, …
+
+        keys: uint64[G], of the draws of each group.
+        """
+        groups = offsets_of(length)
+        place = expand_ranges(np.zeros_like(length), length)
+        code = _insertions(fractions(draws.draw(np.repeat(keys, length), place)), place, abs(self.theta))
+        out = np.empty(len(place), np.int32)
+        for size in np.unique(length).tolist():
+            first = groups[:-1][length == size]
+            step = max(1, _TOGETHER // max(size, 1))
+            for begin in range(0, len(first), step):
+                where = first[begin : begin + step, None] + np.arange(size)
+                out[where] = _inserted_one_by_one(code[where]) if size >= _LONG else _inserted(code[where])
+        if self.theta < 0:  # each list from its end
+            out = out[np.repeat(groups[:-1] + groups[1:] - 1, length) - np.arange(len(out))]
+        return out
+
+
+def _insertions(fraction: Float64, place: Int64, theta: float) -> Int64:
+    """Return int64[n]: k = 0 … place with probability proportional to exp(-theta · k), by inversion.
+
+    The share of 0 … k is (1 - exp(-theta (k + 1))) / (1 - exp(-theta (place + 1))).
+    """
+    count = place + 1
+    if theta * float(count.max(initial=1)) < 1e-9:  # the limit: uniform
+        drawn = fraction * count
+    else:
+        drawn = -np.log1p(fraction * np.expm1(-theta * count)) / theta
+    out: Int64 = np.minimum(drawn.astype(np.int64), place)
+    return out
+
+
+def _inserted(code: Int64) -> Int32:
+    """Return int32[G, n]: the words of each list after all insertions. code: int64[G, n], k of each word.
+
+    Words are inserted before the last k words, so a word's place is i - k then, and one more with each later word at or
+    before it. k = 0 1 1: places 0 | 1 0 | 2 0 1, which is the list 1 2 0.
+    """
+    n = code.shape[1]
+    at = (np.arange(n) - code).astype(np.int16)  # n is below _LONG
+    for i in range(1, n):
+        at[:, :i] += at[:, :i] >= at[:, i : i + 1]
+    words = np.empty(code.shape, np.int32)
+    np.put_along_axis(words, at.astype(np.int64), np.arange(n, dtype=np.int32)[None, :], 1)
+    return words
+
+
+def _inserted_one_by_one(code: Int64) -> Int32:
+    """Return what `_inserted` returns, for few and long lists."""
+    lists = np.empty(code.shape, np.int32)
+    for row, counts in enumerate(code.tolist()):
+        words: list[int] = []
+        for i, k in enumerate(counts):
+            words.insert(i - k, i)
+        lists[row] = words
+    return lists

@@ -1,0 +1,273 @@
+"""shuffle: the words of a sentence in a random order, as a whole or in parts; perm: its older name.
+
+    shuffle                    the whole sentence, each sentence in an order of its own (perm)
+    shuffle:by=length          one order for all sentences with the same number of words
+    shuffle:local=3            within windows of three words (perm:window=3)
+    shuffle:local=3:by=window  … every window in the same order
+    shuffle:blocks=2           pairs of neighbours stay together
+    shuffle:rate=0.25          a quarter of the words; how=swaps: by exchanges of two words
+
+Each word gets a draw, and the words of a group (the body of a sentence, or a window of it) are sorted by the top 32
+bits of their draws, ties by position. The draw belongs to the key of the sentence and the place of the word in it. For
+by=length the key is the length, for by=window the length of the window; so equal sentences are shuffled alike, in
+every file.
+
+    "a b c d" with the draws 7 2 9 1   ->   d b a c
+
+Published programs draw from a generator instead: `rng=numpy` starts `default_rng(seed)` for each group,
+`rng=python` starts `Random(seed + length)`. Their rows have `final=move`:
+
+    shuffle:by=length:final=move:rng=numpy:seed=21             Kallini et al. 2024, shuffle_deterministic21
+    shuffle:local=3:by=window:final=move:rng=numpy:seed=0      … shuffle_local3
+    shuffle:by=length:final=move:rng=python:seed=0             Ziv et al. 2026, shuffle-global
+
+Sources: Kallini et al. 2024 (arXiv 2401.06416), section 3 and table 1; Deshpande et al. 2022 (MultilingualAnalysis,
+`modify_inputs_permute_sentence`) for `perm`; Sinha et al. 2021 (arXiv 2104.06644), section 3, for blocks; K et al.
+2020 (arXiv 1912.07840), section 4, for rates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws
+from derivlang.core.order import Order
+from derivlang.core.spec import param, text_of
+from derivlang.transforms.base import Transform
+from derivlang.transforms.bodies import (
+    Final,
+    Unit,
+    bodies_of,
+    final_param,
+    fractions,
+    key_of_length,
+    uniform,
+    unit_param,
+    windows,
+)
+
+_BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in the cache
+# Draws of one key for other purposes than sorting: the place of a word in its sentence is below 2^32.
+_CHOSEN, _AGAIN = 1 << 40, 1 << 41
+Draw: TypeAlias = Callable[[Int64, int], UInt64]  # of some units, for a purpose
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perm(Transform):
+    """Permutation: the words of each sentence in a random order, final punctuation last."""
+
+    name = "perm"
+    window: int = param(0, "number of words in a permuted block; 0: the whole sentence", low=0, high=2**31 - 1)
+    unit: Unit = unit_param()
+    seed: int = param(1, "seed of the permutations: each seed gives another language", low=0)
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the permutation. Raise UsageError for `unit=token` on a batch of words."""
+        return Shuffle(local=self.window, unit=self.unit, seed=self.seed).order(batch, draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffle(Transform):
+    """Shuffle: words in a random order, for each sentence, length or window; wholly or in part."""
+
+    name = "shuffle"
+    family: ClassVar[str] = "perm"
+    by: Literal["sentence", "length", "window"] = param(
+        "sentence", "what has an order of its own: each sentence, each length of sentence, or each length of window"
+    )
+    local: int = param(0, "number of words in a window; 0: the whole sentence", low=0, high=2**31 - 1)
+    blocks: int = param(1, "number of neighbours that stay together", low=1, high=2**31 - 1)
+    derange: bool = param(False, "whether no block may stay at its place")
+    rate: float = param(1.0, "share of the blocks to shuffle, or of the exchanges with how=swaps", low=0, high=1)
+    how: Literal["positions", "swaps"] = param(
+        "positions", "partial shuffle: drawn positions among each other, or drawn pairs exchanged one after the other"
+    )
+    final: Final = final_param()
+    unit: Unit = unit_param()
+    rng: Literal["keyed", "numpy", "python"] = param("keyed", "draws: of the key, or as published programs draw")
+    seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        partly = self.blocks > 1 or self.derange or self.rate < 1 or self.how == "swaps"
+        if self.rng != "keyed" and (partly or self.by == "sentence" or (self.by == "length" and self.local)):
+            raise UsageError(
+                f"shuffle: rng={self.rng} has only whole shuffles with by=length, or with local and by=window",
+                fix="write by=length or local=3:by=window, or leave rng out: it gives every shuffle",
+                id="bad-value",
+            )
+        if self.derange and self.how == "swaps":
+            raise UsageError(
+                "shuffle: derange and how=swaps exclude each other, since exchanges may bring a word back",
+                fix="leave one of them out",
+                id="bad-value",
+            )
+
+    def stream(self, occurrence: int) -> Draws:
+        """Return the draws: those of `perm` where both have such a permutation, so that their texts are the same."""
+        same = Perm(window=self.local, seed=self.seed).stream(occurrence)
+        more = [f for f in dataclasses.fields(self) if f.name in ("by", "blocks", "derange", "rate", "how")]
+        stated = [f"{f.name}={text_of(getattr(self, f.name))}" for f in more if getattr(self, f.name) != f.default]
+        return Draws("|".join([same.name, *stated]))
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        if self.by == "sentence":
+            index = self._shuffled(draws, batch.keys, start, length, batch.n_words)
+            return Order(index, batch.sentences, tails, batch.n_words)
+        if self.by == "window" and self.local:
+            start, length, _ = windows(start, length, self.local)
+        sizes, which = np.unique(length, return_inverse=True)
+        table = offsets_of(sizes)
+        # Each length once, as if the batch had one sentence of each: sizes 2 3 have the words 0 1 and 2 3 4.
+        once = self._shuffled(draws, key_of_length(sizes), table[:-1], sizes, int(table[-1]))
+        index = np.arange(batch.n_words, dtype=np.int32)
+        shift = np.repeat(start - table[:-1][which], length)
+        index[expand_ranges(start, length)] = once[expand_ranges(table[:-1][which], length)] + shift
+        return Order(index, batch.sentences, tails, batch.n_words)
+
+    def _shuffled(self, draws: Draws, keys: UInt64, start: Int64, length: Int64, n_words: int) -> Int32:
+        """Return int32[n_words]: the words of each body in their new order; other words stay.
+
+        keys: uint64[S], of the draws of each body. start, length: int64[S], first word and number of words of each.
+        """
+        index = np.arange(n_words, dtype=np.int32)
+        if self.rng != "keyed":
+            for first, size in zip(start.tolist(), length.tolist(), strict=True):
+                index[first : first + size] = first + np.array(_published(self.rng, self.seed, size), np.int32)
+            return index
+        origin = start  # places in a sentence count from here, in windows, too
+        if self.local and self.by != "window":
+            start, length, owner = windows(start, length, self.local)
+            keys, origin = keys[owner], origin[owner]
+        if self.blocks == 1:
+            begin, count = expand_ranges(start, length), length
+        else:
+            begin, size, _ = windows(start, length, self.blocks)
+            count = -(-length // self.blocks)
+        keys = np.repeat(keys, count)
+        place = begin - np.repeat(origin, count)
+        order = self._order_units(partial(_draw, draws, keys, place), offsets_of(count))
+        moved = begin[order]
+        words = begin if self.blocks == 1 else expand_ranges(start, length)
+        index[words] = moved if self.blocks == 1 else expand_ranges(moved, size[order])
+        return index
+
+    def _order_units(self, draw: Draw, groups: Int64) -> Int32:
+        """Return int32[U]: the units (words or blocks) of each group in their new order. groups: int64[G + 1]."""
+        if self.how == "swaps":
+            return _swapped(draw, groups, self.rate)
+        everything = np.arange(int(groups[-1]))
+        if self.rate == 1 and not self.derange:
+            return sort_within(draw(everything, 0), groups[:-1], lengths_of(groups))
+        chosen = everything if self.rate == 1 else np.flatnonzero(fractions(draw(everything, _CHOSEN)) < self.rate)
+        among = np.searchsorted(chosen, groups)  # int64[G + 1]: offsets of the groups in the chosen units
+        order = sort_within(draw(chosen, 0), among[:-1], lengths_of(among))
+        if self.derange:
+            _derange(order, partial(_of, draw, chosen), among)
+        index = everything.astype(np.int32)
+        index[chosen] = chosen[order]
+        return index
+
+
+def _derange(order: Int32, draw: Draw, groups: Int64) -> None:
+    """Draw each group again in which a unit kept its place, until none does: every derangement is equally probable.
+
+    order: int32[U], changed in place. groups: int64[G + 1]. A unit by itself cannot leave its place.
+    """
+    start, length = groups[:-1], lengths_of(groups)
+    start, length = start[length > 1], length[length > 1]
+    attempt = 0
+    while len(start):
+        inside = offsets_of(length)
+        units = expand_ranges(start, length)
+        if attempt:
+            order[units] = units[sort_within(draw(units, attempt * _AGAIN), inside[:-1], length)]
+        left = segment_any(order[units] == units, inside)
+        start, length = start[left], length[left]
+        attempt += 1
+
+
+def _of(draw: Draw, chosen: Int64, units: Int64, purpose: int) -> UInt64:
+    """Return the draws of some of the chosen units, which are counted among these."""
+    return draw(chosen[units], purpose)
+
+
+def _draw(draws: Draws, keys: UInt64, place: Int64, units: Int64, purpose: int) -> UInt64:
+    """Return uint64[n]: the draw of each of some units for a purpose; 0: to be sorted by."""
+    return draws.draw(keys[units], place[units] + purpose)
+
+
+def _published(rng: str, seed: int, size: int) -> list[int]:
+    """Return the order of `size` words that a published program draws from a generator of its own."""
+    order = list(range(size))
+    if rng == "numpy":
+        np.random.default_rng(seed).shuffle(order)
+    else:
+        random.Random(seed + size).shuffle(order)
+    return order
+
+
+def _swapped(draw: Draw, groups: Int64, rate: float) -> Int32:
+    """Return int32[U]: each group after int((length - 1) · rate) exchanges of two units, one after the other.
+
+    The first unit of a pair is drawn from all, the second from the others: i, then (i + 1 + j) mod length.
+    """
+    start, length = groups[:-1], lengths_of(groups)
+    count = np.maximum(((length - 1) * rate).astype(np.int64), 0)
+    by = np.argsort(-count, kind="stable")  # the groups that still exchange are the first ones
+    start, length, count = start[by], length[by], count[by]
+    index = np.arange(int(groups[-1]), dtype=np.int32)
+    for step in range(int(count.max(initial=0))):
+        n = int(np.searchsorted(-count, -step, "left"))
+        first, size = start[:n], length[:n]
+        both = draw(first, _CHOSEN + step)  # 32 bits for each of the pair
+        one = uniform(both, size)
+        other = (one + 1 + uniform(both << np.uint64(32), size - 1)) % size
+        index[first + one], index[first + other] = index[first + other], index[first + one]
+    return index
+
+
+def sort_within(random: UInt64, start: Int64, length: Int64) -> Int32:
+    """Return int32[N]: the words of each group sorted by the top 32 bits of their draws. Other words stay.
+
+    start, length: int64[G], first word and number of words of each group, in the order of the words. Each word of a
+    group of two or more becomes one integer, group << 48 | draw << 16 | position. So one sort keeps the groups apart
+    and needs no second array:
+
+        two groups, "a b" and "c d e", draws 7 2 and 5 9 1
+        packed   0|7|0  0|2|1    1|5|2  1|9|3  1|1|4
+        sorted   0|2|1  0|7|0    1|1|4  1|5|2  1|9|3     positions 1 0 4 2 3: "b a e c d"
+    """
+    index = np.arange(len(random), dtype=np.int32)
+    start, length = start[length > 1], length[length > 1]
+    begin = 0
+    while begin < len(start):
+        # As many whole groups as fit a block. A group longer than a block is sorted by itself, as positions exceed 16
+        # bits.
+        stop = int(np.searchsorted(start, start[begin] + _BLOCK, "left"))
+        # The last group that begins in the block may end behind it.
+        while stop > begin + 1 and start[stop - 1] + length[stop - 1] > start[begin] + _BLOCK:
+            stop -= 1
+        where = expand_ranges(start[begin:stop], length[begin:stop])
+        top = random[where] >> np.uint64(32)
+        if len(where) > _BLOCK:
+            index[where] = where[np.argsort(top, kind="stable")]
+        else:
+            group = np.repeat(np.arange(stop - begin, dtype=np.uint64), length[begin:stop])
+            packed = (group << np.uint64(48)) | (top << np.uint64(16)) | np.arange(len(where), dtype=np.uint64)
+            packed.sort()
+            index[where] = where[(packed & np.uint64(0xFFFF)).astype(np.int64)]
+        begin = stop
+    return index

@@ -1,0 +1,44 @@
+"""stride: every k-th word, from each of the first k words on.
+
+    stride:2     one two three four five .   ->   one three five two four .      even places, then odd ones
+
+`final=move` orders the final punctuation as any word, as in the published rows.
+Source: Kallini et al. 2024 (arXiv 2401.06416), section 3, `shuffle_even_odd`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.arrays import expand_ranges
+from derivlang.core.batch import Batch
+from derivlang.core.keys import Draws
+from derivlang.core.order import Order
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform
+from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, unit_param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stride(Transform):
+    """Stride: the words at even places, then those at odd places; or every k-th word."""
+
+    name = "stride"
+    k: int = param(2, "distance of two words that become neighbours", positional=True, low=1, high=2**31 - 1)
+    final: Final = final_param()
+    unit: Unit = unit_param()
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        # Words with the same remainder form a run. 7 words, k = 3: the runs 0 3 6 | 1 4 | 2 5 have 3 2 2 words.
+        runs = np.minimum(length, self.k)
+        rest = expand_ranges(np.zeros_like(runs), runs)
+        sizes = (np.repeat(length, runs) - rest + self.k - 1) // self.k
+        index = np.arange(batch.n_words, dtype=np.int32)
+        index[expand_ranges(start, length)] = np.repeat(np.repeat(start, runs) + rest, sizes) + self.k * expand_ranges(
+            np.zeros_like(sizes), sizes
+        )
+        return Order(index, batch.sentences, tails, batch.n_words)
