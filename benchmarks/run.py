@@ -21,6 +21,7 @@ NAMES = (
     "make_floor",
     "make_formats",
     "make_types",
+    "orders",
     "make_loops",
     "make_tuned_loops",
     "make_memory",

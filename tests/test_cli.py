@@ -671,7 +671,7 @@ def test_show_labels_beside_their_words(treebank: Path, tmp_path: Path) -> None:
 
 def test_ls() -> None:
     found = run("ls", "--json").json
-    assert set(found) == {"transforms", "objectives", "tasks", "measures", "sources", "formats", "scripts"}
+    assert set(found) == {"transforms", "objectives", "tasks", "measures", "sources", "formats", "scripts", "studies"}
     names = {kind: [entry["name"] for entry in entries] for kind, entries in found.items()}
     assert {"identity", "inv", "perm", "trans"} <= set(names["transforms"])
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
@@ -688,8 +688,9 @@ def test_ls() -> None:
     # each parameter is shown with its default, as a spec takes it
     for kind, read in (("transforms", Pipeline.parse), ("objectives", read_objective)):
         for entry in found[kind]:
+            own = re.split(rf"^ {{2}}{re.escape(entry['name'])}\s", page, maxsplit=1, flags=re.MULTILINE)[1]
             for parameter in entry["parameters"]:
-                line = re.search(rf"^ {{4}}({parameter['name']}=(\S*)) ", page, re.MULTILINE)
+                line = re.search(rf"^ {{4}}({parameter['name']}=(\S*)) ", own, re.MULTILINE)
                 assert line is not None
                 if line[2] and entry["name"] != "lex":  # which needs a file
                     read(f"{entry['name']}:{line[1]}")

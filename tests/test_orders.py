@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -10,14 +11,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import derivlang
+from derivlang.cli.main import main
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import mallows as module
+from derivlang.transforms.field import FieldStudy, field_studies
 from derivlang.transforms.mallows import Mallows
 from derivlang.transforms.shuffle import Perm, Shuffle
 from tests import reference
@@ -298,6 +302,34 @@ def test_one_order_for_all_sentences_of_a_length() -> None:
             found.setdefault(len(order), set()).add(tuple(order))
         assert all(len(orders) == 1 for orders in found.values()), spec
         assert any(order != tuple(range(n)) for n, orders in found.items() for order in orders)
+
+
+# languages of published studies
+
+
+@pytest.mark.parametrize("study", field_studies().values(), ids=lambda study: study.name)
+def test_the_languages_of_a_study_are_derived_from_its_sample(study: FieldStudy) -> None:
+    assert len({language.name for language in study.languages}) == len(study.languages)
+    words = study.sample.split()
+    for language in study.languages:
+        for spec in filter(None, (language.spec, language.published)):
+            if Pipeline.parse(spec).needs_counts():
+                continue  # it keeps words by the vocabulary of a text
+            derived = derivlang.derive(words, spec)
+            assert sorted(i for i in derived.order if i >= 0) == list(range(len(words)))
+
+
+def test_ls_shows_the_languages_of_a_study() -> None:
+    shown = CliRunner().invoke(main, ["ls", "--study", "kallini2024"])
+    assert shown.exit_code == 0
+    for spec, expected in TABLE_1:
+        assert f"    --t {spec}" in shown.stdout
+        assert f"\n      {expected}\n" in shown.stdout
+    as_json = json.loads(CliRunner().invoke(main, ["ls", "--study", "kallini2024", "--json"]).stdout)
+    assert as_json in json.loads(CliRunner().invoke(main, ["ls", "--json"]).stdout)["studies"]
+    unknown = CliRunner().invoke(main, ["ls", "--study", "kalini2024"])
+    assert unknown.exit_code == 2
+    assert "did you mean kallini2024" in unknown.stderr
 
 
 # bad input

@@ -1,8 +1,10 @@
-"""`derivlang ls`: list transforms, objectives, tasks, measures, sources, formats and scripts."""
+"""`derivlang ls`: list transforms, objectives, tasks, measures, sources, formats, scripts and languages of studies."""
 
 from __future__ import annotations
 
 import json
+import shlex
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -11,19 +13,25 @@ from derivlang.cli.messages import echo
 
 
 @click.command("ls")
+@click.option("--study", metavar="NAME", help="Show the languages of a published study, with their specs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
-def command(as_json: bool) -> None:
+def command(study: str | None, as_json: bool) -> None:
     """List transforms and objectives with parameters, tasks, measures, sources, file formats, and scripts with samples.
 
     \b
     derivlang ls --json
+    derivlang ls --study kallini2024
     """
+    if study is not None:
+        _show_study(study, as_json)
+        return
     from derivlang.core.spec import text_of
     from derivlang.evaluation.measures.registry import MEASURES
     from derivlang.evaluation.tasks.registry import TASKS
     from derivlang.formats.registry import formats
     from derivlang.sources.named import named_sources
     from derivlang.training.objectives.registry import find_objective, objective_names
+    from derivlang.transforms.field import field_studies
     from derivlang.transforms.registry import find_transform, transform_names
     from derivlang.transforms.scripts import load_script, script_names
 
@@ -49,6 +57,7 @@ def command(as_json: bool) -> None:
         ],
         "formats": [{"name": f.name, "summary": f.what, "suffixes": list(f.suffixes)} for f in formats()],
         "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
+        "studies": [asdict(one) for one in field_studies().values()],
     }
     if as_json:
         echo(json.dumps(lists, ensure_ascii=False))
@@ -58,7 +67,8 @@ def command(as_json: bool) -> None:
         for entry in lists[title]:
             echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
-                echo(f"    {p['name']}={text_of(p['default'])}  ({p['type']})  {p['help']}")
+                default = "" if p["default"] is None else text_of(p["default"])
+                echo(f"    {p['name']}={default}  ({p['type']})  {p['help']}")
     echo("\nTasks")
     for task in lists["tasks"]:
         echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
@@ -77,3 +87,27 @@ def command(as_json: bool) -> None:
     for script in lists["scripts"]:
         sample = script["sample"] if script["name"] != "private" else "(private use)"
         echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")
+    echo("\nLanguages of published studies (derivlang ls --study NAME)")
+    for entry in lists["studies"]:
+        echo(f"  {entry['name']:<20}{entry['title']}")
+
+
+def _show_study(name: str, as_json: bool) -> None:
+    """Print the languages of a study: name, spec and a derived sentence; trees of the sentence are parsed."""
+    from derivlang.api import derive
+    from derivlang.pipeline import Pipeline
+    from derivlang.transforms.field import field_study
+
+    study = field_study(name)
+    if as_json:
+        echo(json.dumps(asdict(study), ensure_ascii=False))
+        return
+    echo(f"{study.title} ({study.where})")
+    echo(f"\n  {study.sample}")
+    for language in study.languages:
+        echo(f"\n  {language.name}")
+        for spec, what in ((language.spec, ""), (language.published, ", with the draws of the study's program")):
+            if spec:
+                echo(f"    --t {shlex.quote(spec)}{what}")
+                fitted = Pipeline.parse(spec).needs_counts()  # on the vocabulary of a text, which a sentence is not
+                echo("      (fitted on the text)" if fitted else f"      {derive(study.sample.split(), spec).text}")

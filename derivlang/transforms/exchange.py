@@ -3,7 +3,7 @@
     exchange:0-3     one two three four five .   ->   four two three one five .
 
 Places count from 0, in the words before the final punctuation. A sentence that lacks one of the places stays as it is.
-Source: Ziv et al. 2026 (arXiv 2510.07178), `switch-indices`, which also repairs capitals; this one leaves words alone.
+Source: Ziv et al. 2026 (arXiv 2510.07178), `switch-indices`, which also repairs capitals; here words stay as they are.
 """
 
 from __future__ import annotations

@@ -108,11 +108,12 @@ def _inserted(code: Int64) -> Int32:
     before it. k = 0 1 1: places 0 | 1 0 | 2 0 1, which is the list 1 2 0.
     """
     n = code.shape[1]
-    at = (np.arange(n) - code).astype(np.int16)  # n is below _LONG
+    # A row for each word, so that a step runs over whole rows; the smallest integers that hold a place.
+    at = np.ascontiguousarray((np.arange(n) - code).T, np.int8 if n <= 128 else np.int16)
     for i in range(1, n):
-        at[:, :i] += at[:, :i] >= at[:, i : i + 1]
+        np.add(at[:i], at[:i] >= at[i], out=at[:i])
     words = np.empty(code.shape, np.int32)
-    np.put_along_axis(words, at.astype(np.int64), np.arange(n, dtype=np.int32)[None, :], 1)
+    np.put_along_axis(words, at.T.astype(np.int64), np.arange(n, dtype=np.int32)[None, :], 1)
     return words
 
 

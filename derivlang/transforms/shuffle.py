@@ -37,7 +37,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any, stretches
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
@@ -114,7 +114,7 @@ class Shuffle(Transform):
             )
 
     def stream(self, occurrence: int) -> Draws:
-        """Return the draws: those of `perm` where both have such a permutation, so that their texts are the same."""
+        """Return the draws: as `perm` draws where both have such a permutation, so that their texts are the same."""
         same = Perm(window=self.local, seed=self.seed).stream(occurrence)
         more = [f for f in dataclasses.fields(self) if f.name in ("by", "blocks", "derange", "rate", "how")]
         stated = [f"{f.name}={text_of(getattr(self, f.name))}" for f in more if getattr(self, f.name) != f.default]
@@ -123,30 +123,33 @@ class Shuffle(Transform):
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order. Raise UsageError for `unit=token` on a batch of words."""
         start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        index = np.arange(batch.n_words, dtype=np.int32)
         if self.by == "sentence":
-            index = self._shuffled(draws, batch.keys, start, length, batch.n_words)
+            # Each stretch is small enough for the cache. Derangements take some twenty rounds for a stretch, however
+            # small it is.
+            for a, b in stretches(offsets_of(length), 1 << 20 if self.derange else 1 << 16):
+                words = expand_ranges(start[a:b], length[a:b])
+                index[words] = self._moved(draws, batch.keys[a:b], start[a:b], length[a:b])
             return Order(index, batch.sentences, tails, batch.n_words)
         if self.by == "window" and self.local:
             start, length, _ = windows(start, length, self.local)
         sizes, which = np.unique(length, return_inverse=True)
-        table = offsets_of(sizes)
+        table = offsets_of(sizes)[:-1]
         # Each length once, as if the batch had one sentence of each: sizes 2 3 have the words 0 1 and 2 3 4.
-        once = self._shuffled(draws, key_of_length(sizes), table[:-1], sizes, int(table[-1]))
-        index = np.arange(batch.n_words, dtype=np.int32)
-        shift = np.repeat(start - table[:-1][which], length)
-        index[expand_ranges(start, length)] = once[expand_ranges(table[:-1][which], length)] + shift
+        once = self._moved(draws, key_of_length(sizes), table, sizes)
+        index[expand_ranges(start, length)] = once[expand_ranges(table[which], length)] + np.repeat(
+            start - table[which], length
+        )
         return Order(index, batch.sentences, tails, batch.n_words)
 
-    def _shuffled(self, draws: Draws, keys: UInt64, start: Int64, length: Int64, n_words: int) -> Int32:
-        """Return int32[n_words]: the words of each body in their new order; other words stay.
+    def _moved(self, draws: Draws, keys: UInt64, start: Int64, length: Int64) -> Int64:
+        """Return int64[sum(length)]: the words of each body in their new order.
 
         keys: uint64[S], of the draws of each body. start, length: int64[S], first word and number of words of each.
         """
-        index = np.arange(n_words, dtype=np.int32)
         if self.rng != "keyed":
-            for first, size in zip(start.tolist(), length.tolist(), strict=True):
-                index[first : first + size] = first + np.array(_published(self.rng, self.seed, size), np.int32)
-            return index
+            drawn = [_published(self.rng, self.seed, size) for size in length.tolist()]
+            return np.repeat(start, length) + np.array([place for order in drawn for place in order], np.int64)
         origin = start  # places in a sentence count from here, in windows, too
         if self.local and self.by != "window":
             start, length, owner = windows(start, length, self.local)
@@ -159,10 +162,7 @@ class Shuffle(Transform):
         keys = np.repeat(keys, count)
         place = begin - np.repeat(origin, count)
         order = self._order_units(partial(_draw, draws, keys, place), offsets_of(count))
-        moved = begin[order]
-        words = begin if self.blocks == 1 else expand_ranges(start, length)
-        index[words] = moved if self.blocks == 1 else expand_ranges(moved, size[order])
-        return index
+        return begin[order] if self.blocks == 1 else expand_ranges(begin[order], size[order])
 
     def _order_units(self, draw: Draw, groups: Int64) -> Int32:
         """Return int32[U]: the units (words or blocks) of each group in their new order. groups: int64[G + 1]."""
