@@ -22,6 +22,7 @@ from derivlang.core.version import __version__ as __version__
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
     from derivlang.commands.align import align_words, score_links
+    from derivlang.commands.distance import match, stats
     from derivlang.commands.grammar import fit_grammar, grammar_probs, score_grammar
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.parser import score_parser, train_parser
@@ -56,6 +57,7 @@ __all__ = [
     "grammar_probs",
     "make",
     "map_dataset",
+    "match",
     "pairs",
     "parse",
     "param",
@@ -67,6 +69,7 @@ __all__ = [
     "score_links",
     "score_parser",
     "scores",
+    "stats",
     "study",
     "tokenizer",
     "train_parser",
@@ -92,6 +95,7 @@ _WHERE = {
     "grammar_probs": "derivlang.commands.grammar",
     "make": "derivlang.commands.sets",
     "map_dataset": "derivlang.map",
+    "match": "derivlang.commands.distance",
     "pairs": "derivlang.commands.lexical",
     "parse": "derivlang.commands.sets",
     "param": "derivlang.core.spec",
@@ -103,6 +107,7 @@ _WHERE = {
     "score_links": "derivlang.commands.align",
     "score_parser": "derivlang.commands.parser",
     "scores": "derivlang.evaluation.collect",
+    "stats": "derivlang.commands.distance",
     "study": "derivlang.commands.studies",
     "tokenizer": "derivlang.commands.lexical",
     "train_parser": "derivlang.commands.parser",

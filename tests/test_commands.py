@@ -18,12 +18,14 @@ from derivlang.cli import (
     export,
     grammar,
     make,
+    match,
     pair,
     parse,
     parser,
     pretrain,
     report,
     reproduce,
+    stats,
     study,
     tokenizer,
 )
@@ -52,6 +54,8 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "grammar probs": (grammar.probs, derivlang.grammar_probs, set()),
     "parser train": (parser.train, derivlang.train_parser, set()),
     "parser score": (parser.score, derivlang.score_parser, set()),
+    "stats": (stats.command, derivlang.stats, {"out"}),
+    "match": (match.command, derivlang.match, set()),
     "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
     "twin": (tokenizer.twin_, derivlang.twin, {"folder"}),
 }  # fmt: skip

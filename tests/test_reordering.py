@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from derivlang.display.reordering import MEANINGS, Reordering, kendall_tau, table_of
 from derivlang.display.rows import set_of, statistics_of_set
+from derivlang.distance.reordering import MEANINGS, Reordering, kendall_tau, table_of
 from tests import commands
 from tests.commands import make, run
 from tests.helpers import rows

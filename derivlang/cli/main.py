@@ -28,6 +28,8 @@ COMMANDS = {
     "make": "Make a derived language from a source.",
     "show": "Show source and derived sentences with their links.",
     "explore": "Open a page to try transforms and look at a set.",
+    "stats": "Measure how far derived languages are from their source.",
+    "match": "Find a language that is as far from the source as another one.",
     "verify": "Check a derived set row by row, or compare two languages.",
     "export": "Write a derived set in another format.",
     "undo": "Restore the source of a derived set.",

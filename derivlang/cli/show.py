@@ -137,8 +137,8 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[li
 
 
 def _print_statistics(folder: Path, split: str | None, *, as_json: bool) -> None:
-    from derivlang.display.reordering import table_of
     from derivlang.display.rows import set_of, statistics_of_set
+    from derivlang.distance.reordering import table_of
 
     result = statistics_of_set(*set_of(folder, split))
     if as_json:

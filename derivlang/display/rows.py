@@ -8,7 +8,7 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.display.linked import LinkedLines, linked_rows
-from derivlang.display.reordering import Reordering
+from derivlang.distance.reordering import Reordering
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import FileSpan

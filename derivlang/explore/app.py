@@ -82,8 +82,8 @@ def shown(folder: Path, split: str, row: int) -> str:
 
 def statistics(folder: Path, split: str) -> list[list[str]]:
     """Return the statistics of a split as rows of a table, or a row with a message."""
-    from derivlang.display.reordering import table_of
     from derivlang.display.rows import set_of, statistics_of_set
+    from derivlang.distance.reordering import table_of
 
     try:
         return [list(row) for row in table_of(statistics_of_set(*set_of(folder, split)))]

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +41,24 @@ if TYPE_CHECKING:
 SUBWORDS = "subwords"
 
 
+class Dial(NamedTuple):
+    """A parameter that sets how far a language is from its source. near, far: its values there.
+
+    Kendall's tau must fall from near to far.
+    """
+
+    parameter: str
+    near: float
+    far: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Transform(Parameterised):
     """Base class of every transform; without overrides it is the identity.
 
     name: the name in a spec. family: the transform whose draws it shares, if it has none of its own. rule_version:
     raised only when an output would change. needs: layers that a batch must have. is_permutation: no word is inserted
-    or deleted. injective: the fitted map has an inverse.
+    or deleted. injective: the fitted map has an inverse. dial: the parameter by which `match` turns it.
     """
 
     family: ClassVar[str] = ""
@@ -55,6 +66,7 @@ class Transform(Parameterised):
     needs: ClassVar[tuple[str, ...]] = ()
     is_permutation: ClassVar[bool] = True
     injective: ClassVar[bool] = True
+    dial: ClassVar[Dial | None] = None
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch.

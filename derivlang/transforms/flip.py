@@ -19,7 +19,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, fractions, unit_param
 
 
@@ -28,7 +28,10 @@ class Flip(Transform):
     """Flip: each word changes places with the next one with a probability."""
 
     name = "flip"
-    p: float = param(0.5, "probability that a word goes before the one that is held", positional=True, low=0, high=1)
+    dial = Dial("p", near=0.0, far=0.5)
+    p: float = param(
+        0.5, "probability that a word goes before the one that is held", positional=True, draws=False, low=0, high=1
+    )
     final: Final = final_param()
     unit: Unit = unit_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)

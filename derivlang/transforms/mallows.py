@@ -27,7 +27,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.bodies import (
     Final,
     Float64,
@@ -48,7 +48,11 @@ class Mallows(Transform):
     """Mallows: random permutations whose distance from the source is set by theta."""
 
     name = "mallows"
-    theta: float = param(1.0, "0: uniform; large: the source; large and negative: the reversal", positional=True)
+    dial = Dial("theta", near=8.0, far=-8.0)
+    # The draws do not depend on theta, so that a word pair that is kept for one theta is kept for each larger one.
+    theta: float = param(
+        1.0, "0: uniform; large: the source; large and negative: the reversal", positional=True, draws=False
+    )
     by: Literal["length", "sentence"] = param("length", "what has a permutation of its own: each length, each sentence")
     final: Final = final_param()
     unit: Unit = unit_param()

@@ -43,7 +43,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param, text_of
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.bodies import (
     Final,
     Unit,
@@ -82,6 +82,7 @@ class Shuffle(Transform):
 
     name = "shuffle"
     family: ClassVar[str] = "perm"
+    dial = Dial("rate", near=0.0, far=1.0)
     by: Literal["sentence", "length", "window"] = param(
         "sentence", "what has an order of its own: each sentence, each length of sentence, or each length of window"
     )
@@ -114,9 +115,12 @@ class Shuffle(Transform):
             )
 
     def stream(self, occurrence: int) -> Draws:
-        """Return the draws: as `perm` draws where both have such a permutation, so that their texts are the same."""
+        """Return the draws: as `perm` draws where both have such a permutation, so that their texts are the same.
+
+        They do not depend on the rate: the words that a rate chooses are among those of each larger rate.
+        """
         same = Perm(window=self.local, seed=self.seed).stream(occurrence)
-        more = [f for f in dataclasses.fields(self) if f.name in ("by", "blocks", "derange", "rate", "how")]
+        more = [f for f in dataclasses.fields(self) if f.name in ("by", "blocks", "derange", "how")]
         stated = [f"{f.name}={text_of(getattr(self, f.name))}" for f in more if getattr(self, f.name) != f.default]
         return Draws("|".join([same.name, *stated]))
 

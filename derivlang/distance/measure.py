@@ -1,0 +1,133 @@
+"""The distance of languages from their sources: of a derived set, or of specs on a source without a set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of
+from derivlang.core.batch import Batch
+from derivlang.core.keys import mix, sequence_keys
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.order import Order
+from derivlang.core.splits import split_name
+from derivlang.distance.ngrams import Sentences, entropies
+from derivlang.distance.reordering import MEANINGS, Reordering
+from derivlang.engine.batches import Source
+from derivlang.pipeline import Pipeline
+from derivlang.store.files import writing
+from derivlang.store.load import load
+from derivlang.store.manifest import Derived
+
+LONGEST = 5  # words of the longest n-gram
+_HELD_OUT = 10  # one unit in ten, by its words: the same ones in every language
+ENTROPY_WORDS = 1_000_000  # whose n-grams are counted; about 400 bytes of memory a word
+
+Triple: TypeAlias = tuple[Batch, Batch, Order]  # a source batch, its derived form, and the order between them
+Figures: TypeAlias = dict[str, float | int | str | None]
+ENTROPIES = {
+    f"{side}_entropy_{m}": f"{m}-local entropy, bits a word, {side}" for m in range(2, LONGEST + 1)
+    for side in ("source", "derived")
+}  # fmt: skip
+ALL_MEANINGS = {**MEANINGS, **ENTROPIES}
+
+
+def measure_set(folder: Path, split: str | None, words: int = ENTROPY_WORDS) -> Figures:
+    """Return the figures of a split of a derived set, the first one for None, by the names of ALL_MEANINGS.
+
+    words: of the source whose local entropies are measured; 0: none. StoreError for a damaged set.
+    """
+    derived = Derived(folder)
+    name = derived.choose_split(split, first=True)
+    triples = ((group.source, group.derived, group.order) for group in load(derived, name))
+    about = {"language": str(derived.pipeline), "source": str(derived.manifest["source"]["name"]), "split": name}
+    return {**about, **_measured(triples, words)[0]}
+
+
+def measure_specs(
+    source: Source, pipelines: Sequence[Pipeline], split: str | None, limit: int | None, words: int = ENTROPY_WORDS
+) -> Iterator[Figures]:
+    """Yield the figures of each pipeline on a split of a source, the first one for None; at most `limit` documents."""
+    name = source.corpus.splits[0] if split is None else split_name(split)
+    of_source: dict[int, float] | None = None  # the same for every language
+    for pipeline in pipelines:
+        lexicon = pipeline.fit(*source.vocabulary()) if pipeline.needs_counts() else pipeline.fit()
+        triples = derive_all(source.batches(name, limit), pipeline, lexicon)
+        figures, of_source = _measured(triples, words, of_source)
+        yield {"language": str(pipeline), "source": source.corpus.name, "split": name, **figures}
+
+
+def derive_all(batches: Iterable[Batch], pipeline: Pipeline, lexicon: Lexicon) -> Iterator[Triple]:
+    """Yield each batch with its derived form and the order between them. Sentences are split already."""
+    for batch in batches:
+        result = pipeline.derive(batch, lexicon, split=False)
+        yield result.source, result.derived, result.order
+
+
+def _measured(
+    triples: Iterable[Triple], words: int, of_source: dict[int, float] | None = None
+) -> tuple[dict[str, float | int | None], dict[int, float]]:
+    """Return all figures, and the local entropies of the source. of_source: these, if they are known.
+
+    words: of the source whose local entropies are measured.
+    """
+    reordering, texts = Reordering(), {"source": _Text(), "derived": _Text()}
+    left = words
+    for source, derived, order in triples:
+        reordering.add(source, derived, order)
+        if left > 0:
+            keys = sequence_keys(source.type_hashes[source.words], source.unit_words)
+            held_out: Bool = mix(keys) % np.uint64(_HELD_OUT) == 0
+            taken = min(int(np.searchsorted(source.unit_words, left, "left")), len(held_out))  # whole units
+            for name, batch in (("source", source), ("derived", derived)):
+                texts[name].add(batch, batch.unit_words[: taken + 1], held_out)
+            left -= int(source.unit_words[taken])
+    if not words:
+        return reordering.result(), {}
+    of_source = texts["source"].entropies() if of_source is None else of_source
+    of_derived = texts["derived"].entropies()
+    local = {f"source_entropy_{m}": bits for m, bits in of_source.items()}
+    local |= {f"derived_entropy_{m}": bits for m, bits in of_derived.items()}
+    return reordering.result() | {name: None if np.isnan(local[name]) else local[name] for name in ENTROPIES}, of_source
+
+
+def write_table(rows: Sequence[Figures], out: Path) -> None:
+    """Write figures as a Parquet file, a row for each language."""
+    columns = {name: [row.get(name) for row in rows] for name in ("language", "source", "split", *ALL_MEANINGS)}
+    types = {name: pa.string() if name in ("language", "source", "split") else pa.float64() for name in columns}
+    fields = {name: pa.array(values, types[name]) for name, values in columns.items()}
+    with writing(out) as stream:
+        pq.write_table(pa.table(fields), stream)
+
+
+class _Text:
+    """The words of a text by number, its units, and which of them are held out."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._words: list[Int64] = []
+        self._lengths: list[Int64] = []
+        self._held_out: list[Bool] = []
+
+    def add(self, batch: Batch, units: Int64, held_out: Bool) -> None:
+        """Add the first units of a batch, int64[U + 1] offsets. held_out: of each of its units."""
+        numbers = self._numbers
+        table = np.array([numbers.setdefault(word, len(numbers)) for word in batch.types.to_pylist()], np.int64)
+        self._words.append(table[batch.words[: units[-1]]])
+        self._lengths.append(lengths_of(units))
+        self._held_out.append(held_out[: len(units) - 1])
+
+    def entropies(self) -> dict[int, float]:
+        """Return the local entropies of the held-out units, by models of the others."""
+        if not self._words:
+            return dict.fromkeys(range(2, LONGEST + 1), float("nan"))
+        words, lengths = np.concatenate(self._words), np.concatenate(self._lengths)
+        held_out = np.concatenate(self._held_out)
+        is_held_out = np.repeat(held_out, lengths)
+        train = Sentences(words[~is_held_out], offsets_of(lengths[~held_out]))
+        return entropies(train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), LONGEST)

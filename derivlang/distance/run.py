@@ -1,0 +1,69 @@
+"""`stats` and `match` on sources and sets, for the command line and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from derivlang.core.errors import UsageError
+from derivlang.core.splits import split_name
+from derivlang.distance.match import Family, Match, match
+from derivlang.distance.measure import Figures, measure_set, measure_specs
+from derivlang.distance.settings import MatchOptions, StatsOptions
+from derivlang.engine.batches import Source
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
+
+
+def run_stats(
+    sources: Sequence[str],
+    pipelines: Sequence[Pipeline],
+    request: SourceRequest,
+    settings: StatsOptions,
+    *,
+    parser: str | None = None,
+    parses: Path | None = None,
+) -> list[Figures]:
+    """Return the figures of each derived set, or with pipelines of each of these on one source.
+
+    request: how the source is read. Raise UsageError for several sources with pipelines, and as `find` does.
+    """
+    if not pipelines:
+        return [measure_set(Path(folder), settings.split, settings.entropy_words) for folder in sources]
+    if len(sources) != 1:
+        raise UsageError(
+            f"--t measures languages of one source, but {len(sources)} are given",
+            where="SOURCES",
+            fix="give one source, or derived sets without --t",
+            id="usage",
+        )
+    together = Pipeline(tuple(transform for pipeline in pipelines for transform in pipeline.transforms))
+    source = _open(together, replace(request, source=sources[0]), settings, parser, parses)
+    return list(measure_specs(source, pipelines, settings.split, settings.limit, settings.entropy_words))
+
+
+def run_match(
+    language: Pipeline,
+    request: SourceRequest,
+    settings: MatchOptions,
+    *,
+    parser: str | None = None,
+    parses: Path | None = None,
+) -> Match:
+    """Return the match of a language on a sample of a source. Raise UsageError as `match`, and as `find` does."""
+    family = Family.parse(settings.family)
+    source = _open(language, request, settings, parser, parses)
+    split = source.corpus.splits[0] if settings.split is None else split_name(settings.split)
+    return match(list(source.batches(split, settings.limit)), language, family)
+
+
+def _open(
+    pipeline: Pipeline,
+    request: SourceRequest,
+    settings: StatsOptions | MatchOptions,
+    parser: str | None,
+    parses: Path | None,
+) -> Source:
+    splits = () if settings.split is None else (split_name(settings.split),)
+    return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, limit=settings.limit)

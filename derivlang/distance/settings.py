@@ -1,0 +1,34 @@
+"""Settings of `stats` and `match`. Help pages import this module, which therefore imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from derivlang.core.settings import check_settings, setting
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What `stats` reads and measures."""
+
+    split: str | None = setting(None, "Split to measure.", unset="the first")
+    limit: int | None = setting(None, "Documents to read, at most.", minimum=1, unset="all", only_with="--t")
+    entropy_words: int = setting(1_000_000, "Words whose local entropies are measured; 0: none.", minimum=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOptions:
+    """What `match` compares."""
+
+    family: str = setting(
+        "mallows",
+        "Transform to turn: mallows, shuffle or flip, with other parameters, as mallows:by=sentence.",
+    )
+    split: str | None = setting(None, "Split to take the sample from.", unset="the first")
+    limit: int = setting(1000, "Documents of the sample, at most.", minimum=1)
+
+    def __post_init__(self) -> None:
+        check_settings(self)

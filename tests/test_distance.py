@@ -1,0 +1,161 @@
+"""stats and match: laws of the figures, the order of the field's languages, and what a match reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import derivlang
+from derivlang.core.errors import UsageError
+from derivlang.distance.match import Family, match
+from derivlang.distance.measure import ALL_MEANINGS, ENTROPIES
+from derivlang.pipeline import Pipeline
+from tests.commands import make, run
+from tests.real import SHARED, needs_data
+from tests.strategies import batch_of
+
+ABOUT = ("language", "source", "split")
+
+
+def figures(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if name not in ABOUT}
+
+
+def test_a_set_and_its_spec_have_the_same_figures(tmp_path: Path) -> None:
+    make("trans:overlap=50,perm", "demo", tmp_path / "out")
+    (of_set,) = derivlang.stats(tmp_path / "out")
+    (of_spec,) = derivlang.stats("demo", "trans:overlap=50,perm")
+    assert of_set == of_spec
+    assert list(figures(of_set)) == list(ALL_MEANINGS)
+
+
+def test_the_identity_is_at_no_distance() -> None:
+    (row,) = derivlang.stats("demo", "identity", split="test")
+    assert row["kendall_tau"] == 1
+    assert row["moved_percent"] == row["changed_percent"] == row["inserted_percent"] == row["order_bits"] == 0
+    assert row["overlap_percent"] == row["type_overlap_percent"] == 100
+    assert all(row[f"derived_entropy_{m}"] == row[f"source_entropy_{m}"] for m in range(2, 6))
+
+
+def test_a_lexicon_changes_no_order_and_no_local_entropy() -> None:
+    plain, written = derivlang.stats("demo", ["perm", "trans,perm"])
+    for name in ("kendall_tau", "moved_percent", "order_bits", *ENTROPIES):
+        assert plain[name] == written[name]
+    assert (plain["changed_percent"], written["changed_percent"]) == (0, 100)
+    assert (plain["overlap_percent"], written["overlap_percent"]) == (100, 0)
+
+
+def test_inserted_and_deleted_words_are_counted() -> None:
+    (row,) = derivlang.stats("demo", "inv:from=end:mark=R")
+    assert row["derived_words"] == row["source_words"] + row["units"] + 4  # four lines have two sentences
+    assert row["inserted_percent"] == pytest.approx(
+        100 * (row["derived_words"] - row["source_words"]) / row["derived_words"]
+    )
+    assert row["deleted_percent"] == row["moved_percent"] == 0
+
+
+@needs_data
+def test_the_languages_of_kallini_are_in_the_order_of_their_local_entropy() -> None:
+    """Someya et al. 2025: what a model of the last words finds difficult. A reversal is within 1 % of the source."""
+    specs = [
+        "inv",
+        "shuffle:local=3:by=window",
+        "shuffle:local=5:by=window",
+        "shuffle:local=10:by=window",
+        "shuffle:by=length",
+        "shuffle",
+    ]
+    rows = derivlang.stats(SHARED / "text/wikitext-2/wiki.test.tokens", [f"{spec}:final=move" for spec in specs])
+    source = rows[0]["source_entropy_3"]
+    assert rows[0]["derived_entropy_3"] == pytest.approx(source, rel=0.01)
+    shuffled = [source, *(row["derived_entropy_3"] for row in rows[1:])]
+    assert shuffled == sorted(shuffled)
+    assert {row["source_entropy_3"] for row in rows} == {source}
+
+
+def test_the_table_and_the_file(tmp_path: Path) -> None:
+    out = tmp_path / "table.parquet"
+    shown = run("stats", "--t", "inv", "--t", "perm", "demo", "-o", out).out
+    head, *lines = shown.splitlines()[1:]
+    assert head.split() == ["inv", "perm"]
+    table = pq.read_table(out)
+    assert table["language"].to_pylist() == ["inv", "perm"]
+    tau = next(line for line in lines if line.startswith("Kendall"))
+    assert tau.split()[-2:] == [f"{value:.3f}" for value in table["kendall_tau"].to_pylist()]
+    by_line = run("stats", "--t", "inv", "demo", "--json").json
+    assert by_line["kendall_tau"] == table["kendall_tau"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo"], "there is no such folder"),
+        (["--t", "inv", "demo", "demo"], "languages of one source"),
+        (["--t", "inv", "demo", "--split", "other"], "has no split 'other'"),
+        (["--t", "inv", "demo", "--entropy-words", "-1"], "at least 0"),
+        (["--t", "trans:overlap=200", "demo"], "from 0 to 100"),
+    ],
+)
+def test_stats_refuses(arguments: list[str], message: str) -> None:
+    ran = run("stats", *arguments, code=None)
+    assert ran.code == 2 or ran.code == 1
+    assert message in ran.err
+
+
+# match
+
+
+def sample(sentences: int = 3000) -> list[derivlang.core.batch.Batch]:
+    rng = np.random.default_rng(5)
+    return [batch_of([[f"w{n}" for n in rng.integers(0, 500, size)] for size in rng.integers(2, 30, sentences)])]
+
+
+@pytest.mark.parametrize("language", ["inv:from=random", "stride:2", "shuffle:local=5", "mallows:0.4:seed=7"])
+@pytest.mark.parametrize("family", ["mallows", "shuffle"])
+def test_a_match_is_as_far(language: str, family: str) -> None:
+    batches = sample()
+    found = match(batches, Pipeline.parse(language), Family.parse(family))
+    assert found.reached == pytest.approx(found.wanted, abs=0.01)
+    assert found.low < found.value < found.high
+    again = match(batches, Pipeline.parse(found.spec), Family.parse(family))
+    assert again.wanted == found.reached
+
+
+def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
+    """mallows:0.3 with another seed, in 20 samples: some 19 intervals have 0.3."""
+    covered = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        batches = [batch_of([[f"w{n}" for n in rng.integers(0, 500, 20)] for _ in range(300)])]
+        language = Pipeline.parse("mallows:0.3:by=sentence:seed=9")
+        found = match(batches, language, Family.parse("mallows:by=sentence"))
+        covered += found.low <= 0.3 <= found.high
+    assert 15 <= covered <= 20
+
+
+@pytest.mark.parametrize(
+    ("language", "family", "message"),
+    [
+        ("inv", "flip", "take another family"),
+        ("inv", "trans", "families: flip, mallows, shuffle"),
+        ("inv", "mallows,inv", "families: flip, mallows, shuffle"),
+    ],
+)
+def test_match_refuses(language: str, family: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        match(sample(100), Pipeline.parse(language), Family.parse(family))
+    assert message in str(caught.value)
+
+
+def test_a_match_needs_sentences() -> None:
+    with pytest.raises(UsageError, match="a match needs 10"):
+        match(sample(9), Pipeline.parse("inv"), Family.parse("mallows"))
+
+
+def test_match_by_command_and_by_function() -> None:
+    found = derivlang.match("demo", "stride:2")
+    assert run("match", "--t", "stride:2", "demo", "--json").json == found
+    assert run("match", "--t", "stride:2", "demo").out == f"{found['spec']}\n"
