@@ -72,6 +72,8 @@ SHARED = {
 LIGHT = {
     "derivlang.align",
     "derivlang.align.settings",
+    "derivlang.distance",
+    "derivlang.distance.settings",
     "derivlang.core.dependencies",
     "derivlang.core.messages",
     "derivlang.core.policies",

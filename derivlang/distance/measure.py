@@ -31,7 +31,7 @@ ENTROPY_WORDS = 1_000_000  # whose n-grams are counted; about 400 bytes of memor
 Triple: TypeAlias = tuple[Batch, Batch, Order]  # a source batch, its derived form, and the order between them
 Figures: TypeAlias = dict[str, float | int | str | None]
 ENTROPIES = {
-    f"{side}_entropy_{m}": f"{m}-local entropy, bits a word, {side}" for m in range(2, LONGEST + 1)
+    f"{side}_entropy_{m}": f"{m}-local entropy, bits per word, {side}" for m in range(2, LONGEST + 1)
     for side in ("source", "derived")
 }  # fmt: skip
 ALL_MEANINGS = {**MEANINGS, **ENTROPIES}

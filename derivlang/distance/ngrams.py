@@ -1,6 +1,6 @@
 """Local entropy: how well a word is predicted from the words just before it, by an n-gram model of held-out sentences.
 
-    entropies(train, held_out, longest=5)   ->   {2: 9.1, 3: 8.8, ...} bits a word
+    entropies(train, held_out, longest=5)   ->   {2: 9.1, 3: 8.8, ...} bits per word
 
 The m-local entropy is H(w_t | w_(t-m+1) … w_(t-1)) (Someya et al. 2025, arXiv 2506.05136). It is estimated by the
 cross-entropy of an m-gram model with interpolated Kneser-Ney smoothing (Chen and Goodman 1998, section 2.7; one
@@ -79,7 +79,7 @@ class _Counts:
 
 
 def entropies(train: Sentences, held_out: Sentences, longest: int = 5) -> dict[int, float]:
-    """Return {m: bits a word of the held-out sentences} for m = 2 … longest, by models of the other sentences.
+    """Return {m: bits per word of the held-out sentences} for m = 2 … longest, by models of the other sentences.
 
     Words are numbered from 0; both share the numbers. NaN where either side has no word.
     """

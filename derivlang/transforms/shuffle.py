@@ -117,7 +117,7 @@ class Shuffle(Transform):
     def stream(self, occurrence: int) -> Draws:
         """Return the draws: as `perm` draws where both have such a permutation, so that their texts are the same.
 
-        They do not depend on the rate: the words that a rate chooses are among those of each larger rate.
+        They do not depend on the rate: the words that a rate chooses are among the words of each larger rate.
         """
         same = Perm(window=self.local, seed=self.seed).stream(occurrence)
         more = [f for f in dataclasses.fields(self) if f.name in ("by", "blocks", "derange", "how")]
