@@ -118,7 +118,7 @@ class Reordering:
         unit = owners(derived.unit_words)[is_kept]
         offsets = offsets_of(np.bincount(unit, minlength=source.n_units))
         place = np.arange(len(kept)) - offsets[unit]
-        # The rank of each kept word among the kept words of its unit: units stay in order, so sorting by word sorts by unit.
+        # The rank of each kept word in its unit: units stay in order, so sorting by word sorts by unit.
         ranks = np.empty(len(kept), np.int32)
         ranks[np.argsort(kept)] = place
         counts["kept"] += len(kept)
