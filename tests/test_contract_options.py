@@ -92,7 +92,7 @@ VALUES: dict[str, list[str] | str] = {
     "--mwt": ["atomic"],
     "--repair-tags": [""],
     "--columns": ["key"],
-    "--parser": ["english"],
+    "--parser": ["english", "english-light"],
     "--device": ["cuda"],
     "--workers": SAME,
     "--engine": SAME,

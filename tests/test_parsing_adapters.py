@@ -25,7 +25,7 @@ from derivlang.parsing import registry
 from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.model import load_model, save_model
-from derivlang.parsing.registry import find_parser, parser_names
+from derivlang.parsing.registry import BUNDLED, find_parser, parser_names
 from derivlang.parsing.spacy_adapter import load_spacy, spacy_parser
 from derivlang.parsing.stanza_adapter import load_stanza, stanza_parser
 from tests.commands import run
@@ -38,7 +38,7 @@ from tests.test_parsing import ENGLISH, parse
 
 def test_the_bundled_parser_is_found_by_language_and_by_name() -> None:
     assert find_parser(None, "en") is find_parser("english", "en")
-    assert {"english", "stanza"} <= set(parser_names())
+    assert {"english", "english-light", "stanza"} <= set(parser_names())
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_bundled_parser_is_found_by_language_and_by_name() -> None:
     [
         (None, "fr", "parser-language", "no parser for the language 'fr'"),
         ("english", "fr", "parser-language", "is for the language 'en', but the source is in 'fr'"),
-        ("englsh", "en", "unknown-parser", "did you mean english?"),
+        ("englsh", "en", "unknown-parser", "did you mean english or english-light?"),
         ("spacy:", "en", "parser-name", "needs the name of a pipeline"),
         ("spacy:no_such_pipeline", "en", "parser-missing", "cannot load the pipeline 'no_such_pipeline'"),
         ("no/such/folder", "en", "parser-missing", "model.npz is missing"),
@@ -388,7 +388,10 @@ def test_parsers_are_listed() -> None:
     done = cli("parser", "ls", "--json")
     assert done.returncode == 0, done.stderr
     found = {row["name"]: row for row in json.loads(done.stdout)}
-    assert found["english"]["language"] == "en"
+    for name in BUNDLED["en"]:
+        assert found[name]["language"] == "en"
+        assert found[name]["licence"] == "CC-BY-SA-4.0"
+    assert "taught by english" in found["english-light"]["summary"]
     assert {"stanza", "spacy:NAME"} <= set(found)
     assert cli("parser", "ls").stdout.startswith("english ")
 

@@ -21,11 +21,11 @@ from derivlang.parsing.backend import Backend, NumpyBackend, tanh
 from derivlang.parsing.base import Parses
 from derivlang.parsing.bundled import ModelParser, bundled_model
 from derivlang.parsing.inference import Network
-from derivlang.parsing.model import StoredModel
 from derivlang.parsing.on_device import on_device, same_scores
 from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.products import FloatProduct
 from derivlang.parsing.quantised import SCORE_GRID
+from derivlang.parsing.registry import BUNDLED
 from derivlang.parsing.tanh_table import SPAN
 from tests.strategies import laws
 from tests.test_parsing import SHARED, english, ewt, needs_data, parse
@@ -51,26 +51,15 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 every_backend = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.gpu if name == "gpu" else ()) for name in BACKENDS]
 )
-every_cell = pytest.mark.parametrize("cell", ["lstm", "light"])
+every_model = pytest.mark.parametrize("model", BUNDLED["en"])  # one with LSTMs, one with light cells
 
 
 @cache
-def parser_of(name: str, cell: str = "lstm") -> ModelParser:
-    """The bundled parser on a backend; `float` is the one that the others are compared with."""
-    model = bundled_model("english")
-    model = with_light_cells(model) if cell == "light" else model
+def parser_of(name: str, model: str = "english") -> ModelParser:
+    """A bundled parser on a backend; `float` is the one that the others are compared with."""
+    stored = bundled_model(model)
     backend = NumpyBackend(FloatProduct) if name == "float" else BACKENDS[name]()
-    return ModelParser("english", model, Network(model, backend))
-
-
-def with_light_cells(model: StoredModel) -> StoredModel:
-    """Return a model of light cells whose weights are those of an LSTM's gates f and g. Its trees are poor."""
-
-    def part(name: str, w: Any) -> Any:
-        return w[len(w) // 4 : 3 * len(w) // 4] if name.startswith(("forward", "backward")) else w
-
-    matrices = {name: part(name, w) for name, w in model.matrices.items()}
-    return replace(model, matrices=matrices, floats={name: part(name, w) for name, w in model.floats.items()})
+    return ModelParser(model, stored, Network(stored, backend))
 
 
 def same(one: Parses, other: Parses) -> bool:
@@ -109,9 +98,9 @@ def test_single_operations(name: str) -> None:
 
 
 @every_backend
-@every_cell
-def test_scores_are_the_same_to_the_last_bit(name: str, cell: str) -> None:
-    one, other = parser_of("float", cell).network, parser_of(name, cell).network
+@every_model
+def test_scores_are_the_same_to_the_last_bit(name: str, model: str) -> None:
+    one, other = parser_of("float", model).network, parser_of(name, model).network
     assert same_scores(one, other)
     words = "The old man the boat that nobody has seen since the war ended in 1945 .".split()
     packed = PackedSentences.of(np.array([len(words)]))
@@ -129,11 +118,11 @@ def test_scores_that_differ_in_one_bit_are_seen() -> None:
 
 @every_backend
 @needs_data
-@every_cell
-def test_trees_of_a_treebank(name: str, cell: str) -> None:
+@every_model
+def test_trees_of_a_treebank(name: str, model: str) -> None:
     bank = ewt("dev")
     given_words = bank.words[: bank.sentences[600]], bank.types, bank.sentences[:601]
-    assert same(parser_of("float", cell).parse(*given_words), parser_of(name, cell).parse(*given_words))
+    assert same(parser_of("float", model).parse(*given_words), parser_of(name, model).parse(*given_words))
 
 
 @every_backend

@@ -114,9 +114,9 @@ def _models(typed: str) -> list[str]:
 
 
 def _parsers(typed: str) -> list[str]:
-    from derivlang.parsing.registry import BUNDLED, PARSERS
+    from derivlang.parsing.registry import parser_names
 
-    return [*BUNDLED.values(), *PARSERS.names(), "stanza", "spacy:"]
+    return [*parser_names(), "spacy:"]
 
 
 def _tasks(typed: str) -> list[str]:

@@ -121,10 +121,12 @@ def ls(as_json: bool) -> None:
     from derivlang.parsing.registry import BUNDLED, PARSERS
 
     parsers = []
-    for language, name in sorted(BUNDLED.items()):
-        card = bundled_model(name).card
-        summary = f"part of this package; trained on {', '.join(card['trained_on'])}"
-        parsers.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
+    for language, names in sorted(BUNDLED.items()):
+        for name in names:
+            card = bundled_model(name).card
+            role = f"smaller and faster, taught by {card['teacher']['name']}" if "teacher" in card else "the default"
+            summary = f"{role}; part of this package; trained on {', '.join(card['trained_on'])}"
+            parsers.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
     parsers += [{"name": name, "summary": f"plug-in: {p.value}"} for name, p in plug_ins(PARSERS.group).items()]
     parsers += [
         {"name": "stanza", "summary": "Stanza's models in its default folder (pip install 'derivlang[stanza]')"},
@@ -136,7 +138,7 @@ def ls(as_json: bool) -> None:
         echo(json.dumps(parsers, ensure_ascii=False))
         return
     for parser in parsers:
-        echo(f"{parser['name']:<12}{parser.get('language', ''):<4}{parser['summary']}")
+        echo(f"{parser['name']:<15}{parser.get('language', ''):<4}{parser['summary']}")
 
 
 def _line(scores: dict[str, Any]) -> str:

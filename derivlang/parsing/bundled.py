@@ -1,4 +1,4 @@
-"""The parser of a stored model: the one in this package, or one that `derivlang parser train` made.
+"""The parser of a stored model: one of this package, or one that `derivlang parser train` made.
 
     words -> equal sentences once -> normalise -> cut very long sentences -> network, on sentences of similar length
           -> trees -> restore words -> all sentences
@@ -27,7 +27,7 @@ from derivlang.parsing.base import Parses
 from derivlang.parsing.cuts import cut_long, hang_together
 from derivlang.parsing.decode import best_heads
 from derivlang.parsing.inference import Network
-from derivlang.parsing.model import StoredModel, load_model, readable
+from derivlang.parsing.model import PACKAGE, StoredModel, load_model, readable
 from derivlang.parsing.normalise import NormalisedWords, normalise, restore
 from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.repeats import distinct_sentences, take_sentences
@@ -173,9 +173,18 @@ class ModelParser:
 
 def bundled_model(name: str) -> StoredModel:
     """Return the model of this name in the package."""
-    return load_model(Path(__file__).parent / name)
+    return load_model(PACKAGE / name)
 
 
 def english() -> ModelParser:
     """Return the English parser of the package."""
-    return ModelParser.load(Path(__file__).parent / "english", "english")
+    return _bundled("english")
+
+
+def english_light() -> ModelParser:
+    """Return the smaller and faster English parser of the package, which learnt from the other one."""
+    return _bundled("english-light")
+
+
+def _bundled(name: str) -> ModelParser:
+    return ModelParser.load(PACKAGE / name, name)

@@ -5,13 +5,17 @@ model.npz has for every matrix NAME int8[R, K] and `NAME.scale` float32[R], bias
 vocabulary as one text. model.json has name, language, tags, relations, and the origin: data, licence, settings, scores.
 Parses depend on model.npz and on `language`, `tags` and `relations` only; the fingerprint is a hash of these and of the
 versions of the rules that change the input.
+
+A student has its teacher's words and word vectors, unchanged: nine tenths of its bytes. In this package they are stored
+once. The student's card names the teacher and the hash of the file that has them: {"words_of": {"model": "english",
+"sha256": "3f…"}}. A model that `derivlang parser train` writes is whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +33,10 @@ from derivlang.parsing.quantised import stored
 
 FORMAT = 1
 WEIGHTS, CARD = "model.npz", "model.json"
+PACKAGE = Path(__file__).parent  # the models of this package have a folder each here
 _OF_WEIGHTS = "weights_sha256"  # of the card; written only beside its own hash
+_WORDS_OF = "words_of"  # of the card of a student in this package
+_WORD_TABLES = ("vocabulary", "words", "words.scale", "pieces", "pieces.scale")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +93,25 @@ def is_matrix(name: str, w: Any) -> bool:
     return w.ndim == 2 and not name.endswith("_root")
 
 
-def save_model(model: StoredModel, folder: Path) -> None:
-    """Write the two files of a model; the same model gives the same bytes."""
+def save_model(model: StoredModel, folder: Path, *, words_of: str | None = None) -> None:
+    """Write the two files of a model; the same model gives the same bytes.
+
+    words_of: a model of this package with the same word tables, which are then not written again. Raises ValueError if
+    it has other ones.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer("\n".join(model.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
+    arrays = {"vocabulary": text, **model.matrices, **model.floats}
+    card = {name: value for name, value in model.card.items() if name != _WORDS_OF}
+    if words_of is not None:
+        weights = PACKAGE / words_of / WEIGHTS
+        for name, theirs in _read_arrays(weights, _WORD_TABLES).items():
+            if not np.array_equal(arrays.pop(name), theirs):
+                raise ValueError(f"{name} differs from the {name} of {words_of}")
+        card[_WORDS_OF] = {"model": words_of, "sha256": _hash_of(weights)}
     with (folder / WEIGHTS).open("wb") as out:
-        np.savez_compressed(out, vocabulary=text, **model.matrices, **model.floats)  # type: ignore[arg-type]
-    card = sealed({**model.card, _OF_WEIGHTS: _hash_of(folder / WEIGHTS)})
+        np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
+    card = sealed({**card, _OF_WEIGHTS: _hash_of(folder / WEIGHTS)})
     (folder / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
 
 
@@ -115,8 +134,9 @@ def load_model(folder: Path) -> StoredModel:
         check_intact(card, [_OF_WEIGHTS])
         if HASH in card and card.get(_OF_WEIGHTS) != _hash_of(folder / WEIGHTS):
             raise ValueError(f"{WEIGHTS} is not the one that {CARD} was written for")
-        with (folder / WEIGHTS).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = _read_arrays(folder / WEIGHTS)
+        if _WORDS_OF in card:
+            arrays |= _read_arrays(_weights_with_words(card[_WORDS_OF], folder), _WORD_TABLES)
         text = arrays.pop("vocabulary").tobytes().decode("utf-8", "surrogatepass")
         vocabulary = text.split("\n") if text else []  # a small treebank may have no word often enough
         model = StoredModel(
@@ -139,7 +159,30 @@ def read_card(folder: Path) -> dict[str, Any]:
     """
     with readable(folder):
         card = json.loads((folder / CARD).read_text("utf-8"))
-        return {name: value for name, value in card.items() if name not in ("format", _OF_WEIGHTS, HASH)}
+        return {name: value for name, value in card.items() if name not in ("format", _WORDS_OF, _OF_WEIGHTS, HASH)}
+
+
+def _read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Return some arrays of a model.npz, all of them if no names are given."""
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        return {name: file[name] for name in names or file.files}
+
+
+def _weights_with_words(words_of: Mapping[str, str], folder: Path) -> Path:
+    """Return the model.npz with the word tables of a folder's model; words_of: of its card.
+
+    Raises DataError parser-damaged if this package has no such file.
+    """
+    name = words_of["model"]
+    path = PACKAGE / name / WEIGHTS
+    if name != Path(name).name or not path.is_file() or _hash_of(path) != words_of["sha256"]:
+        raise DataError(
+            f"its words are stored in {WEIGHTS} of the parser {name!r}, and this version of derivlang has another file",
+            where=str(folder),
+            fix="name the parser of this version (`derivlang parser ls`), install derivlang again, or train a parser",
+            id="parser-damaged",
+        )
+    return path
 
 
 def _hash_of(path: Path) -> str:

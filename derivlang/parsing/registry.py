@@ -1,6 +1,6 @@
-"""Parsers by name: the one in this package, Stanza, spaCy, stored models, and parsers from other packages.
+"""Parsers by name: those in this package, Stanza, spaCy, stored models, and parsers from other packages.
 
-    parser = find_parser(None, "en")                  # the bundled one
+    parser = find_parser(None, "en")                  # the default for English
     parses = parser.parse(batch.words, batch.types, batch.sentences)
 
 A package adds a `Parser` (`base.py`), or a class or function that returns one, as an entry point `derivlang.parsers`.
@@ -16,11 +16,14 @@ from derivlang.core.plugins import Registry
 from derivlang.formats.paths import is_path
 from derivlang.parsing.base import Parser
 
-BUNDLED = {"en": "english"}  # language -> the parser in this package
+BUNDLED = {"en": ("english", "english-light")}  # language -> its parsers in this package, the default first
 PARSERS: Registry[Parser] = Registry(
     "parser",
     Parser,
-    {"english": "derivlang.parsing.bundled:english"},
+    {
+        "english": "derivlang.parsing.bundled:english",
+        "english-light": "derivlang.parsing.bundled:english_light",
+    },
     fix="list the parsers with `derivlang parser ls`; the path of a folder needs a /",
 )
 
@@ -28,9 +31,9 @@ PARSERS: Registry[Parser] = Registry(
 def find_parser(spec: str | None, language: str, device: str | None = None) -> Parser:
     """Return the parser that `spec` names, for sources in `language` (a code such as "en").
 
-    spec: None for the parser that this package has for the language; "english"; "stanza", "stanza:DIR"; "spacy:NAME";
-    a folder made by `derivlang parser train`; the name of a plug-in. device: a device of torch that a model of
-    derivlang runs on; None for the CPU, without torch. A process loads each model once.
+    spec: None for the default of the language in this package; "english", "english-light"; "stanza", "stanza:DIR";
+    "spacy:NAME"; a folder made by `derivlang parser train`; the name of a plug-in. device: a device of torch that a
+    model of derivlang runs on; None for the CPU, without torch. A process loads each model once.
     Raises UsageError parser-language, unknown-parser, plug-in, parser-name, parser-device, device; DataError
     parser-missing, parser-damaged; DerivlangError missing-package.
     """
@@ -43,7 +46,7 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
                 "folder made by `derivlang parser train`; or use CoNLL-U with trees",
                 id="parser-language",
             )
-        spec = BUNDLED[language]
+        spec = BUNDLED[language][0]
     parser = _load(spec, language) if device is None else _load_on(spec, language, device)
     if parser.language != language:
         raise UsageError(
