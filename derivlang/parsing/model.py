@@ -101,7 +101,7 @@ def save_model(model: StoredModel, folder: Path, *, words_of: str | None = None)
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer("\n".join(model.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
-    arrays = {"vocabulary": text, **model.matrices, **model.floats}
+    arrays: dict[str, NDArray[Any]] = {"vocabulary": text, **model.matrices, **model.floats}
     card = {name: value for name, value in model.card.items() if name != _WORDS_OF}
     if words_of is not None:
         weights = PACKAGE / words_of / WEIGHTS
