@@ -1,7 +1,7 @@
 r"""Which lines of a CSV file begin a record, found from the quotation marks, without reading the fields.
 
 A mark opens a field only at its beginning, and is a character like others elsewhere outside of quotes, as `csv.reader`
-has it. In a quoted field, two marks are one character, and one alone closes the field.
+has it. In a quoted field, two marks are one character, and a single one closes the field.
 
     text,label\n"a\n""b"" c",1\nd"e,2\n    ->    lines 0, 1 and 3 begin records; line 2 is within a field
 """

@@ -46,7 +46,7 @@ def cut_lines(path: Path, size: int, target: int, begins: Callable[[bytes, bytes
 
 
 def count_lines(path: Path, piece: Piece, encoding: str, documents: Callable[[UInt8], int]) -> tuple[int, int]:
-    """Return (documents, lines) of a piece of a file. documents: counts those of a block of lines."""
+    """Return (documents, lines) of a piece of a file. documents: counts the documents in a block of lines."""
     n_documents = n_lines = 0
     for _, text in blocks_of_lines(path, piece, encoding):
         n_documents += documents(text)

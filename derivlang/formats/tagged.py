@@ -191,7 +191,7 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[list[LineBlock]
 
 
 def _columns_of_comments(blocks: Iterator[LineBlock]) -> tuple[list[LineBlock], str, int]:
-    """Return the separator and the number of columns that tell comments from words, and the blocks read for them.
+    """Return the blocks read so far, and the separator and number of columns that distinguish words from comments.
 
     The first line that does not begin with `#`, or else the first that ends with a tag, decides.
     """
