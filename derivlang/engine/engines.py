@@ -39,7 +39,7 @@ def pool(workers: int) -> Engine:
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if context.get_start_method() == "forkserver":
-            context.set_forkserver_preload(["derivlang.engine.job"])
+            context.set_forkserver_preload(_modules_of(job))
         counts = context.Array("q", 2)  # bytes read and words done by all workers
         shown = [0, 0]
 
@@ -72,6 +72,16 @@ def pool(workers: int) -> Engine:
                     future.cancel()
 
     return run
+
+
+def _modules_of(job: Job) -> list[str]:
+    """Return the modules that the workers need, for the server to import once.
+
+    Else each worker imports the transforms' modules with its first job, and numpy.ma when it calls `np.unique`. Modules
+    of other packages are left to the workers: they might start threads, which a fork does not take along.
+    """
+    modules = {type(transform).__module__ for transform in job.pipeline.transforms}
+    return [__name__, "numpy.ma", *sorted(module for module in modules if module.startswith("derivlang."))]
 
 
 @contextmanager
