@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -34,8 +33,8 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.loader import Loader
 from derivlang.training.log import Meter, TrainingLog
 from derivlang.training.loss_module import LossModule
+from derivlang.training.processes import Exchange, agreed
 from derivlang.training.processes import accelerator as make_accelerator
-from derivlang.training.processes import agreed
 from derivlang.training.settings import LogSettings, Resolved, TrainingSettings
 
 SAVE_SECONDS = 600.0  # between checkpoints to resume from
@@ -116,7 +115,7 @@ def train(
 class Trainer:
     """What an update of the weights needs, on one of the processes.
 
-    net: the module whose forward pass is the loss, as `accelerate` wraps it. model, state: its encoder and the layers
+    exchange: with the net, whose forward pass is the loss, and the optimizer. model, state: the encoder and the layers
     of the objective. loader: of this process.
     """
 
@@ -124,10 +123,13 @@ class Trainer:
     accelerator: Any
     device: torch.device
     loader: Loader
-    net: Any
+    exchange: Exchange
     model: Encoder
     state: torch.nn.Module | None
-    optimizer: Any
+
+    @property
+    def optimizer(self) -> Any:
+        return self.exchange.optimizer
 
     @classmethod
     def of(
@@ -136,7 +138,7 @@ class Trainer:
         """Return the trainer of a model, in the state of the checkpoint `last`. loader: of the whole step."""
         accelerator = make_accelerator(settings.precision)
         device, ids = accelerator.device, settings.language_ids
-        net: Any = LossModule(lm, loader.objective, loader.context, language_ids=ids, seed=settings.seed)
+        net = LossModule(lm, loader.objective, loader.context, language_ids=ids, seed=settings.seed)
         if compile:
             lm.base_model.compile()
         optimizer = optimizer_of(net, settings)
@@ -146,10 +148,9 @@ class Trainer:
                 optimizer.load_state_dict(saved["optimizer"])
                 if net.state is not None:
                     checkpoint.load_state(net.state, saved["objective"])
-        model, state = net.model, net.state
-        net, optimizer = accelerator.prepare(net, optimizer)
+        exchange = Exchange(accelerator, net, optimizer)
         own = loader.of_process(accelerator.process_index, accelerator.num_processes)
-        return cls(settings, accelerator, device, own, net, model, state, optimizer)
+        return cls(settings, accelerator, device, own, exchange, net.model, net.state)
 
     def steps(self, first: int, last: int) -> Iterator[list[Step]]:
         """Yield the micro-batches of the steps first … last - 1, made by a thread while an accelerator works."""
@@ -163,23 +164,21 @@ class Trainer:
 
     def update(self, micros: list[Step], step: int, learning_rate: float, meter: Meter) -> None:
         """Update the weights by the gradients of a step, which `meter` counts. micros: its micro-batches."""
-        accelerator, optimizer, objective = self.accelerator, self.optimizer, self.loader.objective
+        exchange, optimizer, objective = self.exchange, self.optimizer, self.loader.objective
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
         # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one; in 63 bits,
         # since torch takes signed numbers.
-        self._seed(int(text_key(f"{self.settings.seed}|{step}|{accelerator.process_index}")) >> 1)
+        self._seed(int(text_key(f"{self.settings.seed}|{step}|{self.loader.rank}")) >> 1)
         with torch.no_grad():
             objective.before_step(self.model, self.state, step)
         for i, micro in enumerate(micros):
-            exchanges = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
-            with nullcontext() if exchanges else accelerator.no_sync(self.net):
-                with accelerator.autocast():
-                    total, parts = self.net(micro.to(self.device))
-                # Processes average their gradients, which are parts of a sum.
-                accelerator.backward(total * accelerator.num_processes)
+            with exchange.part_of_step(last=i + 1 == len(micros)):
+                with exchange.autocast():
+                    total, parts = exchange.net(micro.to(self.device))
+                exchange.backward(total)
             meter.add(total, parts)
-        meter.step(accelerator.clip_grad_norm_(self.net.parameters(), self.settings.clip), micros[0].counts)
+        meter.step(exchange.clip(self.settings.clip), micros[0].counts)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +28,43 @@ def accelerator(precision: str) -> Any:
 
     AcceleratorState._reset_state()  # otherwise every run has the precision of the first one in this process
     return Accelerator(cpu=_without_accelerators(), mixed_precision="bf16" if precision == "bf16" else "no")
+
+
+class Exchange:
+    """The calls of a step that processes share, of `accelerate`; of one process those of torch, without a wrapper.
+
+    optimizer: as it is to be called. The calls of `accelerate` look for packages and walk through all modules in
+    every step, 7 % of a step of `tiny`.
+    """
+
+    def __init__(self, accelerator: Any, net: torch.nn.Module, optimizer: torch.optim.Optimizer):
+        self._accelerator = accelerator
+        self._alone = accelerator.distributed_type == "NO" and accelerator.scaler is None
+        self._casts = accelerator.mixed_precision != "no"
+        self.net, wrapped = accelerator.prepare(net, optimizer)  # moves the state of a resumed optimizer, too
+        self.optimizer: Any = wrapped.optimizer if self._alone else wrapped
+        self._parameters = list(self.net.parameters())
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Compute in the precision of the run."""
+        return self._accelerator.autocast() if self._casts else nullcontext()
+
+    def part_of_step(self, *, last: bool) -> AbstractContextManager[Any]:
+        """Exchange gradients only at the last micro-batch of a step."""
+        return nullcontext() if last or self._alone else self._accelerator.no_sync(self.net)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradients of a micro-batch. Processes average their gradients, which are parts of a sum."""
+        if self._alone:
+            loss.backward()
+        else:
+            self._accelerator.backward(loss * self._accelerator.num_processes)
+
+    def clip(self, largest: float) -> Any:
+        """Scale the gradients to a norm of at most `largest`, and return the norm before."""
+        if self._alone:
+            return torch.nn.utils.clip_grad_norm_(self._parameters, largest)
+        return self._accelerator.clip_grad_norm_(self._parameters, largest)
 
 
 def is_main() -> bool:
