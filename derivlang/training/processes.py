@@ -31,7 +31,7 @@ def accelerator(precision: str) -> Any:
 
 
 class Exchange:
-    """The calls of a step that processes share, of `accelerate`; of one process those of torch, without a wrapper.
+    """The calls of a step by which processes exchange gradients, by `accelerate`; one process calls torch itself.
 
     optimizer: as it is to be called. The calls of `accelerate` look for packages and walk through all modules in
     every step, 7 % of a step of `tiny`.
