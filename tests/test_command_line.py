@@ -503,6 +503,10 @@ def test_transforms_that_are_words_of_their_own(words: list[str], joined: str, t
     assert f"commas join transforms: --t {joined}; {taken}" in told
 
 
+def test_a_command_without_arguments_refuses_one() -> None:
+    assert "unexpected extra argument (demo)" in run("pretrain", "demo", "--t", "trans,inv", code=2).err
+
+
 def test_a_word_with_the_name_of_a_transform_may_be_a_text_or_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,8 +103,9 @@ class SpecOption(DependentOption):
         named = [p.name for p in ctx.command.params if isinstance(p, click.Argument) and p.nargs == 1]
         typed = [str(opts[name]) for name in named if opts.get(name or "") is not None] + args
         # One word too many, or a source that does not exist; otherwise `inv` may be the name of a file, or a text.
-        if isinstance(spec, str) and typed and (args or named[:1] == ["source"]) and not ctx.resilient_parsing:
-            self._refuse_words(ctx, spec, typed, named[0] or "")
+        words = named and typed and (args or named[0] == "source")
+        if isinstance(spec, str) and words and not ctx.resilient_parsing:
+            self._refuse_words(ctx, spec, typed, str(named[0]))
         return super().handle_parse_result(ctx, opts, args)
 
     def _refuse_words(self, ctx: click.Context, spec: str, typed: list[str], first: str) -> None:
