@@ -33,6 +33,8 @@ CASES: list[tuple[str, str]] = [
     ("make --t inv TREES -o OUT --engine dask:tcp://127.0.0.1:1", "dask"),
     ("show SET", ""),
     ("show SET --html OUT", ""),
+    ("stats SET", ""),
+    ("match --t stride:2 demo", ""),
     ("explore --no-open", "explore"),
     ("verify SET", ""),
     ("export SET --format jsonl", ""),

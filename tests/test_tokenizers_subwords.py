@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from derivlang.core.arrays import lengths_of
@@ -92,6 +92,7 @@ def test_links_and_offsets_lifted() -> None:
 @given(
     unit_words=units, seed=st.integers(0, 1000), insert=st.sampled_from([0.0, 0.4]), delete=st.sampled_from([0.0, 0.3])
 )
+@example(unit_words=[["\xa0", "\xa0"]], seed=0, insert=0.4, delete=0.0)  # inserted into no sub-words
 def test_lifting_then_gathering_is_gathering_then_encoding(
     unit_words: list[list[str]], seed: int, insert: float, delete: float
 ) -> None:

@@ -59,6 +59,11 @@ def expand_ranges(starts: Ints, lengths: Ints) -> Int64:
     return np.arange(offsets[-1], dtype=np.int64) + np.repeat(shift, lengths)
 
 
+def take_kept(values: Int32, index: Int32) -> Int32:
+    """Return int32[n]: the value of each kept word; any value where `index` is -1, for an inserted word."""
+    return values.take(index, mode="clip") if len(values) else np.zeros(len(index), np.int32)
+
+
 def ranks_in_runs(values: Ints) -> Int64:
     """Return int64[n]: the rank of each element in its run of equal values, [4, 4, 6, 6, 6] -> [0, 1, 0, 1, 2]."""
     begins = np.flatnonzero(np.diff(values, prepend=-1))

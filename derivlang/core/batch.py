@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int8, Int32, Int64, Objects, UInt64, stretches
+from derivlang.core.arrays import Int8, Int32, Int64, Objects, UInt64, stretches, take_kept
 from derivlang.core.arrow import to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
@@ -186,8 +186,7 @@ def realign(
     the lexicon that words in annotations follow. counts: what layers lose is added, by reason.
     """
     image = batch.types if types is None else types
-    # "clip": index -1 reads word 0, which an inserted word replaces below.
-    words = (batch.words if words is None else words).take(order.index, mode="clip")
+    words = take_kept(batch.words if words is None else words, order.index)
     if order.inserted is not None and len(order.inserted):
         words = words.copy()
         inserted = order.inserted.dictionary_encode()

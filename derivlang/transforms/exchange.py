@@ -23,7 +23,7 @@ from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, uni
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exchange(Transform):
+class ExchangePlaces(Transform):
     """Exchange: two places of each sentence exchange their words."""
 
     name = "exchange"

@@ -39,6 +39,7 @@ from derivlang.transforms.bodies import (
     unit_param,
 )
 
+_CERTAIN = 800.0  # exp(-800) is 0, so that k is 0
 _LONG = 512  # from this length on, lists are faster than arrays of several sentences
 _TOGETHER = 1 << 14  # words of sentences of one length that are ordered at once
 
@@ -97,6 +98,7 @@ def _insertions(fraction: Float64, place: Int64, theta: float) -> Int64:
     The share of 0 … k is (1 - exp(-theta (k + 1))) / (1 - exp(-theta (place + 1))).
     """
     count = place + 1
+    theta = min(theta, _CERTAIN)
     if theta * float(count.max(initial=1)) < 1e-9:  # the limit: uniform
         drawn = fraction * count
     else:

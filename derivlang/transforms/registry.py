@@ -9,7 +9,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
     "transform",
     Transform,
     {
-        "exchange": "derivlang.transforms.exchange:Exchange",
+        "exchange": "derivlang.transforms.exchange:ExchangePlaces",
         "flip": "derivlang.transforms.flip:Flip",
         "grammar": "derivlang.transforms.grammar:WeightGrammar",
         "identity": "derivlang.transforms.identity:Identity",

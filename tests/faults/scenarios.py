@@ -205,6 +205,7 @@ SCENARIOS = (
     _scenario("dict --t trans a.tokens -o out.tsv --coverage 80 --heldout 10", text),
     _scenario("pair set --format text -o out --noise 10", _set),
     _scenario("export set -o out.jsonl", _set),
+    _scenario("stats set -o out.parquet", _set),
     _scenario("export run --format transformers -o out", _copied(_tiny_run), "export --format transformers",
               folder="out", once=True),
     _scenario("undo set -o out.txt", _set),

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Objects
+from derivlang.core.arrays import Int32, Objects, take_kept
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
@@ -81,7 +81,7 @@ class Words(Layer):
     def realign(self, move: Realignment) -> Self:
         """Return the values in the derived order; inserted words get the filler, null in columns of other types."""
         index = move.order.index
-        codes, values = self.codes.take(index, mode="clip"), self.values
+        codes, values = take_kept(self.codes, index), self.values
         if self.lexical:
             values = move.labels.apply_to_labels(values)
         if move.order.n_inserted:
