@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FILE, completes
+from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.distance.settings import StatsOptions
 
@@ -39,8 +41,11 @@ def command(sources: tuple[str, ...], spec: tuple[str, ...], out: Path | None, a
     from derivlang.distance.measure import write_table
     from derivlang.distance.run import run_stats
     from derivlang.pipeline import Pipeline
+    from derivlang.store.files import held_file
 
-    with Bar() as bar, bar.stage("measuring"):
+    told = f"stats of {', '.join(sources)}"
+    held = held_file(out, told, sources, spec, str(options)) if out is not None else nullcontext()
+    with held, Bar() as bar, bar.stage("measuring"):
         rows = run_stats(
             sources,
             [Pipeline.parse(one) for one in spec],
@@ -49,9 +54,10 @@ def command(sources: tuple[str, ...], spec: tuple[str, ...], out: Path | None, a
             parser=options["parser"],
             parses=options["parses"],
         )
+        if out is not None:
+            write_table(rows, out)
     if out is not None:
-        write_table(rows, out)
-        echo(f"{out}: {len(rows)} rows", err=as_json)
+        echo(f"{out}: {counted(len(rows), 'row')}", err=as_json)
     if as_json:
         for row in rows:
             echo(json.dumps(row, ensure_ascii=False))
