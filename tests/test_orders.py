@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -156,7 +158,7 @@ def test_shuffle_is_perm_where_both_have_the_permutation(rows: list[list[str]], 
     assert local_orders(f"shuffle:local={window}:seed={seed}", batch) == local_orders(
         f"perm:window={window}:seed={seed}", batch
     )
-    # In one chain they draw differently, as two of `perm` do.
+    # One after the other, perm and shuffle draw differently, as perm and perm do.
     assert local_orders("perm,shuffle", batch) == local_orders("perm,perm", batch)
 
 
@@ -315,6 +317,19 @@ def test_one_order_for_all_sentences_of_a_length() -> None:
             found.setdefault(len(order), set()).add(tuple(order))
         assert all(len(orders) == 1 for orders in found.values()), spec
         assert any(order != tuple(range(n)) for n, orders in found.items() for order in orders)
+
+
+# worked examples
+
+
+@pytest.mark.parametrize("name", ["exchange", "flip", "inv", "mallows", "stride"])
+def test_the_examples_of_a_module_are_what_it_does(name: str) -> None:
+    """Lines of the form `spec    sentence   ->   derived sentence`."""
+    page = import_module(f"derivlang.transforms.{name}").__doc__ or ""
+    lines = re.findall(rf"^ {{4}}({name}\S*) {{2,}}(.+?) {{2,}}-> {{2,}}(.+)$", page, re.MULTILINE)
+    assert lines
+    for spec, source, expected in lines:
+        assert derivlang.derive(source, spec).text == expected, spec
 
 
 # languages of published studies

@@ -27,8 +27,8 @@ from derivlang.distance.settings import MatchOptions
 def command(source: str, spec: str, as_json: bool, **options: Any) -> None:
     """Find the language of a family that is as far from SOURCE as another one, by Kendall's tau.
 
-    Two languages can only be compared if one is not just further from the source. The spec that is printed makes the
-    control: `mallows` with its theta, `shuffle` with its rate, or `flip` with its p.
+    A language may be hard for a model only because it is far from the source. The spec that is printed makes a control
+    that is as far: `mallows` with its theta, `shuffle` with its rate, or `flip` with its p.
 
     \b
     derivlang match --t stride:2 demo

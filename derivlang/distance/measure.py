@@ -26,7 +26,6 @@ from derivlang.store.manifest import Derived
 
 LONGEST = 5  # words of the longest n-gram
 _HELD_OUT = 10  # one unit in ten, by its words: the same ones in every language
-ENTROPY_WORDS = 1_000_000  # whose n-grams are counted; about 400 bytes of memory a word
 
 Triple: TypeAlias = tuple[Batch, Batch, Order]  # a source batch, its derived form, and the order between them
 Figures: TypeAlias = dict[str, float | int | str | None]
@@ -37,7 +36,7 @@ ENTROPIES = {
 ALL_MEANINGS = {**MEANINGS, **ENTROPIES}
 
 
-def measure_set(folder: Path, split: str | None, words: int = ENTROPY_WORDS) -> Figures:
+def measure_set(folder: Path, split: str | None, words: int) -> Figures:
     """Return the figures of a split of a derived set, the first one for None, by the names of ALL_MEANINGS.
 
     words: of the source whose local entropies are measured; 0: none. StoreError for a damaged set.
@@ -50,7 +49,7 @@ def measure_set(folder: Path, split: str | None, words: int = ENTROPY_WORDS) -> 
 
 
 def measure_specs(
-    source: Source, pipelines: Sequence[Pipeline], split: str | None, limit: int | None, words: int = ENTROPY_WORDS
+    source: Source, pipelines: Sequence[Pipeline], split: str | None, limit: int | None, words: int
 ) -> Iterator[Figures]:
     """Yield the figures of each pipeline on a split of a source, the first one for None; at most `limit` documents."""
     name = source.corpus.splits[0] if split is None else split_name(split)

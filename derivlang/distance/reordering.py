@@ -150,7 +150,7 @@ class Reordering:
         self._entities[1] += len(np.unique(entity[~whole]))
 
     def _order_bits(self) -> float | None:
-        """Return the entropy of the orders of units with equally many words, in bits a unit."""
+        """Return the entropy of the orders of units with equally many words, in bits per unit."""
         of_length: Counter[int] = Counter()
         for (length, _), times in self._orders.items():
             of_length[length] += times

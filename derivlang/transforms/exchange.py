@@ -1,6 +1,6 @@
 """exchange: two places of each sentence exchange their words.
 
-    exchange:0-3     one two three four five .   ->   four two three one five .
+    exchange:0-3    one two three four five .   ->   four two three one five .
 
 Places count from 0, in the words before the final punctuation. A sentence that lacks one of the places stays as it is.
 Source: Ziv et al. 2026 (arXiv 2510.07178), `switch-indices`, which also repairs capitals; here words stay as they are.

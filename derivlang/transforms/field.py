@@ -11,7 +11,7 @@ from derivlang.core.errors import unknown
 
 @dataclass(frozen=True)
 class FieldLanguage:
-    """A derived language of a study. published: the spec that draws as the study's program does, or empty."""
+    """A derived language of a study. published: the spec that gives the rows of its own program, if this one draws."""
 
     name: str
     spec: str

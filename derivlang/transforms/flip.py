@@ -3,7 +3,9 @@
 From left to right a word is held. With probability p the next word goes before it; otherwise the held word is written,
 and the next one is held. So a word may be carried over several others:
 
-    flip:p=0.5     one two three four five .   ->   two three one five four .    `one` was carried over two words
+    flip:0.5    one two three four five six .   ->   one three four five six two .
+
+Here `two` was carried over four words.
 
 Source: Clouatre et al. 2022 (arXiv 2107.13955), neighbour flip; their ρ is p.
 """

@@ -1,17 +1,19 @@
 """inv: the words before the tail in reverse, as a whole or in parts.
 
-    inv                         Welcome to ACL .          ->   ACL to Welcome .
-    inv:local=2                 Welcome to the ACL .      ->   to Welcome ACL the .
-    inv:from=random             one two three four .      ->   one two four three .       from a drawn place on
-    inv:from=random:mark=R      one two three four .      ->   one two R four three .
-    inv:from=start:mark=R       one two three four .      ->   four three R two one .     the marker is reversed, too
-    inv:from=end:mark=R         one two three four .      ->   one two R three four .     only the marker: the control
+    inv                       He cleans his messy books .   ->   books messy his cleans He .
+    inv:local=2               He cleans his messy books .   ->   cleans He messy his books .
+    inv:from=random           He cleans his messy books .   ->   He books messy his cleans .
+    inv:from=random:mark=R    He cleans his messy books .   ->   He R books messy his cleans .
+    inv:from=start:mark=R     He cleans his messy books .   ->   books messy his cleans R He .
+    inv:from=end:mark=R       He cleans his messy books .   ->   He R cleans his messy books .
 
+`from` says where the reversal begins: at a drawn place, at the first word (the marker is reversed, too), or nowhere
+(only the marker is inserted: the control of Kallini et al.).
 The tail is the sentence's final punctuation. `final=keep` leaves it at the end (the default, as in the released
 ALIGN-MLM scripts); `final=move` reverses it too (as the papers say; MultilingualAnalysis). Without a marker, inv and
 inv:local=k are involutions. The place is drawn by the sentence: it is the same for each `from` and with or without a
 marker, from before the first word to after the last.
-Sources: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F; Kallini et al. 2024 (arXiv 2401.06416), section 3, for
+Sources: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F; Kallini et al. 2024 (arXiv 2401.06416), table 1, for
 `from` and `mark`; Yang et al. 2025 (arXiv 2502.18795) for `local`.
 """
 

@@ -4,7 +4,8 @@ A permutation has a probability proportional to exp(-theta · d), where d is the
 the other order (Kendall's tau distance). theta = 0 is a uniform shuffle, large theta the source, large negative theta
 the reversal. With by=length, the default and the published form, all sentences of a length share one permutation.
 
-    mallows:1                   one two three four five .   ->   two one three four five .
+    mallows:0.5     one two three four five six .   ->   four one two six three five .
+    mallows:-0.5    one two three four five six .   ->   five three six two one four .
 
 The sampler is exact (repeated insertion, Doignon et al. 2004): word i, from 0, is put before the last k words of the
 list so far, where k = 0 … i has a probability proportional to exp(-theta · k). Negative theta: the reversal of a sample

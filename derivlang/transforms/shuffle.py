@@ -21,9 +21,9 @@ Published programs draw from a generator instead: `rng=numpy` starts `default_rn
     shuffle:local=3:by=window:final=move:rng=numpy:seed=0      … shuffle_local3
     shuffle:by=length:final=move:rng=python:seed=0             Ziv et al. 2026, shuffle-global
 
-Sources: Kallini et al. 2024 (arXiv 2401.06416), section 3 and table 1; Deshpande et al. 2022 (MultilingualAnalysis,
-`modify_inputs_permute_sentence`) for `perm`; Sinha et al. 2021 (arXiv 2104.06644), section 3, for blocks; K et al.
-2020 (arXiv 1912.07840), section 4, for rates.
+Sources: Kallini et al. 2024 (arXiv 2401.06416), table 1; Deshpande et al. 2022 (MultilingualAnalysis,
+`modify_inputs_permute_sentence`) for `perm`; Sinha et al. 2021 (arXiv 2104.06644) for blocks; K et al.
+2020 (arXiv 1912.07840) for rates.
 """
 
 from __future__ import annotations

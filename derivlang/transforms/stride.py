@@ -1,9 +1,11 @@
 """stride: every k-th word, from each of the first k words on.
 
-    stride:2     one two three four five .   ->   one three five two four .      even places, then odd ones
+    stride:2     one two three four five .   ->   one three five two four .
+
+Here these are the even places, then the odd ones.
 
 `final=move` orders the final punctuation as any word, as in the published rows.
-Source: Kallini et al. 2024 (arXiv 2401.06416), section 3, `shuffle_even_odd`.
+Source: Kallini et al. 2024 (arXiv 2401.06416), table 1, `shuffle_even_odd`.
 """
 
 from __future__ import annotations
