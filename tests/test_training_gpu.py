@@ -157,13 +157,13 @@ def test_a_run_goes_on_from_its_checkpoint(compiled: bool, tmp_path: Path) -> No
         assert weights(stopped / "model").keys() == weights(whole / "model").keys()
 
 
-def test_an_encoder_is_compiled_once(tmp_path: Path) -> None:
-    """For each shape of rows, whatever the number of hidden positions."""
+def test_encoder_and_head_are_compiled_once(tmp_path: Path) -> None:
+    """For each shape of rows and each kind of loss, whatever the number of hidden positions."""
     import torch._dynamo as dynamo
 
     if not devices.can_compile():
         pytest.skip("there is nothing to compile with")
-    for name, most in (("mlm", 1), ("xlm:pairs=0.5", 3)):
+    for name, most in (("mlm", 1 + 1), ("xlm:pairs=0.5", 3 + 2)):
         dynamo.reset()
         dynamo.utils.counters.clear()
         more = {"kind": "roberta", "dropout": 0.1, "steps": 30, "log_every": 30, "save_every": 30}

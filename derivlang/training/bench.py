@@ -89,9 +89,9 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
         language_ids=settings.language_ids,
         seed=settings.seed,
     ).to(device)
-    if plan.compile:
-        lm.base_model.compile()
-    net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1).to(device)
+    net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1, compile=plan.compile).to(
+        device
+    )
     n_rows = settings.batch_size
     if device.type == "cpu":
         n_rows = _rows(net, loader_of, settings, shrink=plan.shrink)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from typing import Any
 
@@ -40,13 +40,15 @@ class Encoder:
     """A masked or causal language model of `transformers`, or one without a head, on any device.
 
     special_ids: of its languages. language_ids: whether it gets the language numbers, as token types. bf16:
-    whether it computes in bfloat16; if not, in the caller's precision.
+    whether it computes in bfloat16; if not, in the caller's precision. compiled: whether `cross_entropy` is compiled,
+    so that the logits are never in memory as 32-bit floats.
     """
 
     module: Any
     special_ids: SpecialIds
     language_ids: bool = field(default=False, kw_only=True)
     bf16: bool = field(default=False, kw_only=True)
+    compiled: bool = field(default=False, kw_only=True)
 
     @property
     def causal(self) -> bool:
@@ -111,6 +113,17 @@ class Encoder:
         with self._precision():
             return _head(self.module)(states)
 
+    def cross_entropy(self, states: torch.Tensor, labels: torch.Tensor, reduction: str = "sum") -> torch.Tensor:
+        """Return the cross-entropy in nats of labels int64[n], predicted from states float[n, d], as float32.
+
+        reduction: `sum`, a scalar, or `none`, float32[n].
+        """
+        if not self.compiled:
+            return _cross_entropy(self.module, states, labels, reduction)
+        for tensor in (states, labels):  # n differs from step to step: compile once for all
+            torch._dynamo.maybe_mark_dynamic(tensor, 0)
+        return _compiled_cross_entropy()(self.module, states, labels, reduction)  # type: ignore[no-any-return]
+
     def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
         """Return float32[n, V]: the logits at n positions in the flattened rows, int64[n]."""
         return self.predict(self(ids, mask, language).flatten(0, 1)[at]).float()
@@ -155,6 +168,15 @@ class Encoder:
 
     def _precision(self) -> AbstractContextManager[Any]:
         return torch.autocast("cuda", torch.bfloat16) if self.bf16 else nullcontext()
+
+
+def _cross_entropy(lm: Any, states: torch.Tensor, labels: torch.Tensor, reduction: str) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(_head(lm)(states).float(), labels, reduction=reduction)
+
+
+@cache
+def _compiled_cross_entropy() -> Any:
+    return torch.compile(_cross_entropy)
 
 
 def check_head(lm: Any, where: str) -> None:

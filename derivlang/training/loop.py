@@ -138,9 +138,7 @@ class Trainer:
         """Return the trainer of a model, in the state of the checkpoint `last`. loader: of the whole step."""
         accelerator = make_accelerator(settings.precision)
         device, ids = accelerator.device, settings.language_ids
-        net = LossModule(lm, loader.objective, loader.context, language_ids=ids, seed=settings.seed)
-        if compile:
-            lm.base_model.compile()
+        net = LossModule(lm, loader.objective, loader.context, language_ids=ids, seed=settings.seed, compile=compile)
         optimizer = optimizer_of(net, settings)
         if last is not None:
             saved = last.load_training()

@@ -15,13 +15,25 @@ from derivlang.training.objectives.base import Context, LossPart, Objective, Sha
 class LossModule(torch.nn.Module):
     """A module whose forward pass is the loss, so that processes exchange its gradients.
 
-    lm: a language model of `transformers`. seed: of the objective's own layers.
+    lm: a language model of `transformers`. seed: of the objective's own layers. compile: whether torch compiles the
+    encoder, and the head with its loss.
     """
 
-    def __init__(self, lm: Any, objective: Objective, context: Context, *, language_ids: bool, seed: int):
+    def __init__(
+        self,
+        lm: Any,
+        objective: Objective,
+        context: Context,
+        *,
+        language_ids: bool,
+        seed: int,
+        compile: bool = False,
+    ):
         super().__init__()
         self.lm, self.objective = lm.train(), objective
-        self.model = Encoder(lm, context.vocabulary.special_ids, language_ids=language_ids)
+        self.model = Encoder(lm, context.vocabulary.special_ids, language_ids=language_ids, compiled=compile)
+        if compile:
+            lm.base_model.compile()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.state = objective.state(self.model, context)

@@ -172,17 +172,14 @@ def masked_part(
     states: float[n, d], the states to predict from; by default from the model's last layer. The projection onto the
     vocabulary is computed only at masked positions.
     """
-    from torch.nn.functional import cross_entropy
-
-    logits = _logits(model, batch, states)
-    return LossPart(cross_entropy(logits, batch.labels, reduction="sum"), batch.totals.masked, weight)
+    if states is None:
+        states = _predicting(model, batch)
+    return LossPart(model.cross_entropy(states, batch.labels), batch.totals.masked, weight)
 
 
 def masked_part_by_language(model: Encoder, batch: SubwordRows) -> tuple[LossPart, LossPart]:
     """Return the cross-entropy at the masked positions of the source and of the derived language, each as a mean."""
-    from torch.nn.functional import cross_entropy
-
-    losses = cross_entropy(_logits(model, batch, None), batch.labels, reduction="none")
+    losses = model.cross_entropy(_predicting(model, batch), batch.labels, "none")
     source, derived = (
         LossPart((losses * (batch.label_language == language)).sum(), batch.totals.by_language[language])
         for language in (0, 1)
@@ -190,7 +187,6 @@ def masked_part_by_language(model: Encoder, batch: SubwordRows) -> tuple[LossPar
     return source, derived
 
 
-def _logits(model: Encoder, batch: SubwordRows, states: torch.Tensor | None) -> torch.Tensor:
-    if states is None:
-        states = model.states(batch).flatten(0, 1)[batch.targets]
-    return model.predict(states).float()
+def _predicting(model: Encoder, batch: SubwordRows) -> torch.Tensor:
+    """Return float[n, d]: the states of the last layer at the positions to predict."""
+    return model.states(batch).flatten(0, 1)[batch.targets]
