@@ -23,7 +23,7 @@ from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.padding import by_length, padded, tokens_on
 from derivlang.evaluation.tasks.base import Task
 from derivlang.formats.progress import rows_done
-from derivlang.training.devices import to_device
+from derivlang.training.devices import arrays_to_device
 from derivlang.training.encoder import Encoder
 
 _POOL = 32  # number of batches whose rows are sorted by length together
@@ -51,18 +51,15 @@ class LabelBatch:
         """Return some rows int64[B] of the instances, padded to the longest."""
         some = instances.take(rows)
         ids, mask = padded(some.ids, some.offsets, np.arange(len(rows)))
-        words = languages = None
+        arrays = {"ids": ids, "mask": mask, "row": owners(some.label_offsets).astype(np.int64)}
+        arrays |= {"column": some.at, "gold": some.gold}
         if some.words is not None:
-            words = np.full(ids.shape, -1, np.int32)
-            words[mask] = some.words
+            arrays["words"] = np.full(ids.shape, -1, np.int32)
+            arrays["words"][mask] = some.words
         if some.languages is not None:
-            languages = np.zeros_like(ids)
-            languages[mask] = some.languages
-        row = owners(some.label_offsets).astype(np.int64)
-        return cls(
-            *(to_device(array, device) for array in (ids, mask, row, some.at, some.gold)),
-            *(None if array is None else to_device(array, device) for array in (words, languages)),
-        )
+            arrays["languages"] = np.zeros_like(ids)
+            arrays["languages"][mask] = some.languages
+        return cls(**arrays_to_device(arrays, device))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints
-from derivlang.training.devices import to_device
+from derivlang.training.devices import arrays_to_device
 
 if TYPE_CHECKING:
     import torch
@@ -152,14 +152,14 @@ class SubwordRows:
         }
         return cls(**arrays)
 
-    def to(self, device: torch.device) -> SubwordRows:
-        """Return the rows with int64 and bool tensors on a device, without synchronising it."""
-        tensors: dict[str, Any] = {
-            name: to_device(array if array.dtype == np.bool_ else array.astype(np.int64, copy=False), device)
-            for name in _ON_DEVICE
-            if (array := getattr(self, name)) is not None
+    def for_device(self) -> dict[str, Any]:
+        """Return the arrays that a loss reads, as int64 or bool."""
+        arrays = {name: getattr(self, name) for name in _ON_DEVICE}
+        return {
+            name: array if array.dtype == np.bool_ else array.astype(np.int64, copy=False)
+            for name, array in arrays.items()
+            if array is not None
         }
-        return replace(self, **tensors, shared=None, translated=None)
 
 
 _NOT_OF_ROWS = {"links", "targets", "labels", "label_language", "totals"}
@@ -205,5 +205,13 @@ class Step:
         return stream in self.batches
 
     def to(self, device: torch.device) -> Step:
-        """Return the micro-batch with tensors on a device."""
-        return replace(self, batches={name: batch.to(device) for name, batch in self.batches.items()})
+        """Return the micro-batch with int64 and bool tensors on a device, without synchronising it."""
+        arrays = {
+            (stream, name): array for stream, rows in self.batches.items() for name, array in rows.for_device().items()
+        }
+        tensors = arrays_to_device(arrays, device)
+        batches = {}
+        for stream, rows in self.batches.items():
+            changed: dict[str, Any] = {name: tensors.get((stream, name)) for name in _ON_DEVICE}
+            batches[stream] = replace(rows, **changed, shared=None, translated=None)
+        return replace(self, batches=batches)

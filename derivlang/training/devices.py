@@ -5,26 +5,50 @@ from __future__ import annotations
 import os
 import shutil
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
 
+Key = TypeVar("Key")
+
 
 def to_device(array: Any, device: torch.device) -> torch.Tensor:
     """Return an array as a tensor on a device, without synchronising the device."""
+    return arrays_to_device({"": array}, device)[""]
+
+
+def arrays_to_device(arrays: Mapping[Key, Any], device: torch.device) -> dict[Key, torch.Tensor]:
+    """Return arrays as tensors on a device, without synchronising the device.
+
+    They go there in one piece of page-locked memory, since each such piece takes time: 9 of them took 51 ms of a step
+    of 80 ms on one machine with an H100. Each array begins at a multiple of 8 bytes, as torch's views need it:
+
+    bool[5], int64[2]  ->  bytes 0 … 4 and 8 … 23
+    """
     import torch
 
-    tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+    if device.type == "cpu":
+        return {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
+    begins = offsets_of(np.array([-(-array.nbytes // 8) * 8 for array in arrays.values()], np.int64)).tolist()
+    block = np.empty(begins[-1], np.uint8)
+    for begin, array in zip(begins, arrays.values(), strict=False):
+        block[begin : begin + array.nbytes].view(array.dtype)[:] = array.ravel()
+    there = torch.from_numpy(block).pin_memory().to(device, non_blocking=True)
+    tensors = {}
+    for (key, array), begin in zip(arrays.items(), begins, strict=False):
+        dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
+        tensors[key] = there[begin : begin + array.nbytes].view(dtype).view(array.shape)
+    return tensors
 
 
 def has_bf16() -> bool:

@@ -21,7 +21,7 @@ from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.evaluation.scores import Score, ScoredSet
 from derivlang.formats.progress import rows_done
-from derivlang.training.devices import to_device
+from derivlang.training.devices import arrays_to_device
 
 if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
@@ -89,11 +89,11 @@ def losses(
             block, mask = padded(ids, offsets, rows)
             every = expand_ranges(offsets[rows], lengths[rows])
             some = asked[every]
-            at = to_device(np.flatnonzero(mask)[some], to)
-            logits = model.logits(to_device(block, to), to_device(mask, to), language, at)
             places.append(every[some])
-            wanted = to_device(gold[places[-1]].astype(np.int64), to)
-            entropies.append(torch.nn.functional.cross_entropy(logits, wanted, reduction="none"))
+            at, wanted = np.flatnonzero(mask)[some], gold[places[-1]].astype(np.int64)
+            batch = arrays_to_device({"ids": block, "mask": mask, "at": at, "wanted": wanted}, to)
+            logits = model.logits(batch["ids"], batch["mask"], language, batch["at"])
+            entropies.append(torch.nn.functional.cross_entropy(logits, batch["wanted"], reduction="none"))
             rows_done(len(rows))
     out = np.zeros(len(ids))
     out[np.concatenate(places)] = torch.cat(entropies).double().cpu().numpy()

@@ -22,7 +22,7 @@ from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.config import positions_of
-from derivlang.training.devices import to_device
+from derivlang.training.devices import arrays_to_device, to_device
 from derivlang.training.languages import DERIVED, SOURCE
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def mean_states(model: Encoder, rows: StateRows, layer: int | None = None) -> li
         block, mask = padded(rows.ids, rows.offsets, some)
         language, _ = padded(rows.language, rows.offsets, some)
         with torch.no_grad():  # not inference mode, so that a measure may train a probe on the states
-            layers = model.layers(to_device(block, to), to_device(mask, to), to_device(language, to))
+            layers = model.layers(**arrays_to_device({"ids": block, "mask": mask, "language": language}, to))
         if layer is not None:
             layers = layers[layer : layer + 1]
         if not sums:
