@@ -60,6 +60,6 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     )
     if settings.lexicon is None and pipeline.needs_counts():
         say(
-            f"the words that stay are chosen from this source; for other sources of this language give "
+            f"the lexicon was fitted on the words of this source; for other sources of this language give "
             f"--lexicon {settings.out / LEXICON} (`derivlang verify {settings.out} OTHER` compares two sets)"
         )

@@ -93,7 +93,7 @@ def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap
 
 def _unfitted(transforms: Sequence[Transform]) -> UsageError:
     return UsageError(
-        f"{','.join(map(str, transforms))} keeps some types and must be fitted on a reference vocabulary",
+        f"{','.join(map(str, transforms))} must be fitted on a reference vocabulary",
         fix="pass a saved one: --lexicon FILE; `make` saves lexicon.tsv",
         id="needs-lexicon",
     )

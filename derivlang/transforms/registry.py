@@ -17,6 +17,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "lex": "derivlang.transforms.lex:Lex",
         "mallows": "derivlang.transforms.mallows:Mallows",
         "perm": "derivlang.transforms.shuffle:Perm",
+        "scramble": "derivlang.transforms.scramble:Scramble",
         "shuffle": "derivlang.transforms.shuffle:Shuffle",
         "sov": "derivlang.transforms.sov:Sov",
         "stride": "derivlang.transforms.stride:Stride",

@@ -35,6 +35,7 @@ from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws, draw, hash_types, string_buffers, strings_from, text_key
 from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
 from derivlang.core.spec import param
+from derivlang.core.type_index import TypeIndex
 from derivlang.transforms.base import Transform
 from derivlang.transforms.scripts import PRIVATE, Script, load_script, script_names
 
@@ -131,29 +132,23 @@ class Trans(Transform):
 class Reference:
     """The kept types of a reference vocabulary.
 
-    types: Arrow strings [T]. counts: int64[T]. kept: bool[T]. hashes, flags: the hashes of the types, sorted, and
-    `kept` in the same order, for look-up.
+    types: Arrow strings [T]. counts: int64[T]. kept: bool[T]. index: where a type stands among them.
     """
 
     types: pa.Array
     counts: Int64
     kept: Bool
-    hashes: UInt64
-    flags: Bool
+    index: TypeIndex
 
     @classmethod
     def of(cls, types: pa.Array, counts: Int64, kept: Bool) -> Reference:
         """Return the reference of these types."""
-        hashes = hash_types(types)
-        by = np.argsort(hashes)
-        return cls(types, counts, kept, hashes[by], kept[by])
+        return cls(types, counts, kept, TypeIndex.of(types))
 
     def find(self, hashes: UInt64) -> tuple[Bool, Bool]:
         """Return (whether the type is in the reference, whether it is kept), bool[n] each."""
-        if not len(self.hashes):
-            return np.zeros(len(hashes), bool), np.zeros(len(hashes), bool)
-        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        return self.hashes[at] == hashes, self.flags[at]
+        at = self.index.find(hashes)
+        return at >= 0, np.append(self.kept, False)[at]
 
 
 @dataclass(frozen=True, slots=True)
