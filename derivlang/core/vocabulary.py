@@ -205,19 +205,18 @@ class Vocabulary:
         """Put codes into their first slot if it is free, else into their second, else into the overflow table."""
         keys = self._keys[codes]
         first, second = self._slots(keys)
-        left = codes
-        for probe in (first, second(np.arange(len(keys)))):
-            slots = probe[np.isin(codes, left)] if len(left) < len(codes) else probe
+        left = np.arange(len(codes))  # those that have no slot yet
+        for probe in (first, second(left)):
+            slots, wanted = probe[left], codes[left]
             free = self._slots_code[slots] < 0
-            at, who = slots[free], left[free]
-            at, one = np.unique(at, return_index=True)  # if several codes want a slot, the earliest gets it
-            self._slots_code[at] = who[one]
-            left = left[~np.isin(left, who[one])]
+            # If several codes want a slot, the earliest gets it: numpy keeps the value that is written last.
+            self._slots_code[slots[free][::-1]] = wanted[free][::-1]
+            left = left[self._slots_code[slots] != wanted]
         if len(left):
-            both = np.concatenate([self._overflow, self._keys[left]])
+            both = np.concatenate([self._overflow, keys[left]])
             by = np.argsort(both)
             self._overflow = both[by]
-            self._overflow_codes = np.concatenate([self._overflow_codes, left])[by]
+            self._overflow_codes = np.concatenate([self._overflow_codes, codes[left]])[by]
 
     def _verify(self, buffer: UInt8, long: _Long, codes: Int32) -> None:
         """Compare every word of more than eight bytes with its type. Raise DataError for a hash collision."""

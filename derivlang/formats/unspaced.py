@@ -89,8 +89,9 @@ class Undivided:
     def add(self, pieces: Sequence[str]) -> None:
         """Look at further distinct pieces."""
         figures = np.zeros((3, len(pieces)), np.int64)
-        figures[1] = [len(piece) for piece in pieces]
-        if _ANY.search("\0".join(pieces)) is not None:
+        figures[1] = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        joined = "\0".join(pieces)
+        if not joined.isascii() and _ANY.search(joined) is not None:
             for i, piece in enumerate(pieces):
                 if _ANY.search(piece):
                     figures[:, i] = self._figures_of(piece)
