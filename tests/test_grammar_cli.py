@@ -98,9 +98,10 @@ def test_a_line_without_a_tab_is_named(tmp_path: Path) -> None:
 def test_ls_and_show() -> None:
     found = run("grammar", "ls", "--json").json
     assert {"fr", "en", "ja"} <= {grammar["name"] for grammar in found}
+    listed = run("grammar", "ls").out
     for grammar in found:
         assert "CC-BY-SA" in grammar["about"]["licence"]
-        assert f"{grammar['name']} " in run("grammar", "ls").out
+        assert f"{grammar['name']} " in listed
     shown = run("grammar", "show", "fr", "--json").json
     assert shown["labels"] == "v2"
     assert len(shown["strongest"]["V"]) == 10
