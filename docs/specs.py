@@ -12,7 +12,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from derivlang.cli.ls import command
+from derivlang.cli.main import main
 from derivlang.core.spec import quote, text_of
 
 PAGE = Path(__file__).parent / "reference" / "specs.md"
@@ -46,7 +46,7 @@ PARAMETERS = "\n| parameter | values | default | |\n|---|---|---|---|\n"
 
 def page() -> str:
     """The text of docs/reference/specs.md."""
-    found = json.loads(CliRunner().invoke(command, ["--json"], catch_exceptions=False).stdout)
+    found = json.loads(CliRunner().invoke(main, ["ls", "--json"], catch_exceptions=False).stdout)
     return HEAD + "".join(
         [
             "\n## Transforms\n",

@@ -43,9 +43,10 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "places": lambda: ["1-0", "2-900"],
 }
 # What a transform cannot do without.
-GIVEN = {"lex": {"file": str(Path(__file__).parent / "dictionaries" / "toy.tsv")}}
+_FILES = Path(__file__).parent / "dictionaries"
+GIVEN = {"lex": {"file": str(_FILES / "toy.tsv")}, "sort": {"counts": str(_FILES / "counts.tsv")}}
 # Settings that do not go with the values of other parameters.
-_TABLE = str(Path(__file__).parent / "dictionaries" / "weights.tsv")
+_TABLE = str(_FILES / "weights.tsv")
 FURTHER: dict[str, list[dict[str, Any]]] = {
     "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}]
 }

@@ -19,6 +19,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "perm": "derivlang.transforms.shuffle:Perm",
         "scramble": "derivlang.transforms.scramble:Scramble",
         "shuffle": "derivlang.transforms.shuffle:Shuffle",
+        "sort": "derivlang.transforms.sort:Sort",
         "sov": "derivlang.transforms.sov:Sov",
         "stride": "derivlang.transforms.stride:Stride",
         "swap": "derivlang.transforms.swap:Swap",

@@ -451,6 +451,21 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+@reader(
+    "word counts",
+    "text",
+    lambda: [b"word\tcount\nthe\t129\n\\\\\t3\n", b"source\tderived\tcount\na\tb\t2\n"],
+    "formats.word_counts",
+)
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.formats.word_counts import read_counts
+
+    path = folder / "x.tsv"
+    path.write_bytes(data)
+    read_counts(path)
+    return None
+
+
 _WEIGHTS = b"relation\tside\tdistance\n# a comment\nnsubj\t0.5\t-1e2\nobj\t-.5\t3\n*\t0\t0\n"
 
 
