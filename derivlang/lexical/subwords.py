@@ -9,7 +9,6 @@ whose words are the sub-words. A derived text cannot hold such an order, so it e
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Literal
 
@@ -25,6 +24,7 @@ from derivlang.core.order import Order
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
+from derivlang.transforms.fitting import streams
 
 
 def lift_order(
@@ -139,14 +139,9 @@ def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: p
     words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
     order = lift_order(words.order(batch), encoded)
     view = subword_batch(batch, encoded, entries)
-    before = Counter(t.name for t in words.transforms)
-    for transform in pipeline.transforms:
-        if not is_token(transform):
-            continue
-        # `before`: the second `perm` of a pipeline draws from stream 1, also where the first one ordered words.
-        step = transform.order(realign(view, order), transform.stream(before[transform.name]))
-        before[transform.name] += 1
-        order = order.then(step)
+    for transform, draws in streams(pipeline.transforms):
+        if is_token(transform):
+            order = order.then(transform.order(realign(view, order), draws))
     return order
 
 
