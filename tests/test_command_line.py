@@ -399,8 +399,6 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "pair set --format pharaoh --noise-kind pairs",
         "grammar score fr x.conllu --mix 0.5",
         "grammar probs --superstrate fr --mix 0.5 --head VERB --nodes @VERB&@",
-        "show set --statistics --row 3",
-        "show set --statistics --html x.html",
         "show set --header",
         "show --t inv --text-column a Hello",
         "show --t inv --split train Hello",

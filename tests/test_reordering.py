@@ -42,9 +42,10 @@ def test_statistics_of_a_set_are_those_of_its_rows(spec: str, tmp_path: Path) ->
     types = {word for row in listed for word in row["source"]}
     shared = sum(word in types for row in listed for word in row["tokens"])
     assert found["overlap_percent"] == pytest.approx(100 * shared / words)
-    printed = run("show", out, "--split", "train", "--statistics")
-    assert [line.split("  ")[0] for line in printed.out.splitlines()] == list(MEANINGS.values())
-    assert run("show", out, "--split", "train", "--statistics", "--json").json == found
+    words = ("stats", out, "--split", "train", "--entropy-words", 0)
+    printed = [line.split("  ")[0] for line in run(*words).out.splitlines()]
+    assert [line for line in printed if line in MEANINGS.values()] == list(MEANINGS.values())
+    assert found.items() <= run(*words, "--json").json.items()
 
 
 def test_split_entities_are_those_that_make_counts(tmp_path: Path) -> None:
@@ -64,7 +65,3 @@ def test_what_is_not_there_is_not_counted(tmp_path: Path) -> None:
     assert found["source_dependency_length"] is None
     assert "Entities" not in dict(table_of(found))
     assert all(value is None or value == 0 for value in Reordering().result().values())
-
-
-def test_statistics_are_of_a_set_alone(tmp_path: Path) -> None:
-    assert "cannot be given with --t" in run("show", "--t", "inv", "a b", "--statistics", code=2).err

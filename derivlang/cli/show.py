@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.colours import painted
-from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
@@ -35,12 +34,6 @@ if TYPE_CHECKING:
 @click.option(
     "--html", type=OUT_FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row."
 )
-@option(
-    "--statistics",
-    is_flag=True,
-    excludes="--t, --row, --count, --html",
-    help="Print statistics of the whole split of a set instead of rows.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options
 def command(
@@ -51,27 +44,21 @@ def command(
     row: int,
     count: int,
     html: Path | None,
-    statistics: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Show each derived word beside its source word, for rows of a derived set, or for a text or file (with --t).
 
     Trees stand at the left, tags and entities at the right. Colours are shown where the terminal has them, unless
-    NO_COLOR is set. A page of --html is complete in itself: it loads nothing. --statistics says how far the words of a
-    split moved, and what that did to its trees and entities.
+    NO_COLOR is set. A page of --html is complete in itself: it loads nothing.
 
     \b
     derivlang show OUT --split test -n 2
     derivlang show OUT --row 5 --html rows.html
-    derivlang show OUT --statistics
     derivlang show --t trans,syn:fr treebank.conllu
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    if statistics:
-        _print_statistics(Path(derived), split, as_json=as_json)
-        return
     if spec is None:
         rows, title, told = _of_set(Path(derived), split, row, count)
     elif _is_file(derived):
@@ -134,20 +121,6 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[li
     derived, name = set_of(folder, split)
     rows = rows_of_set(derived, name, first, count)
     return rows, folder.name, f"{derived.pipeline} of {derived.manifest['source']['name']}, split {name}"
-
-
-def _print_statistics(folder: Path, split: str | None, *, as_json: bool) -> None:
-    from derivlang.display.rows import set_of, statistics_of_set
-    from derivlang.distance.reordering import table_of
-
-    result = statistics_of_set(*set_of(folder, split))
-    if as_json:
-        echo(json.dumps(result))
-        return
-    table = table_of(result)
-    wide = max(len(what) for what, _ in table)
-    for what, value in table:
-        echo(f"{what:<{wide}}  {value:>12}")
 
 
 def _print(rows: list[LinkedLines]) -> None:

@@ -86,7 +86,7 @@ def set_of(folder: Path, split: str | None) -> tuple[Derived, str]:
 
 
 def statistics_of_set(derived: Derived, split: str) -> dict[str, float | int | None]:
-    """Return the statistics of a whole split (`display/reordering.py`)."""
+    """Return the statistics of a whole split (`distance/reordering.py`)."""
     reordering = Reordering()
     for group in load(derived, split):
         reordering.add(group.source, group.derived, group.order)

@@ -35,7 +35,7 @@ class MakeOptions:
     )
     force: bool = setting(False, "Replace a set in this folder that another plan made.")
     parser: str | None = setting(
-        None, "Parser of the trees that syn needs: english, english-light, stanza, spacy:NAME, or a folder/."
+        None, "Parser of the trees that orders need: english, english-light, stanza, spacy:NAME, or a folder/."
     )
     device: str | None = device_setting()
     parses: Path | None = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
