@@ -155,6 +155,22 @@ def test_a_match_needs_sentences() -> None:
         match(sample(9), Pipeline.parse("inv"), Family.parse("mallows"))
 
 
+@needs_data
+@pytest.mark.parametrize("family", ["mallows", "shuffle"])
+def test_a_match_by_entropy_has_the_entropy(family: str) -> None:
+    text = SHARED / "text/wikitext-2/wiki.test.tokens"
+    found = derivlang.match(text, "inv:from=random", family=family, by="entropy", limit=10**6)
+    assert found["reached"] == pytest.approx(found["wanted"], abs=0.05)
+    assert found["low"] < found["value"] < found["high"]
+    language, matched = (
+        row["derived_entropy_3"]
+        for row in derivlang.stats(text, ["inv:from=random", found["spec"]], entropy_words=200_000)
+    )
+    assert (language, matched) == pytest.approx((found["wanted"], found["reached"]))
+    assert found["spec"] != derivlang.match(text, "inv:from=random", family=family)["spec"]
+    assert "held-out sentences; a match needs 10" in run("match", "--t", "inv", "demo", "--by", "entropy", code=2).err
+
+
 def test_match_by_command_and_by_function() -> None:
     found = derivlang.match("demo", "stride:2")
     assert run("match", "--t", "stride:2", "demo", "--json").json == found

@@ -25,7 +25,7 @@ from derivlang.distance.settings import MatchOptions
 @parser_options
 @find_options
 def command(source: str, spec: str, as_json: bool, **options: Any) -> None:
-    """Find the language of a family that is as far from SOURCE as another one, by Kendall's tau.
+    """Find the language of a family that is as far from SOURCE as another one, by Kendall's tau or local entropy.
 
     A language may be hard for a model only because it is far from the source. The spec that is printed makes a control
     that is as far: `mallows` with its theta, `shuffle` with its rate, or `flip` with its p.
@@ -33,6 +33,7 @@ def command(source: str, spec: str, as_json: bool, **options: Any) -> None:
     \b
     derivlang match --t stride:2 demo
     derivlang match --t inv:from=random --family shuffle demo
+    derivlang match --t stride:2 --by entropy wikitext2
     """
     from derivlang.distance.run import run_match
     from derivlang.pipeline import Pipeline
@@ -49,8 +50,9 @@ def command(source: str, spec: str, as_json: bool, **options: Any) -> None:
         echo(json.dumps(asdict(found), ensure_ascii=False))
         return
     echo(found.spec)
+    distance = "Kendall's tau" if found.by == "tau" else "3-local entropy"
     echo(
-        f"Kendall's tau {found.reached:.3f}, of {spec} {found.wanted:.3f}, in {found.units:,} sentences; "
+        f"{distance} {found.reached:.3f}, of {spec} {found.wanted:.3f}, in {found.units:,} sentences; "
         f"{found.parameter} {found.value:g}, 95 % interval {found.low:.4g} to {found.high:.4g}",
         err=True,
     )

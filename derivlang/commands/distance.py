@@ -57,9 +57,9 @@ def match(
 ) -> dict[str, Any]:
     """Find the language of a family that is as far from the source as another one, as `derivlang match` does.
 
-    Return {"spec", "parameter", "value", "low", "high", "wanted", "reached", "units"}: the language, its parameter with
-    its 95 % interval over samples of sentences, Kendall's tau of both languages, and the number of sentences. Raise
-    DerivlangError where the command would fail.
+    Return {"spec", "parameter", "value", "low", "high", "wanted", "reached", "units", "by"}: the language, its
+    parameter with its 95 % interval over samples of sentences, the distance of both languages (Kendall's tau, or bits
+    per word), and the number of sentences. Raise DerivlangError where the command would fail.
     """
     from derivlang.distance.run import run_match
 

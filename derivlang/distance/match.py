@@ -1,15 +1,18 @@
-"""Match: the parameter of a family that is as far from the source as another language is, by Kendall's tau.
+"""Match: the parameter of a family that is as far from the source as another language is, by tau or by entropy.
 
     match(batches of demo, Pipeline.parse("stride:2"), Family.parse("mallows"))   ->   mallows:0.296, tau 0.623 of both
 
-The families are the transforms with a dial: `mallows` (theta), `shuffle` (rate), `flip` (p). Tau falls from the dial's
-near end to its far end, so the parameter is found by bisection on a sample.
+The families are the transforms with a dial: `mallows` (theta), `shuffle` (rate), `flip` (p). From the dial's near end
+on, Kendall's tau falls and the local entropy rises, so the parameter is found by bisection on a sample. If the far end
+is a reversal, the entropy falls again before it: of two parameters the one nearer to the near end is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +20,14 @@ from numpy.typing import NDArray
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
-from derivlang.distance.measure import derive_all
+from derivlang.distance.measure import bits_of_units, derive_all
 from derivlang.distance.reordering import Reordering
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.registry import find_transform, transform_names
 
-_STEPS = 30
+_POINTS, _STEPS = 9, 17  # values of the parameter to look between, and steps of the bisection there
+_LOCAL, _LOCAL_WORDS = 3, 200_000  # the m of the local entropy, and the words of the sample that it is measured on
 _PARTS = 10  # of the sample, for the interval
 _T = 2.262  # two-sided 95 % of Student's t with 9 degrees of freedom
 
@@ -32,8 +36,9 @@ _T = 2.262  # two-sided 95 % of Student's t with 9 degrees of freedom
 class Match:
     """A language that is as far from the source as another one.
 
-    spec: the matched language. wanted, reached: mean Kendall's tau of both. low, high: 95 % interval of the parameter
-    over samples of sentences. units: sentences of two words and more in the sample.
+    spec: the matched language. by: tau or entropy. wanted, reached: the distance of both languages from the source:
+    mean Kendall's tau, or bits per word. low, high: 95 % interval of the parameter over samples of sentences. units:
+    sentences of two words and more in the sample, or held-out ones.
     """
 
     spec: str
@@ -44,6 +49,11 @@ class Match:
     wanted: float
     reached: float
     units: int
+    by: str = "tau"
+
+
+# Of each unit: its part of the distance, and its weight. The distance is the sum of the parts by the sum of weights.
+Parts: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,58 +82,62 @@ class Family:
         return Pipeline((replace(self.transform, **{self.dial.parameter: value}),))
 
 
-def match(batches: Sequence[Batch], language: Pipeline, family: Family) -> Match:
+def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str = "tau") -> Match:
     """Return the member of a family that is as far from the source as a language.
 
-    batches: a sample of the source; sentences are split, with trees if the language needs them. Raise UsageError if no
-    member is as far, or if the sample has fewer than ten sentences of two words.
+    batches: a sample of the source; sentences are split, with trees if the language needs them. by: a name of
+    DISTANCES. Raise UsageError if no member is as far, or if the sample has fewer than ten units.
     """
-    dial = family.dial
-    wanted = _taus(batches, _orders_of(language))
-    if len(wanted) < _PARTS:
+    dial, parts_of = family.dial, DISTANCES[by]
+    wanted = parts_of(batches, _orders_of(language))
+    n_units = len(wanted[0])
+    if n_units < _PARTS:
         raise UsageError(
-            f"the sample has {len(wanted)} sentences of two words and more; a match needs {_PARTS}",
+            f"the sample has {n_units} {_UNITS[by]}; a match needs {_PARTS}",
             fix="take a larger sample",
             id="sample",
         )
 
-    def taus(value: float) -> NDArray[np.float64]:
-        return _taus(batches, family.at(value))
+    def parts(value: float) -> Parts:
+        return parts_of(batches, family.at(value))
 
-    near, far = taus(dial.near).mean(), taus(dial.far).mean()
-    goal = float(wanted.mean())
-    if not far <= goal <= near:
+    goal = _mean(wanted)
+    points = np.linspace(dial.near, dial.far, _POINTS).tolist()
+    found = [_mean(parts(point)) - goal for point in points]
+    first = next((i for i in range(1, _POINTS) if found[0] * found[i] <= 0), None)
+    if first is None:
+        what = "a tau" if by == "tau" else f"a {_LOCAL}-local entropy"
         raise UsageError(
-            f"{language} has a tau of {goal:.3f}, and {family.transform.name} reaches {far:.3f} to {near:.3f}",
+            f"{language} has {what} of {goal:.3f}, and {family.transform.name} reaches {goal + min(found):.3f} to "
+            f"{goal + max(found):.3f}",
             where="--family",
             fix="take another family",
             id="family",
         )
-    value = _rounded(_bisect(lambda x: float(taus(x).mean()), goal, dial.near, dial.far))
-    reached = taus(value)
-    # The parameter of each part of the sample, by the slope of the whole: d value = d tau / slope.
+    value = _rounded(_bisect(lambda x: (_mean(parts(x)) - goal) * found[0], points[first - 1], points[first]))
+    reached = parts(value)
+    # The parameter of each part of the sample, by the slope of the whole: d value = d distance / slope.
     step = (dial.near - dial.far) / 200
     ends = [min(max(value + s, min(dial.near, dial.far)), max(dial.near, dial.far)) for s in (-abs(step), abs(step))]
-    slope = (taus(ends[1]).mean() - taus(ends[0]).mean()) / (ends[1] - ends[0])
+    slope = (_mean(parts(ends[1])) - _mean(parts(ends[0]))) / (ends[1] - ends[0])
     # A language that deletes words may have fewer units than the source.
-    gaps = np.array([wanted[i::_PARTS].mean() - reached[i::_PARTS].mean() for i in range(_PARTS)])
+    gaps = np.array([_mean(wanted, i) - _mean(reached, i) for i in range(_PARTS)])
     half = float(abs(_T * gaps.std(ddof=1) / np.sqrt(_PARTS) / slope)) if slope else float("inf")
-    return Match(
-        str(family.at(value)),
-        dial.parameter,
-        value,
-        value - half,
-        value + half,
-        goal,
-        float(reached.mean()),
-        len(wanted),
-    )
+    spec = str(family.at(value))
+    return Match(spec, dial.parameter, value, value - half, value + half, goal, _mean(reached), n_units, by)
 
 
-def _bisect(tau: Callable[[float], float], goal: float, near: float, far: float) -> float:
+def _mean(parts: Parts, which: int | None = None) -> float:
+    """Return the distance of a language in the whole sample, or in every tenth unit from one on."""
+    values, weights = (array if which is None else array[which::_PARTS] for array in parts)
+    return float(values.sum() / weights.sum())
+
+
+def _bisect(is_near: Callable[[float], float], near: float, far: float) -> float:
+    """Return where a function changes its sign: it is positive at `near`."""
     for _ in range(_STEPS):
         middle = (near + far) / 2
-        if tau(middle) > goal:
+        if is_near(middle) > 0:
             near = middle
         else:
             far = middle
@@ -140,9 +154,21 @@ def _orders_of(language: Pipeline) -> Pipeline:
     return Pipeline(tuple(transform for transform in language.transforms if transform.has_order))
 
 
-def _taus(batches: Sequence[Batch], language: Pipeline) -> NDArray[np.float64]:
+def _taus(batches: Sequence[Batch], language: Pipeline) -> Parts:
     """Return Kendall's tau of each unit of two words or more."""
     reordering = Reordering()
     for triple in derive_all(batches, language, Lexicon()):
         reordering.add(*triple)
-    return np.concatenate([np.zeros(0), *reordering.taus])
+    taus = np.concatenate([np.zeros(0), *reordering.taus])
+    return taus, np.ones(len(taus))
+
+
+def _local_bits(batches: Sequence[Batch], language: Pipeline) -> Parts:
+    """Return the bits of each held-out unit by a model of three words, and its number of words."""
+    return bits_of_units(derive_all(batches, language, Lexicon()), _LOCAL, _LOCAL_WORDS)
+
+
+DISTANCES: Mapping[str, Callable[[Sequence[Batch], Pipeline], Parts]] = MappingProxyType(
+    {"tau": _taus, "entropy": _local_bits}
+)
+_UNITS = {"tau": "sentences of two words and more", "entropy": "held-out sentences"}

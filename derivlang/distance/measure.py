@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from derivlang.core.keys import mix, sequence_keys
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.splits import split_name
-from derivlang.distance.ngrams import Sentences, entropies
+from derivlang.distance.ngrams import Float64, Sentences, entropies, word_bits
 from derivlang.distance.reordering import MEANINGS, Reordering
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
@@ -79,13 +79,7 @@ def _measured(
     left = words
     for source, derived, order in triples:
         reordering.add(source, derived, order)
-        if left > 0:
-            keys = sequence_keys(source.type_hashes[source.words], source.unit_words)
-            held_out: Bool = mix(keys) % np.uint64(_HELD_OUT) == 0
-            taken = min(int(np.searchsorted(source.unit_words, left, "left")), len(held_out))  # whole units
-            for name, batch in (("source", source), ("derived", derived)):
-                texts[name].add(batch, batch.unit_words[: taken + 1], held_out)
-            left -= int(source.unit_words[taken])
+        left -= _add(texts, source, derived, left)
     if not words:
         return reordering.result(), {}
     of_source = texts["source"].entropies() if of_source is None else of_source
@@ -93,6 +87,31 @@ def _measured(
     local = {f"source_entropy_{m}": bits for m, bits in of_source.items()}
     local |= {f"derived_entropy_{m}": bits for m, bits in of_derived.items()}
     return reordering.result() | {name: None if np.isnan(local[name]) else local[name] for name in ENTROPIES}, of_source
+
+
+def bits_of_units(triples: Iterable[Triple], m: int, words: int) -> tuple[Float64, Float64]:
+    """Return float64[U] each: the bits of the held-out units of derived languages by an m-gram model, and their words.
+
+    words: of the source that are read.
+    """
+    texts = {"derived": _Text()}
+    for source, derived, _ in triples:
+        if words > 0:
+            words -= _add(texts, source, derived, words)
+    return texts["derived"].bits(m)
+
+
+def _add(texts: Mapping[str, _Text], source: Batch, derived: Batch, left: int) -> int:
+    """Add a batch to the texts, whole units of at most `left` source words and one more, and return their words."""
+    if left <= 0:
+        return 0
+    keys = sequence_keys(source.type_hashes[source.words], source.unit_words)
+    held_out: Bool = mix(keys) % np.uint64(_HELD_OUT) == 0
+    taken = min(int(np.searchsorted(source.unit_words, left, "left")), len(held_out))
+    for name, text in texts.items():
+        batch = source if name == "source" else derived
+        text.add(batch, batch.unit_words[: taken + 1], held_out)
+    return int(source.unit_words[taken])
 
 
 def write_table(rows: Sequence[Figures], out: Path) -> None:
@@ -125,8 +144,22 @@ class _Text:
         """Return the local entropies of the held-out units, by models of the others."""
         if not self._words:
             return dict.fromkeys(range(2, LONGEST + 1), float("nan"))
+        return entropies(*self._divided(), LONGEST)
+
+    def bits(self, m: int) -> tuple[Float64, Float64]:
+        """Return float64[U] each: the bits of the held-out units by an m-gram model of the others, and their words."""
+        if not self._words:
+            return np.zeros(0), np.zeros(0)
+        train, held_out = self._divided()
+        if not len(train.words) or not len(held_out.words):
+            return np.zeros(0), np.zeros(0)
+        ends = np.append(0.0, np.cumsum(word_bits(train, held_out, m)[m]))[held_out.offsets]
+        return np.diff(ends), lengths_of(held_out.offsets).astype(np.float64)
+
+    def _divided(self) -> tuple[Sentences, Sentences]:
+        """Return the units to train on, and the held-out ones."""
         words, lengths = np.concatenate(self._words), np.concatenate(self._lengths)
         held_out = np.concatenate(self._held_out)
         is_held_out = np.repeat(held_out, lengths)
         train = Sentences(words[~is_held_out], offsets_of(lengths[~held_out]))
-        return entropies(train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), LONGEST)
+        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out]))

@@ -85,6 +85,11 @@ def entropies(train: Sentences, held_out: Sentences, longest: int = 5) -> dict[i
     """
     if not len(train.words) or not len(held_out.words):
         return dict.fromkeys(range(2, longest + 1), float("nan"))
+    return {m: float(bits.mean()) for m, bits in word_bits(train, held_out, longest).items()}
+
+
+def word_bits(train: Sentences, held_out: Sentences, longest: int) -> dict[int, Float64]:
+    """Return {m: float64[N], the bits of each held-out word} for m = 2 … longest; neither side is without words."""
     sign = int(max(train.words.max(), held_out.words.max())) + 1
     text, places = train.padded(longest - 1, sign)
     other, asked = held_out.padded(longest - 1, sign)
@@ -93,7 +98,7 @@ def entropies(train: Sentences, held_out: Sentences, longest: int = 5) -> dict[i
     known = np.zeros(sign + 1, bool)
     known[text] = True
     probability = np.full(len(asked), 1.0 / int(known.sum()))  # the sign stands for the unknown word
-    out: dict[int, float] = {}
+    out: dict[int, Float64] = {}
     # The n-gram that ends at each place, by number; -1 where training has not seen it. Those of one word come first.
     grams, found, n_grams = text, np.where(known[other], other, -1), sign + 1
     contexts, contexts_found, n_contexts = np.zeros_like(text), np.zeros_like(other), 1
@@ -103,7 +108,7 @@ def entropies(train: Sentences, held_out: Sentences, longest: int = 5) -> dict[i
         if length > 1:
             occurs = np.bincount(grams[places], minlength=n_grams).astype(np.float64)
             model = _Counts.of(occurs, context_of, n_contexts)
-            out[length] = float(-np.log2(model.smoothed(found[asked], contexts_found[asked], probability)).mean())
+            out[length] = -np.log2(model.smoothed(found[asked], contexts_found[asked], probability))
         # Longer by one: the n-gram at the place before, and the word. The first place has none; it holds a sign.
         before, before_found = np.roll(grams, 1), np.roll(found, 1)
         keys, first, longer = np.unique(before * (sign + 1) + text, return_index=True, return_inverse=True)

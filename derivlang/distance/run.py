@@ -55,7 +55,7 @@ def run_match(
     family = Family.parse(settings.family)
     source = _open(language, request, settings, parser, parses)
     split = source.corpus.splits[0] if settings.split is None else split_name(settings.split)
-    return match(list(source.batches(split, settings.limit)), language, family)
+    return match(list(source.batches(split, settings.limit)), language, family, settings.by)
 
 
 def _open(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from derivlang.core.settings import check_settings, setting
 
@@ -27,6 +28,7 @@ class MatchOptions:
         "mallows",
         "Transform to turn: mallows, shuffle or flip, with other parameters, as mallows:by=sentence.",
     )
+    by: Literal["tau", "entropy"] = setting("tau", "Distance to match: Kendall's tau, or 3-local entropy.")
     split: str | None = setting(None, "Split to take the sample from.", unset="the first")
     limit: int = setting(1000, "Documents of the sample, at most.", minimum=1)
 
