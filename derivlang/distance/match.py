@@ -27,7 +27,7 @@ from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.registry import find_transform, transform_names
 
 _POINTS, _STEPS = 9, 17  # values of the parameter to look between, and steps of the bisection there
-_LOCAL, _LOCAL_WORDS = 3, 200_000  # the m of the local entropy, and the words of the sample that it is measured on
+_LOCAL, LOCAL_WORDS = 3, 1_000_000  # the m of the local entropy, and the words of the sample that it is measured on
 _PARTS = 10  # of the sample, for the interval
 _T = 2.262  # two-sided 95 % of Student's t with 9 degrees of freedom
 
@@ -165,7 +165,7 @@ def _taus(batches: Sequence[Batch], language: Pipeline) -> Parts:
 
 def _local_bits(batches: Sequence[Batch], language: Pipeline) -> Parts:
     """Return the bits of each held-out unit by a model of three words, and its number of words."""
-    return bits_of_units(derive_all(batches, language, Lexicon()), _LOCAL, _LOCAL_WORDS)
+    return bits_of_units(derive_all(batches, language, Lexicon()), _LOCAL, LOCAL_WORDS)
 
 
 DISTANCES: Mapping[str, Callable[[Sequence[Batch], Pipeline], Parts]] = MappingProxyType(

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.splits import split_name
-from derivlang.distance.match import Family, Match, match
+from derivlang.distance.match import LOCAL_WORDS, Family, Match, match
 from derivlang.distance.measure import Figures, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+
+_DOCUMENTS = 1000  # whose orders show Kendall's tau well enough
 
 
 def run_stats(
@@ -55,7 +57,14 @@ def run_match(
     family = Family.parse(settings.family)
     source = _open(language, request, settings, parser, parses)
     split = source.corpus.splits[0] if settings.split is None else split_name(settings.split)
-    return match(list(source.batches(split, settings.limit)), language, family, settings.by)
+    limit = _DOCUMENTS if settings.limit is None and settings.by == "tau" else settings.limit
+    batches, words = [], 0
+    for batch in source.batches(split, limit):
+        batches.append(batch)
+        words += batch.n_words
+        if limit is None and words >= LOCAL_WORDS:
+            break
+    return match(batches, language, family, settings.by)
 
 
 def _open(

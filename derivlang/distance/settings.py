@@ -30,7 +30,12 @@ class MatchOptions:
     )
     by: Literal["tau", "entropy"] = setting("tau", "Distance to match: Kendall's tau, or 3-local entropy.")
     split: str | None = setting(None, "Split to take the sample from.", unset="the first")
-    limit: int = setting(1000, "Documents of the sample, at most.", minimum=1)
+    limit: int | None = setting(
+        None,
+        "Documents of the sample, at most.",
+        minimum=1,
+        unset="1000, or with --by entropy the first million words",
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)
