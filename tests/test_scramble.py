@@ -46,6 +46,16 @@ def test_types_change_places_inside_their_group(words: dict[str, int], within: s
     assert mapped(fitted(spec, turned), list(words)) == found
 
 
+@given(words=WORDS)
+def test_words_of_annotations_come_back(words: dict[str, int]) -> None:
+    """`_` is no word in annotations, also where the text has it as a word that changes places."""
+    lexicon = fitted("scramble", {**words, "_": 1, "one": 2, "two": 2})
+    lemmas = string_array([*words, "_", "one", "two", "unknown"])
+    derived = lexicon.apply_to_labels(lemmas)
+    assert derived.to_pylist().count("_") == lemmas.to_pylist().count("_")
+    assert lexicon.invert().apply_to_labels(derived).equals(lemmas)
+
+
 def test_the_example_of_the_module_is_right() -> None:
     source, _, derived = (scramble.__doc__ or "").splitlines()[2].strip().partition("   ->   ")
     assert mapped(fitted("scramble", Counter(source.split())), source.split()) == derived.split()

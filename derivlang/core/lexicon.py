@@ -131,9 +131,11 @@ class Lexicon:
         image = values.cast(pa.string()).fill_null(_NO_WORD)
         for step in self.steps:
             mapped = step.apply(image)
-            # A word whose image is `_` stays, too: mapped, it would become equal to "no word".
-            stays = pc.or_(pc.equal(image, _NO_WORD), pc.equal(mapped, _NO_WORD))
-            image = pc.if_else(stays, image, mapped)
+            # A word whose image is `_` would become equal to "no word". It takes the image of `_`, so that the map has
+            # an inverse without `_`: of a -> _ -> b -> a there remains a -> b -> a. In a pair a -> _ -> a, a stays.
+            (after,) = step.apply(string_array([_NO_WORD.as_py()]))
+            mapped = pc.if_else(pc.equal(mapped, _NO_WORD), after.cast(mapped.type), mapped)
+            image = pc.if_else(pc.equal(image, _NO_WORD), image, mapped)
         return pc.if_else(values.is_null(), values, image.cast(values.type))
 
     def invert(self) -> Lexicon:
