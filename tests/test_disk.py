@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +46,29 @@ def test_one_process_at_a_time(tmp_path: Path, times: int, pause: float) -> None
         process.join()
     assert log.read_text().split() == ["in", "out"] * 3 * times
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path != log]
+
+
+def test_a_folder_that_goes_while_it_is_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Path.mkdir` raises FileExistsError if the folder is there, but no longer when it looks whether that is one."""
+    folder, tries = tmp_path / "deep", []
+    real = os.mkdir
+
+    def mkdir(path: Any, mode: int = 0o777) -> None:
+        if Path(path) == folder and len(tries) < 3:
+            tries.append(path)
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        real(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with file_lock(folder / "set"):
+        assert folder.is_dir()
+    assert len(tries) == 3
+    folder.write_text("a file")
+    with (
+        pytest.raises(StoreError, match=r"deep.*: cannot write here: (File exists|Not a directory)"),
+        file_lock(folder / "set"),
+    ):
+        pass
 
 
 def test_what_was_made_in_it_stays(tmp_path: Path) -> None:

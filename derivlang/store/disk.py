@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from stat import S_ISDIR
 from typing import IO, Any
 
 from derivlang.core.errors import DerivlangError, StoreError
@@ -166,9 +167,11 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                 made += _make(lock.parent)
                 # "a+" does not empty the file: the text of the process that holds the lock must stay readable.
                 file = lock.open("a+", encoding="utf-8", errors="replace", newline="\n")
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
+                # Another process has just removed the empty folder: before the lock was made there, or after `mkdir`
+                # found the folder and before it looked whether that is one. A file in its place is another matter.
                 missing += 1
-                if missing == _TRIES:  # else another process has just removed the empty folder
+                if missing == _TRIES or any(map(_is_no_folder, (lock.parent, *lock.parent.parents))):
                     raise
                 time.sleep(_PAUSE)
                 continue
@@ -251,6 +254,14 @@ def _make(folder: Path) -> list[Path]:
     made = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return made
+
+
+def _is_no_folder(path: Path) -> bool:
+    """Return whether something other than a folder is at a place."""
+    try:
+        return not S_ISDIR(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _unmake(made: list[Path]) -> None:
