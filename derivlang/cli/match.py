@@ -33,7 +33,6 @@ def command(source: str, spec: str, as_json: bool, **options: Any) -> None:
     \b
     derivlang match --t stride:2 demo
     derivlang match --t inv:from=random --family shuffle demo
-    derivlang match --t stride:2 --by entropy wikitext2
     """
     from derivlang.distance.run import run_match
     from derivlang.pipeline import Pipeline
