@@ -168,6 +168,19 @@ def test_a_match_by_entropy_has_the_entropy(family: str) -> None:
     assert "held-out sentences; a match needs 10" in run("match", "--t", "inv", "demo", "--by", "entropy", code=2).err
 
 
+def test_a_match_by_entropy_is_of_one_to_one_languages(tmp_path: Path) -> None:
+    many = tmp_path / "many.txt"
+    many.write_text("the a\nof a\n")
+    with pytest.raises(UsageError, match="several words one form"):
+        match(sample(100), Pipeline.parse(f"lex:{many},inv"), Family.parse("shuffle"), "entropy")
+
+
+def test_a_distance_that_does_not_depend_on_the_parameter_has_no_interval() -> None:
+    found = run("match", "--t", "trans", "demo", "--json").json
+    assert (found["low"], found["high"], found["reached"]) == (None, None, 1)
+    assert "interval" not in run("match", "--t", "trans", "demo").err
+
+
 def test_match_by_command_and_by_function() -> None:
     found = derivlang.match("demo", "stride:2")
     assert run("match", "--t", "stride:2", "demo", "--json").json == found

@@ -63,7 +63,10 @@ def test_a_dictionary_of_a_set_holds_its_counts(tmp_path: Path) -> None:
 @given(counts=st.dictionaries(WORDS, st.integers(0, 10**18 - 1), min_size=1, max_size=6), header=st.booleans())
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, counts, header) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("counts") / "a.tsv"
-    lines = [*(["word\tcount"] if header else []), *(f"{escape(word)}\t{count}" for word, count in counts.items())]
+    lines = [
+        *(["\ufeffword\tcount"] if header else []),
+        *(f"{escape(word)}\t{count}" for word, count in counts.items()),
+    ]
     path.write_bytes("\n".join(lines).encode())
     assert read_counts(path) == counts
 

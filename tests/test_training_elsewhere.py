@@ -88,6 +88,7 @@ def test_arrays_of_all_kinds_are_sent_in_one_piece() -> None:
         far = devices.arrays_to_device(arrays, HERE)
         assert not device.waits
         assert all(type(tensor) is Held for tensor in far.values())
+        assert devices.to_device(arrays["none"], HERE).cpu().shape == (0, 5)
         for name, array in arrays.items():
             there = far[name].cpu()
             assert there.shape == array.shape

@@ -60,6 +60,7 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     )
     if settings.lexicon is None and pipeline.needs_counts():
         say(
-            f"the lexicon was fitted on the words of this source; for other sources of this language give "
+            f"the lexicon was fitted on the training split of this source, or its first; for other sources of this "
+            f"language give "
             f"--lexicon {settings.out / LEXICON} (`derivlang verify {settings.out} OTHER` compares two sets)"
         )

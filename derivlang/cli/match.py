@@ -50,8 +50,9 @@ def command(source: str, spec: str, as_json: bool, **options: Any) -> None:
         return
     echo(found.spec)
     distance = "Kendall's tau" if found.by == "tau" else "3-local entropy"
+    interval = "" if found.low is None else f", 95 % interval {found.low:.4g} to {found.high:.4g}"
     echo(
         f"{distance} {found.reached:.3f}, of {spec} {found.wanted:.3f}, in {found.units:,} sentences; "
-        f"{found.parameter} {found.value:g}, 95 % interval {found.low:.4g} to {found.high:.4g}",
+        f"{found.parameter} {found.value:g}{interval}",
         err=True,
     )

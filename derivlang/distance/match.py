@@ -37,22 +37,22 @@ class Match:
     """A language that is as far from the source as another one.
 
     spec: the matched language. by: tau or entropy. wanted, reached: the distance of both languages from the source:
-    mean Kendall's tau, or bits per word. low, high: 95 % interval of the parameter over samples of sentences. units:
-    sentences of two words and more in the sample, or held-out ones.
+    mean Kendall's tau, or bits per word. low, high: 95 % interval of the parameter over samples of sentences, None
+    where the distance does not depend on it. units: sentences of two words and more in the sample, or held-out ones.
     """
 
     spec: str
     parameter: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     wanted: float
     reached: float
     units: int
     by: str = "tau"
 
 
-# Of each unit: its part of the distance, and its weight. The distance is the sum of the parts by the sum of weights.
+# Of each unit: its part of the distance, and its weight. The distance is the sum of the parts divided by the weights'.
 Parts: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -86,9 +86,17 @@ def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str 
     """Return the member of a family that is as far from the source as a language.
 
     batches: a sample of the source; sentences are split, with trees if the language needs them. by: a name of
-    DISTANCES. Raise UsageError if no member is as far, or if the sample has fewer than ten units.
+    DISTANCES. Raise UsageError if no member is as far, if the sample has fewer than ten units, or if the entropy of a
+    language is asked that gives several words one form.
     """
     dial, parts_of = family.dial, DISTANCES[by]
+    if by == "entropy" and not language.injective:
+        raise UsageError(
+            f"{language} gives several words one form, which changes the entropy whatever the order",
+            where="--t",
+            fix="leave out what changes words, or match by tau",
+            id="not-injective",
+        )
     wanted = parts_of(batches, _orders_of(language))
     n_units = len(wanted[0])
     if n_units < _PARTS:
@@ -111,7 +119,7 @@ def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str 
             f"{language} has {what} of {goal:.3f}, and {family.transform.name} reaches {goal + min(found):.3f} to "
             f"{goal + max(found):.3f}",
             where="--family",
-            fix="take another family",
+            fix="take another family; shuffle begins at the source itself",
             id="family",
         )
     value = _rounded(_bisect(lambda x: (_mean(parts(x)) - goal) * found[0], points[first - 1], points[first]))
@@ -122,9 +130,9 @@ def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str 
     slope = (_mean(parts(ends[1])) - _mean(parts(ends[0]))) / (ends[1] - ends[0])
     # A language that deletes words may have fewer units than the source.
     gaps = np.array([_mean(wanted, i) - _mean(reached, i) for i in range(_PARTS)])
-    half = float(abs(_T * gaps.std(ddof=1) / np.sqrt(_PARTS) / slope)) if slope else float("inf")
-    spec = str(family.at(value))
-    return Match(spec, dial.parameter, value, value - half, value + half, goal, _mean(reached), n_units, by)
+    half = float(abs(_T * gaps.std(ddof=1) / np.sqrt(_PARTS) / slope)) if slope else None
+    low, high = (None, None) if half is None else (value - half, value + half)
+    return Match(str(family.at(value)), dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
 
 
 def _mean(parts: Parts, which: int | None = None) -> float:
@@ -150,7 +158,7 @@ def _rounded(value: float) -> float:
 
 
 def _orders_of(language: Pipeline) -> Pipeline:
-    """Return the transforms that order words: no other moves one, and these need no fitted lexicon."""
+    """Return the transforms that order words. Others move none, and one to one they change no entropy."""
     return Pipeline(tuple(transform for transform in language.transforms if transform.has_order))
 
 

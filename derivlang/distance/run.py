@@ -62,7 +62,7 @@ def run_match(
     for batch in source.batches(split, limit):
         batches.append(batch)
         words += batch.n_words
-        if limit is None and words >= LOCAL_WORDS:
+        if settings.by == "entropy" and words >= LOCAL_WORDS:
             break
     return match(batches, language, family, settings.by)
 

@@ -32,9 +32,9 @@ class MatchOptions:
     split: str | None = setting(None, "Split to take the sample from.", unset="the first")
     limit: int | None = setting(
         None,
-        "Documents of the sample, at most.",
+        "Documents of the sample, at most; of these --by entropy reads a million words.",
         minimum=1,
-        unset="1000, or with --by entropy the first million words",
+        unset="1000, or with --by entropy all",
     )
 
     def __post_init__(self) -> None:

@@ -4,8 +4,8 @@ r"""Word counts as a file: a word and its count in each line, with a tab between
     the	129
     \\	3               a word is escaped as in lexicon.tsv: `\t`, `\n`, `\r`, `\\`
 
-A dictionary that `derivlang dict` wrote is such a file, too: its columns are source, derived and count, and the count
-is of the source word.
+A dictionary that `derivlang dict -o NAME.tsv` wrote is such a file, too: its columns are source, derived and count, and
+the count is of the source word.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.core.lexicon import unescape
+from derivlang.formats.utf8 import BOM
 from derivlang.formats.whole import read_whole
 
 _HEADERS = ("word\tcount", "source\tderived\tcount")
@@ -26,7 +27,7 @@ def read_counts(path: Path) -> dict[str, int]:
 
     Raises DataError missing-file, encoding, and word-counts: no line, a line without a count, two counts of one word.
     """
-    data = read_whole(path)
+    data = read_whole(path).removeprefix(BOM)
     try:
         lines = data.decode("utf-8").split("\n")  # not splitlines, which also cuts at characters inside words
     except UnicodeDecodeError as error:
@@ -52,6 +53,6 @@ def _broken(path: Path, number: int, what: str) -> DataError:
     return DataError(
         what,
         where=f"{path}:{number}",
-        fix="give lines as the<TAB>129, or a dictionary that `derivlang dict` wrote",
+        fix="give lines as the<TAB>129, or a .tsv that `derivlang dict` wrote",
         id="word-counts",
     )

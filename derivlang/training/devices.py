@@ -40,7 +40,7 @@ def arrays_to_device(arrays: Mapping[Key, Any], device: torch.device) -> dict[Ke
     if device.type == "cpu":
         return {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
     begins = offsets_of(np.array([-(-array.nbytes // 8) * 8 for array in arrays.values()], np.int64)).tolist()
-    block = np.empty(begins[-1], np.uint8)
+    block = np.empty(max(begins[-1], 8), np.uint8)  # torch gives an empty array no stride, and then no view
     for begin, array in zip(begins, arrays.values(), strict=False):
         block[begin : begin + array.nbytes].view(array.dtype)[:] = array.ravel()
     there = torch.from_numpy(block).pin_memory().to(device, non_blocking=True)

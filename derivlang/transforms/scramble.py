@@ -44,7 +44,9 @@ class Scramble(Transform):
 
     name = "scramble"
 
-    within: Within = param("any", "types to draw from: any, as long ones, or about as frequent ones", positional=True)
+    within: Within = param(
+        "any", "types to draw from: all, types of the same length, or with similar counts", positional=True
+    )
     seed: int = param(1, "seed of the drawn bijection", low=0)
 
     @property

@@ -7,9 +7,9 @@ words that the list lacks count as 0. `first=rare` begins with the rarest word. 
 (`final=move`: it is sorted, too).
 
     sort:counts.tsv               a file with a word and its count in each line (formats/word_counts.py)
-    sort:dictionary.tsv           a dictionary that `derivlang dict` wrote: it holds the counts of a set's words
+    sort:dictionary.tsv           a dictionary that `derivlang dict` wrote: it holds the counts of the words of a split
 
-A word's place does not depend on its neighbours, so a sentence keeps only which words it has.
+Of the order of a sentence nothing is left but for words with the same count.
 Source: Clark et al. 2023 (TACL 11, 1048–1065), SORT-FREQ and SORT-FREQ-REV.
 """
 
@@ -54,7 +54,7 @@ class Sort(Transform):
             raise UsageError(
                 "sort needs the counts of words",
                 where="--t",
-                fix="name a file with a word and its count in each line, or a dictionary of `derivlang dict`: "
+                fix="name a file with a word and its count in each line, or a .tsv of `derivlang dict`: "
                 "sort:counts.tsv",
                 id="bad-spec",
             )
