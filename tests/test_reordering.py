@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from derivlang.display.rows import set_of, statistics_of_set
+from derivlang.distance.measure import measure_set
 from derivlang.distance.reordering import MEANINGS, Reordering, kendall_tau, table_of
 from tests import commands
 from tests.commands import make, run
@@ -27,7 +27,7 @@ def test_kendalls_tau_is_scipys(ranks: list[int]) -> None:
 def test_statistics_of_a_set_are_those_of_its_rows(spec: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(spec, "demo", out)
-    found = statistics_of_set(*set_of(out, "train"))
+    found = measure_set(out, "train", 0)
     listed = rows(out, "train").to_pylist()
     orders = [row["order"] for row in listed]
     words = sum(map(len, orders))
@@ -52,7 +52,7 @@ def test_split_entities_are_those_that_make_counts(tmp_path: Path) -> None:
     result = make("inv", "demo", tmp_path / "out")
     split = sum(
         round(found["entities"] * found["entities_split_percent"] / 100)
-        for found in (statistics_of_set(*set_of(tmp_path / "out", name)) for name in result["splits"])
+        for found in (measure_set(tmp_path / "out", name, 0) for name in result["splits"])
         if found["entities"]
     )
     assert split == result["changed"]["ner_tags-split"]
@@ -60,7 +60,7 @@ def test_split_entities_are_those_that_make_counts(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_not_counted(tmp_path: Path) -> None:
     make("inv", commands.wiki(tmp_path), tmp_path / "out")
-    found = statistics_of_set(*set_of(tmp_path / "out", None))
+    found = measure_set(tmp_path / "out", None, 0)
     assert found["entities"] is None
     assert found["source_dependency_length"] is None
     assert "Entities" not in dict(table_of(found))

@@ -11,6 +11,7 @@ occurrence.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeGuard
 
@@ -37,6 +38,7 @@ SPECIALS = (
     "[PAD]",
     "[MASK]",
 )
+_PAIRS = "type\timage"
 _NO_WORD = scalar("_")  # a missing word in annotations, as in CoNLL-U
 
 
@@ -183,6 +185,20 @@ def unescape(cell: str) -> str:
         out.append(pairs.get(two, cell[i]))
         i += 2 if two in pairs else 1
     return "".join(out)
+
+
+def pair_rows(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return pairs of type and image as a section of `lexicon.tsv`."""
+    return "\n".join([_PAIRS, *(f"{escape(word)}\t{escape(image)}" for word, image in pairs)]) + "\n"
+
+
+def read_pair_rows(state: str) -> list[tuple[str, str]]:
+    """Return the pairs of a section that `pair_rows` wrote. Raise ValueError for another text."""
+    header, *rows, last = state.split("\n")
+    cells = [row.split("\t") for row in rows]
+    if last or header != _PAIRS or any(len(row) != 2 for row in cells):
+        raise ValueError("its rows must be type and image")
+    return [(unescape(word), unescape(image)) for word, image in cells]
 
 
 def special_types(types: pa.Array) -> Bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.display.linked import LinkedLines, linked_rows
-from derivlang.distance.reordering import Reordering
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import FileSpan
@@ -83,11 +82,3 @@ def set_of(folder: Path, split: str | None) -> tuple[Derived, str]:
     """Return a derived set and the name of a split, the first one for None. Raises StoreError for a damaged set."""
     derived = Derived(folder)
     return derived, derived.choose_split(split, first=True)
-
-
-def statistics_of_set(derived: Derived, split: str) -> dict[str, float | int | None]:
-    """Return the statistics of a whole split (`distance/reordering.py`)."""
-    reordering = Reordering()
-    for group in load(derived, split):
-        reordering.add(group.source, group.derived, group.order)
-    return reordering.result()

@@ -124,7 +124,7 @@ def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str 
         )
     value = _rounded(_bisect(lambda x: (_mean(parts(x)) - goal) * found[0], points[first - 1], points[first]))
     reached = parts(value)
-    # The parameter of each part of the sample, by the slope of the whole: d value = d distance / slope.
+    # Each tenth of the sample has a parameter of its own: it differs from `value` by its gap, divided by the slope.
     step = (dial.near - dial.far) / 200
     ends = [min(max(value + s, min(dial.near, dial.far)), max(dial.near, dial.far)) for s in (-abs(step), abs(step))]
     slope = (_mean(parts(ends[1])) - _mean(parts(ends[0]))) / (ends[1] - ends[0])

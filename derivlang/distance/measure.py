@@ -102,7 +102,10 @@ def bits_of_units(triples: Iterable[Triple], m: int, words: int) -> tuple[Float6
 
 
 def _add(texts: Mapping[str, _Text], source: Batch, derived: Batch, left: int) -> int:
-    """Add a batch to the texts, whole units of at most `left` source words and one more, and return their words."""
+    """Add the first units of a batch to the texts, until they have `left` source words or more.
+
+    Return the number of source words that were added.
+    """
     if left <= 0:
         return 0
     keys = sequence_keys(source.type_hashes[source.words], source.unit_words)

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -189,9 +190,9 @@ def _changed(source: Batch, derived: Batch, before: Int32, after: Int64) -> int:
     return int(times[to_numpy(pc.not_equal(ours, theirs))].sum())
 
 
-def table_of(result: dict[str, float | int | None]) -> list[tuple[str, str]]:
-    """Return the statistics that are there as (meaning, value), for people."""
-    shown = [(MEANINGS[name], value) for name, value in result.items() if value is not None]
+def table_of(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the statistics that are there as (meaning, value), for people; other figures are left out."""
+    shown = [(what, value) for name, what in MEANINGS.items() if (value := figures.get(name)) is not None]
     return [(what, f"{value:,}" if isinstance(value, int) else f"{value:,.2f}") for what, value in shown]
 
 

@@ -82,11 +82,11 @@ def shown(folder: Path, split: str, row: int) -> str:
 
 def statistics(folder: Path, split: str) -> list[list[str]]:
     """Return the statistics of a split as rows of a table, or a row with a message."""
-    from derivlang.display.rows import set_of, statistics_of_set
+    from derivlang.distance.measure import measure_set
     from derivlang.distance.reordering import table_of
 
     try:
-        return [list(row) for row in table_of(statistics_of_set(*set_of(folder, split)))]
+        return [list(row) for row in table_of(measure_set(folder, split, 0))]
     except DerivlangError as error:
         return [["error", str(error)]]
 

@@ -40,6 +40,16 @@ def read_whole(path: Path) -> bytes:
             )
 
 
+def utf8_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, decompressed. Raises DataError encoding, with the line, or as `read_whole`."""
+    data = read_whole(path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="encoding") from None
+
+
 def _bounded(stream: BinaryIO, path: Path, what: str, fix: str) -> bytes:
     data = stream.read(LIMIT + 1)
     if len(data) > LIMIT:

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.core.lexicon import unescape
-from derivlang.formats.utf8 import BOM
-from derivlang.formats.whole import read_whole
+from derivlang.formats.whole import utf8_text
 
 _HEADERS = ("word\tcount", "source\tderived\tcount")
 _COUNT = re.compile("[0-9]{1,18}")
@@ -27,12 +26,8 @@ def read_counts(path: Path) -> dict[str, int]:
 
     Raises DataError missing-file, encoding, and word-counts: no line, a line without a count, two counts of one word.
     """
-    data = read_whole(path).removeprefix(BOM)
-    try:
-        lines = data.decode("utf-8").split("\n")  # not splitlines, which also cuts at characters inside words
-    except UnicodeDecodeError as error:
-        number = data[: error.start].count(b"\n") + 1
-        raise DataError("the file is not UTF-8", where=f"{path}:{number}", id="encoding") from None
+    # Not splitlines, which also cuts at characters inside words.
+    lines = utf8_text(path).removeprefix("\ufeff").split("\n")
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         line = line.removesuffix("\r")

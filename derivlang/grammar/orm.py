@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.formats.whole import read_whole
+from derivlang.formats.whole import utf8_text
 from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, PUBLISHED, Features, Weights
 
 SUFFIXES = (".orm", ".orm.gz")
@@ -64,13 +64,7 @@ def _features(path: Path) -> Features:
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number from 1, text) of each line of a plain or compressed file. Raises DataError encoding."""
-    data = read_whole(path)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="encoding") from None
-    yield from enumerate(text.splitlines(), 1)
+    yield from enumerate(utf8_text(path).splitlines(), 1)
 
 
 def broken(path: Path, number: int, what: str) -> DataError:

@@ -118,15 +118,12 @@ class Encoder:
 
         reduction: `sum`, a scalar, or `none`, float32[n].
         """
-        if not self.compiled:
-            return _cross_entropy(self.module, states, labels, reduction)
-        for tensor in (states, labels):  # n differs from step to step: compile once for all
-            torch._dynamo.maybe_mark_dynamic(tensor, 0)
-        return _compiled_cross_entropy()(self.module, states, labels, reduction)  # type: ignore[no-any-return]
-
-    def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
-        """Return float32[n, V]: the logits at n positions in the flattened rows, int64[n]."""
-        return self.predict(self(ids, mask, language).flatten(0, 1)[at]).float()
+        with self._precision():
+            if not self.compiled:
+                return _cross_entropy(self.module, states, labels, reduction)
+            for tensor in (states, labels):  # n differs from step to step: compile once for all
+                torch._dynamo.maybe_mark_dynamic(tensor, 0)
+            return _compiled_cross_entropy()(self.module, states, labels, reduction)  # type: ignore[no-any-return]
 
     @contextmanager
     def without_gradient(self) -> Iterator[None]:

@@ -29,7 +29,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
-from derivlang.core.lexicon import SPECIALS, Images, TypeMap, escape, unescape
+from derivlang.core.lexicon import SPECIALS, Images, TypeMap, pair_rows, read_pair_rows
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
@@ -39,7 +39,6 @@ from derivlang.transforms.base import Transform
 
 Case = Literal["keep", "as-is"]
 _LOW = np.uint64(0xFFFFFFFF)
-_HEADER = "type\timage"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +131,7 @@ class Translations:
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: a row for each pair of the dictionary."""
-        rows = [f"{escape(word)}\t{escape(t)}" for word, translations in self.entries.items() for t in translations]
-        return "\n".join([_HEADER, *rows]) + "\n"
+        return pair_rows((word, t) for word, translations in self.entries.items() for t in translations)
 
 
 def _in_case(word: str, translation: str) -> str:
@@ -158,9 +156,5 @@ def _read_once(file: str, *stamp: int) -> Dictionary:
 
 @lru_cache(maxsize=4)
 def _entries(state: str) -> dict[str, tuple[str, ...]]:
-    header, *rows, last = state.split("\n")
-    cells = [row.split("\t") for row in rows]
-    if last or header != _HEADER or any(len(row) != 2 for row in cells):
-        raise ValueError("its rows must be type and image")
-    pairs = tuple((unescape(word), unescape(translation)) for word, translation in cells)
+    pairs = tuple(read_pair_rows(state))
     return Dictionary(pairs, (), "").entries()

@@ -28,13 +28,12 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.keys import Draws, hash_types
-from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
+from derivlang.core.lexicon import TypeMap, pair_rows, read_pair_rows, special_types
 from derivlang.core.spec import param
 from derivlang.core.type_index import TypeIndex
 from derivlang.transforms.base import Transform
 
 Within = Literal["any", "length", "frequency"]
-_HEADER = "type\timage"
 _UNKNOWN_PERCENT = 1  # warn if more of the running words than this stay
 
 
@@ -51,11 +50,11 @@ class Scramble(Transform):
 
     @property
     def needs_reference(self) -> bool:
-        """True: the types of a reference vocabulary change places."""
+        """True: the map is drawn over the types of a reference vocabulary."""
         return True
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
-        """Return the bijection of a reference vocabulary; it depends only on the types and their groups.
+        """Return the bijection of a reference vocabulary. It does not depend on the order of the types.
 
         In each group the types are ranked twice, by two draws of their hashes; the k-th type of the first ranking
         becomes the k-th of the second.
@@ -80,11 +79,8 @@ class Scramble(Transform):
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the saved bijection. Raise ValueError if it is damaged."""
-        header, *rows, last = state.split("\n")
-        cells = [row.split("\t") for row in rows]
-        if last or header != _HEADER or any(len(row) != 2 for row in cells):
-            raise ValueError("its rows must be type and image")
-        types, images = ([unescape(row[side]) for row in cells] for side in (0, 1))
+        pairs = read_pair_rows(state)
+        types, images = ([pair[side] for pair in pairs] for side in (0, 1))
         if len(set(types)) < len(types) or sorted(types) != sorted(images):
             raise ValueError("its images must be its types in another order")
         return Bijection(string_array(types), string_array(images))
@@ -123,5 +119,4 @@ class Bijection:
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: type and image."""
-        pairs = zip(self.types.to_pylist(), self.targets.to_pylist(), strict=True)
-        return "\n".join([_HEADER, *(f"{escape(word)}\t{escape(target)}" for word, target in pairs)]) + "\n"
+        return pair_rows(zip(self.types.to_pylist(), self.targets.to_pylist(), strict=True))

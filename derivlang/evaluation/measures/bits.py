@@ -92,8 +92,8 @@ def losses(
             places.append(every[some])
             at, wanted = np.flatnonzero(mask)[some], gold[places[-1]].astype(np.int64)
             batch = arrays_to_device({"ids": block, "mask": mask, "at": at, "wanted": wanted}, to)
-            logits = model.logits(batch["ids"], batch["mask"], language, batch["at"])
-            entropies.append(torch.nn.functional.cross_entropy(logits, batch["wanted"], reduction="none"))
+            states = model(batch["ids"], batch["mask"], language).flatten(0, 1)[batch["at"]]
+            entropies.append(model.cross_entropy(states, batch["wanted"], "none"))
             rows_done(len(rows))
     out = np.zeros(len(ids))
     out[np.concatenate(places)] = torch.cat(entropies).double().cpu().numpy()
