@@ -233,20 +233,26 @@ def test_ids_of_padding_have_no_effect(kind: str) -> None:
     assert torch.equal(model.states(replace(batch, input_ids=junk)), model.states(batch))
 
 
-def test_logits_at_some_positions_are_those_of_the_whole_model() -> None:
-    """In the caller's precision, and as float32."""
+def test_the_cross_entropy_at_some_positions_is_the_one_of_the_whole_model() -> None:
+    """From states in the caller's precision, and in float32."""
     model, batch = model_of("roberta", language_ids=True), rows_batch()
     derived = torch.ones_like(batch.input_ids)
     whole = model.module(
         input_ids=batch.input_ids, attention_mask=batch.attention.long(), token_type_ids=derived
     ).logits
-    got = model.logits(batch.input_ids, batch.attention, DERIVED, batch.targets)
-    torch.testing.assert_close(got, whole.flatten(0, 1)[batch.targets])
+    wanted = torch.nn.functional.cross_entropy(whole.flatten(0, 1)[batch.targets], batch.labels, reduction="none")
+
+    def found(reduction: str) -> torch.Tensor:
+        states = model(batch.input_ids, batch.attention, DERIVED).flatten(0, 1)[batch.targets]
+        return model.cross_entropy(states, batch.labels, reduction)
+
+    torch.testing.assert_close(found("none"), wanted)
+    torch.testing.assert_close(found("sum"), wanted.sum())
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = model.logits(batch.input_ids, batch.attention, DERIVED, batch.targets)
+        rounded = found("none")
         assert model.predict(model.states(batch)).dtype == torch.bfloat16
     assert rounded.dtype == torch.float32
-    assert not torch.equal(rounded, got)
+    assert not torch.equal(rounded, found("none"))
 
 
 def test_states_without_gradient_have_no_dropout() -> None:
