@@ -139,7 +139,9 @@ class Encoder:
     def _output(self, ids: Any, mask: Any, language: Any, positions: Any, **options: Any) -> Any:
         config, base = self.module.config, self.module.base_model
         padding = config.pad_token_id
-        if padding is not None:  # RoBERTa numbers positions by it
+        # Attention needs no mask for rows without padding. Only a CPU can be asked without waiting for it.
+        is_full = ids.device.type == "cpu" and bool(mask.all())
+        if padding is not None and not is_full:  # RoBERTa numbers positions by it
             ids = ids.masked_fill(~mask, padding)
         given = {"input_ids": ids}
         if self.language_ids:
@@ -161,7 +163,7 @@ class Encoder:
         if self.causal:
             options["use_cache"] = False  # keys and values of earlier positions are for generation
         with self._precision():
-            return base(**given, attention_mask=mask.long(), **options)
+            return base(**given, attention_mask=None if is_full else mask.long(), **options)
 
     def _precision(self) -> AbstractContextManager[Any]:
         return torch.autocast("cuda", torch.bfloat16) if self.bf16 else nullcontext()
