@@ -18,13 +18,15 @@ from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
+from derivlang.evaluation.verify import verify_run
 from derivlang.lexical.dictionary import DICTIONARIES
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.listing import file_hash
 from derivlang.training import encode as encoding
 from derivlang.training import prepare as preparing
-from derivlang.training.data import Data
+from derivlang.training.data import STAMPS, Data, damages, write_stamps
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
@@ -334,7 +336,8 @@ def test_the_same_data_has_the_same_bytes(tmp_path: Path) -> None:
     one, two = prepared(tmp_path / "one"), prepared(tmp_path / "two")
     assert one.fingerprint == two.fingerprint
     for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+        if path.name != STAMPS:
+            assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
     assert prepared(tmp_path / "three", limit=7).fingerprint != one.fingerprint
     assert prepared(tmp_path / "four", seq_len=16).fingerprint != one.fingerprint
     assert pair("trans,perm").data.fingerprint != one.fingerprint
@@ -386,6 +389,42 @@ def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
     record.write_text(json.dumps(recipe), "utf-8")
     with pytest.raises(StoreError, match=rf"{name}\.bin: is missing or was cut off"):
         prepared(tmp_path / "data")
+
+
+def test_content_is_read_where_size_or_time_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As written: nothing is read. A copy, and data without stamps: the hashes are. `damages` reads them always."""
+    folder, read = tmp_path / "data", list[Path]()
+    prepared(folder)
+    monkeypatch.setattr("derivlang.training.data.file_hash", lambda path: read.append(path) or file_hash(path))
+    prepared(folder)
+    assert read == []
+    shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
+    prepared(tmp_path / "copy")
+    n_files = len(list(folder.glob("*.bin")))
+    assert len(read) == n_files
+    for text in ("", "[]", '{"ids.bin": 3}'):
+        (folder / STAMPS).write_text(text)
+        read.clear()
+        prepared(folder)
+        assert len(read) == n_files
+    assert list(damages(folder)) == []
+    path = tmp_path / "copy" / "ids.bin"
+    path.write_bytes(bytes(reversed(path.read_bytes())))
+    with pytest.raises(StoreError, match=r"ids\.bin: was changed"):
+        prepared(tmp_path / "copy")
+    write_stamps(tmp_path / "copy")
+    prepared(tmp_path / "copy")
+    assert list(damages(tmp_path / "copy")) == [("ids.bin", "was changed")]
+
+
+def test_verify_reads_the_data_of_a_run(tmp_path: Path) -> None:
+    trained(tmp_path / "run", data=None, steps=2)
+    assert verify_run(tmp_path / "run")["ok"]
+    (file,) = (tmp_path / "run" / "data").rglob("ids.bin")
+    file.write_bytes(bytes(reversed(file.read_bytes())))
+    write_stamps(file.parent)
+    name = str(file.relative_to(tmp_path / "run"))
+    assert verify_run(tmp_path / "run")["problems"] == [{"file": name, "what": "was changed"}]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 99, "files": {}}', "\x00"])

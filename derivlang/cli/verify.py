@@ -25,8 +25,8 @@ def command(derived: Path, other: Path | None, as_json: bool) -> None:
     """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.
 
     Of a set, every row is derived again from its source, all columns are compared, and the row is undone. Of a run or
-    of a study, every file is compared with its hash: model, tokenizer, checkpoints, records and evaluations. So are the
-    model of a parser (`parser train`) and a grammar file (`grammar fit`).
+    of a study, every file is compared with its hash: model, tokenizer, checkpoints, data, records, evaluations. So are
+    the model of a parser (`parser train`) and a grammar file (`grammar fit`).
 
     With OTHER, say instead whether both are of one language, and if not, what differs. Fingerprints are compared, no
     rows; each of the two may also be a run of `pretrain`.

@@ -1,4 +1,4 @@
-"""Verify a run: its record, every file against its hash, its checkpoints, and the results of its evaluations.
+"""Verify a run: its record, every file against its hash, its checkpoints, its data, and the results of its evaluations.
 
 Nothing is trained or measured again, and torch is not needed.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from derivlang.core.errors import DerivlangError
 from derivlang.evaluation import results
 from derivlang.evaluation.collect import evaluations
-from derivlang.training import checkpoint, run_folder
+from derivlang.training import checkpoint, data, run_folder
 from derivlang.training.run_folder import damages, has_hashes
 
 Problem = dict[str, Any]
@@ -42,6 +42,8 @@ def verify_run(run: Path) -> dict[str, Any]:
             notes.append(_entry(run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
     problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
+    for folder in sorted(path.parent for path in (run / run_folder.DATA).rglob(data.NAME)):
+        problems += [_entry(str(folder.relative_to(run) / name), what) for name, what in _data(folder)]
     if not (run / results.EVALUATION).exists() and (kept := sorted((run / results.COUNTS).glob("*.parquet"))):
         lost = f"is not there, but {kept[0].relative_to(run)} is: evaluate the run again to have its results"
         notes.append(_entry(results.EVALUATION, lost))
@@ -53,6 +55,14 @@ def verify_run(run: Path) -> dict[str, Any]:
     listed = len(record.get("files") or ())
     checked = {"files": 1 + listed, "checkpoints": len(checkpoints), "evaluations": n_evaluations}
     return {"ok": not problems, "out": str(run), "checked": checked, "problems": problems, "notes": notes}
+
+
+def _data(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the files of encoded data that are not as they were written, and what is wrong with them."""
+    try:
+        yield from data.damages(folder)
+    except DerivlangError as error:
+        yield data.NAME, error.what
 
 
 def _evaluation(path: Path, cells: Path, record: dict[str, Any]) -> Iterator[tuple[Path, str]]:

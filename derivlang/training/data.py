@@ -8,11 +8,17 @@ files of both kinds of languages hold; these files are common to both:
     DATA/begins.bin                          [K] 1: the slot begins a word
     DATA/sentences.bin, keys.bin             int64[S + 1] slot offsets, uint64[S] content keys
     DATA/pieces.bin                          int64[P + 1] slot offsets
+    DATA/stamps.json                         size and time of each file, as they were written
+
+Opening data reads the hash of a file only if its size or time is another one, as in a copy: a billion sub-words are
+7 GB. `derivlang verify RUN` reads the hashes of all.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,13 +39,13 @@ from derivlang.core.arrays import (
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_types, read_record, short
+from derivlang.store.record import check_types, read_record, record_text, short
 from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.languages import ParallelBatch, SpecialIds
 from derivlang.training.settings import Packing
 
 FORMAT = 2
-NAME = "data.json"
+NAME, STAMPS = "data.json", "stamps.json"
 _LONGEST = 1 << 20  # maximum seq_len of a valid recipe
 _DTYPES = ("<u2", "<i4", "<i8", "|u1")
 
@@ -219,10 +225,45 @@ def _check(recipe: dict[str, Any]) -> None:
 
 def mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
     """Return the array of a file, memory-mapped. Raise StoreError if the file is missing, cut off or changed."""
-    path, (dtype, n) = folder / f"{name}.bin", recipe["files"].get(name, (None, 0))
-    if dtype is None or not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
-        raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")
-    told = (recipe.get("sha256") or {}).get(name)  # missing in folders of earlier versions
-    if told is not None and told != file_hash(path):
-        raise StoreError("was changed", where=str(path), fix="remove the folder and run again", id="data")
+    path = folder / f"{name}.bin"
+    what = _damage(path, recipe, hashed=not _is_as_written(path))
+    if what:
+        raise StoreError(what, where=str(path), fix="remove the folder and run again", id="data")
+    dtype, n = recipe["files"][name]
     return np.memmap(path, dtype, "r", shape=(n,))
+
+
+def damages(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name of each file that is not as it was written, and what is wrong. Raise StoreError for data.json."""
+    recipe = read_recipe(folder)
+    for path in (folder / f"{name}.bin" for name in recipe["files"]):
+        if what := _damage(path, recipe, hashed=True):
+            yield path.name, what
+
+
+def write_stamps(folder: Path) -> None:
+    """Write size and time of the files of data that has just been written."""
+    stamps = {path.name: _stamp(path) for path in sorted(folder.glob("*.bin"))}
+    (folder / STAMPS).write_text(record_text(stamps), "utf-8")
+
+
+def _damage(path: Path, recipe: dict[str, Any], *, hashed: bool) -> str | None:
+    """Return what is wrong with a file, or None. hashed: whether its content is compared, not only its size."""
+    dtype, n = recipe["files"].get(path.stem, (None, 0))
+    if dtype is None or not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
+        return "is missing or was cut off"
+    told = (recipe.get("sha256") or {}).get(path.stem)  # missing in folders of earlier versions
+    return "was changed" if hashed and told is not None and told != file_hash(path) else None
+
+
+def _is_as_written(path: Path) -> bool:
+    """Return whether a file has the size and the time that it was written with. Earlier versions have no stamps."""
+    try:
+        return bool(json.loads((path.parent / STAMPS).read_bytes())[path.name] == _stamp(path))
+    except (OSError, ValueError, TypeError, KeyError):  # then the hash decides
+        return False
+
+
+def _stamp(path: Path) -> list[int]:
+    facts = path.stat()
+    return [facts.st_size, facts.st_mtime_ns]

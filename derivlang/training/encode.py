@@ -24,7 +24,7 @@ from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import digest
-from derivlang.training.data import FORMAT, NAME, Data, mapped, read_recipe
+from derivlang.training.data import FORMAT, NAME, STAMPS, Data, mapped, read_recipe, write_stamps
 from derivlang.training.languages import SOURCE, Languages, ParallelBatch
 from derivlang.training.packing import cut
 from derivlang.training.settings import Packing
@@ -34,7 +34,7 @@ from derivlang.training.twin_data import TwinData, TwinWriter
 DATA = ArtifactKind(
     noun="encoded text",
     record=NAME,
-    names=(NAME, "*.bin"),
+    names=(NAME, STAMPS, "*.bin"),
     read=read_recipe,
     files=lambda recipe: (f"{name}.bin" for name in recipe["files"]),
     words={
@@ -210,6 +210,7 @@ def _write(
         for name, values in last.items():
             types[name] = "<i8"
             write(name, values)
+    write_stamps(folder)
     subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
     _check_rows(by_language[SOURCE][0], seq_len)
     checked = {} if check is None else check(np.concatenate(every_key))
