@@ -4,8 +4,8 @@ It reads calls from standard input, a JSON object in a line each, and writes how
 
     {"call": 0, "function": "pretrain", "keywords": {…}, "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
 
-It loads torch and what else the calls need once, which takes seconds, and forks for each call, so that a call that dies
-takes no other with it. With `once`, for systems that cannot fork so, it makes one call and ends with its exit code. A
+It loads torch and what else the calls need once, which takes seconds, if it can while the call before is at work. It
+forks for each call, so that a call that dies takes no other with it. With `once`, for systems that cannot fork so, it makes one call and ends with its exit code. A
 call ends with the messages and exit codes of a command, in its log. When standard input ends, so do the calls, as by
 SIGTERM: only the study holds the other end, however it ends.
 """
@@ -30,8 +30,8 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import ends_well
 from derivlang.core.errors import DerivlangError
 
-# What pre-training and evaluation load; the call that needs a missing one says so.
-_LOADED = (
+# What a call loads; one that needs a missing package says so.
+_TRAINING = (
     "derivlang.commands.training",
     "derivlang.training.run",
     "derivlang.evaluation.cell",
@@ -39,6 +39,15 @@ _LOADED = (
     "transformers.models.modernbert.modeling_modernbert",
     "pandas",
 )
+_REPORT = (
+    "derivlang.evaluation.report.write",
+    "derivlang.evaluation.report.figures",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_pdf",
+    "matplotlib.backends.backend_svg",
+)
+_LOADED = {"pretrain": _TRAINING, "evaluate": _TRAINING}
+_LOADED_NEXT = {"tokenizer": _TRAINING, "evaluate": _REPORT}  # what a later call loads
 
 
 def main() -> None:
@@ -74,8 +83,8 @@ class _Server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the study ends the calls
         signal.signal(signal.SIGCHLD, self._ended)  # also while a request is waited for
         for request in self._requests:
-            if json.loads(request)["function"] in ("pretrain", "evaluate"):
-                _load()
+            function = json.loads(request)["function"]
+            _load(_LOADED.get(function, ()))
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if (process := os.fork()) == 0:
                 os.close(held)
@@ -87,6 +96,7 @@ class _Server:
                 return request, os.fdopen(life, "rb")
             self._calls[process] = json.loads(request)["call"]
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            _load(_LOADED_NEXT.get(function, ()))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for process in list(self._calls):
             os.kill(process, signal.SIGTERM)
@@ -106,8 +116,8 @@ class _Server:
 
 
 @cache
-def _load() -> None:
-    for name in _LOADED:
+def _load(names: tuple[str, ...]) -> None:
+    for name in names:
         with suppress(Exception):
             import_module(name)
     gc.freeze()  # what is shared with the calls is not copied to be looked through
