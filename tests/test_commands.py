@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "grammar probs": (grammar.probs, derivlang.grammar_probs, set()),
     "parser train": (parser.train, derivlang.train_parser, set()),
     "parser score": (parser.score, derivlang.score_parser, set()),
-    "stats": (stats.command, derivlang.stats, {"out"}),
+    "stats": (stats.command, derivlang.stats, {"out", "plot"}),
     "match": (match.command, derivlang.match, set()),
     "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
     "twin": (tokenizer.twin_, derivlang.twin, {"folder"}),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import Tokenizer
 
 import derivlang
 from derivlang.core.errors import UsageError
 from derivlang.distance.match import Family, match
 from derivlang.distance.measure import ALL_MEANINGS, ENTROPIES
+from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
 from tests.commands import make, run
 from tests.real import SHARED, needs_data
 from tests.strategies import batch_of
@@ -87,6 +91,45 @@ def test_the_table_and_the_file(tmp_path: Path) -> None:
     assert tau.split()[-2:] == [f"{value:.3f}" for value in table["kendall_tau"].to_pylist()]
     by_line = run("stats", "--t", "inv", "demo", "--json").json
     assert by_line["kendall_tau"] == table["kendall_tau"][0].as_py()
+
+
+def test_subwords_that_are_shared_by_a_slow_count(tmp_path: Path) -> None:
+    derivlang.tokenizer("demo", out=tmp_path / "tok", vocab_size=400)
+    (row,) = derivlang.stats("demo", "trans:overlap=50", tokenizer=tmp_path / "tok", entropy_words=0)
+    encoder = Tokenizer.from_file(str(tmp_path / "tok" / "tokenizer.json"))
+    pipeline, source = Pipeline.parse("trans:overlap=50"), Source.open(Pipeline.parse("trans"), SourceRequest("demo"))
+    lexicon = pipeline.fit(*source.vocabulary())
+    languages: tuple[list[str], list[str]] = ([], [])
+    for batch in source.batches("train", None):
+        for words, pieces in zip((batch, pipeline.derive(batch, lexicon).derived), languages, strict=True):
+            for word in words.types.take(pa.array(words.words)).to_pylist():
+                pieces += encoder.encode(word, add_special_tokens=False).tokens
+    ours, theirs = set(languages[0]) - {"<unk>"}, languages[1]
+    assert row["subword_overlap_percent"] == pytest.approx(100 * sum(one in ours for one in theirs) / len(theirs))
+    kinds = set(theirs)
+    assert row["subword_type_overlap_percent"] == pytest.approx(100 * len(kinds & ours) / len(kinds))
+    assert row["unknown_subwords_percent"] == pytest.approx(100 * theirs.count("<unk>") / len(theirs))
+
+
+def test_several_workers_give_the_same_figures(tmp_path: Path) -> None:
+    specs = ["inv", "shuffle", "trans"]
+    assert derivlang.stats("demo", specs, workers=2) == derivlang.stats("demo", specs)
+    folders = [tmp_path / spec for spec in specs]
+    for spec, folder in zip(specs, folders, strict=True):
+        make(spec, "demo", folder)
+    assert derivlang.stats(folders, workers=3) == derivlang.stats(folders)
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_the_picture(suffix: str, tmp_path: Path) -> None:
+    out = tmp_path / f"distances{suffix}"
+    assert run("stats", "--t", "inv", "--t", "shuffle:local=3", "demo", "--plot", out).code == 0
+    content = out.read_bytes()
+    assert content.startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
+    if suffix == ".svg":
+        for text in ("shuffle:local=3", "Kendall's tau", "dependency length", "3-local entropy, bits"):
+            assert f">{text}</text>" in content.decode()
+        assert "sub-words" not in content.decode()
 
 
 @pytest.mark.parametrize(

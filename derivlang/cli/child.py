@@ -4,10 +4,10 @@ It reads calls from standard input, a JSON object in a line each, and writes how
 
     {"call": 0, "function": "pretrain", "keywords": {…}, "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
 
-It loads torch and what else the calls need once, which takes seconds, if it can while the call before is at work. It
-forks for each call, so that a call that dies takes no other with it. With `once`, for systems that cannot fork so, it makes one call and ends with its exit code. A
-call ends with the messages and exit codes of a command, in its log. When standard input ends, so do the calls, as by
-SIGTERM: only the study holds the other end, however it ends.
+It loads torch and what else the calls need once, which takes seconds, and if it can while the call before is at work.
+It forks for each call, so that a call that dies takes no other with it. With `once`, for systems that cannot fork so,
+it makes one call and ends with its exit code. A call ends with the messages and exit codes of a command, in its log.
+When standard input ends, so do the calls, as by SIGTERM: only the study holds the other end, however it ends.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,33 +19,48 @@ from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.distance.settings import StatsOptions
 
+if TYPE_CHECKING:
+    from derivlang.distance.measure import Figures
+
 
 @click.command("stats", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("sources", nargs=-1, required=True, shell_complete=completes("set"))
 @spec_option("Transforms to measure on one source, without a set; may be repeated.", multiple=True)
 @settings_options(StatsOptions)
 @click.option("-o", "--out", type=OUT_FILE, help="Parquet file to write, with a row for each language.")
+@click.option("--plot", type=OUT_FILE, help="Picture to write (.svg, .png or .pdf), with a row for each language.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, a line for each language.")
 @parser_options
 @find_options
-def command(sources: tuple[str, ...], spec: tuple[str, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+def command(
+    sources: tuple[str, ...], spec: tuple[str, ...], out: Path | None, plot: Path | None, as_json: bool, **options: Any
+) -> None:
     """Measure how far derived languages are from their source: derived sets, or transforms of a source with --t.
 
     Kendall's tau, words moved, changed, inserted and deleted, dependency length, vocabulary shared, and local entropy:
-    how well a word is predicted from the one to four words before it.
+    how well a word is predicted from the one to four words before it. With --tokenizer also the sub-words shared.
 
     \b
     derivlang stats OUT
-    derivlang stats --t inv --t shuffle:local=3 --t shuffle demo
+    derivlang stats --t inv --t shuffle:local=3 --t shuffle demo --plot distances.svg
     """
     from derivlang.distance.measure import write_table
     from derivlang.distance.run import run_stats
     from derivlang.pipeline import Pipeline
     from derivlang.store.files import held_file
 
+    writers: dict[Path, Callable[[Sequence[Figures], Path], None]] = {}
+    if out is not None:
+        writers[out] = write_table
+    if plot is not None:
+        from derivlang.distance.plot import check_plot, write_plot
+
+        check_plot(plot)
+        writers[plot] = write_plot
     told = f"stats of {', '.join(sources)}"
-    held = held_file(out, told, sources, spec, str(options)) if out is not None else nullcontext()
-    with held, Bar() as bar, bar.stage("measuring"):
+    with ExitStack() as held, Bar() as bar, bar.stage("measuring"):
+        for path in writers:
+            held.enter_context(held_file(path, told, sources, spec, str(options)))
         rows = run_stats(
             sources,
             [Pipeline.parse(one) for one in spec],
@@ -54,10 +69,10 @@ def command(sources: tuple[str, ...], spec: tuple[str, ...], out: Path | None, a
             parser=options["parser"],
             parses=options["parses"],
         )
-        if out is not None:
-            write_table(rows, out)
-    if out is not None:
-        echo(f"{out}: {counted(len(rows), 'row')}", err=as_json)
+        for path, write in writers.items():
+            write(rows, path)
+    for path in writers:
+        echo(f"{path}: {counted(len(rows), 'language')}", err=as_json)
     if as_json:
         for row in rows:
             echo(json.dumps(row, ensure_ascii=False))

@@ -18,6 +18,7 @@ from derivlang.core.order import Order
 from derivlang.core.splits import split_name
 from derivlang.distance.ngrams import Float64, Sentences, entropies, word_bits
 from derivlang.distance.reordering import MEANINGS, Reordering
+from derivlang.distance.settings import StatsOptions
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing
@@ -27,37 +28,42 @@ from derivlang.store.manifest import Derived
 LONGEST = 5  # words of the longest n-gram
 _HELD_OUT = 10  # one unit in ten, by its words: the same ones in every language
 
+SUBWORDS = {
+    "subword_overlap_percent": "Derived sub-words that are source sub-words, too, %",
+    "subword_type_overlap_percent": "Derived kinds of sub-words that the source has, too, %",
+    "unknown_subwords_percent": "Derived sub-words that the tokenizer does not know, %",
+}
+
 Triple: TypeAlias = tuple[Batch, Batch, Order]  # a source batch, its derived form, and the order between them
 Figures: TypeAlias = dict[str, float | int | str | None]
 ENTROPIES = {
     f"{side}_entropy_{m}": f"{m}-local entropy, bits per word, {side}" for m in range(2, LONGEST + 1)
     for side in ("source", "derived")
 }  # fmt: skip
-ALL_MEANINGS = {**MEANINGS, **ENTROPIES}
+ALL_MEANINGS = {**MEANINGS, **SUBWORDS, **ENTROPIES}
 
 
-def measure_set(folder: Path, split: str | None, words: int) -> Figures:
+def measure_set(folder: Path, split: str | None, words: int, tokenizer: Path | None = None) -> Figures:
     """Return the figures of a split of a derived set, the first one for None, by the names of ALL_MEANINGS.
 
-    words: of the source whose local entropies are measured; 0: none. StoreError for a damaged set.
+    words: of the source whose local entropies are measured; 0: none. tokenizer: of the sub-words whose overlap is
+    measured. StoreError for a damaged set.
     """
     derived = Derived(folder)
     name = derived.choose_split(split, first=True)
     triples = ((group.source, group.derived, group.order) for group in load(derived, name))
     about = {"language": str(derived.pipeline), "source": str(derived.manifest["source"]["name"]), "split": name}
-    return {**about, **_measured(triples, words)[0]}
+    return {**about, **_measured(triples, words, tokenizer)[0]}
 
 
-def measure_specs(
-    source: Source, pipelines: Sequence[Pipeline], split: str | None, limit: int | None, words: int
-) -> Iterator[Figures]:
-    """Yield the figures of each pipeline on a split of a source, the first one for None; at most `limit` documents."""
-    name = source.corpus.splits[0] if split is None else split_name(split)
+def measure_specs(source: Source, pipelines: Sequence[Pipeline], settings: StatsOptions) -> Iterator[Figures]:
+    """Yield the figures of each pipeline on a split of a source."""
+    name = source.corpus.splits[0] if settings.split is None else split_name(settings.split)
     of_source: dict[int, float] | None = None  # the same for every language
     for pipeline in pipelines:
         lexicon = pipeline.fit(*source.vocabulary()) if pipeline.needs_counts() else pipeline.fit()
-        triples = derive_all(source.batches(name, limit), pipeline, lexicon)
-        figures, of_source = _measured(triples, words, of_source)
+        triples = derive_all(source.batches(name, settings.limit), pipeline, lexicon)
+        figures, of_source = _measured(triples, settings.entropy_words, settings.tokenizer, of_source)
         yield {"language": str(pipeline), "source": source.corpus.name, "split": name, **figures}
 
 
@@ -69,24 +75,29 @@ def derive_all(batches: Iterable[Batch], pipeline: Pipeline, lexicon: Lexicon) -
 
 
 def _measured(
-    triples: Iterable[Triple], words: int, of_source: dict[int, float] | None = None
+    triples: Iterable[Triple], words: int, tokenizer: Path | None, of_source: dict[int, float] | None = None
 ) -> tuple[dict[str, float | int | None], dict[int, float]]:
     """Return all figures, and the local entropies of the source. of_source: these, if they are known.
 
-    words: of the source whose local entropies are measured.
+    words, tokenizer: as of `measure_set`.
     """
     reordering, texts = Reordering(), {"source": _Text(), "derived": _Text()}
     left = words
     for source, derived, order in triples:
         reordering.add(source, derived, order)
         left -= _add(texts, source, derived, left)
+    figures = dict.fromkeys(ALL_MEANINGS) | reordering.result()
+    if tokenizer is not None:
+        from derivlang.distance.subwords import subword_overlap
+
+        figures |= subword_overlap(tokenizer, reordering.source_words, reordering.derived_words)
     if not words:
-        return reordering.result(), {}
+        return figures, {}
     of_source = texts["source"].entropies() if of_source is None else of_source
     of_derived = texts["derived"].entropies()
     local = {f"source_entropy_{m}": bits for m, bits in of_source.items()}
     local |= {f"derived_entropy_{m}": bits for m, bits in of_derived.items()}
-    return reordering.result() | {name: None if np.isnan(local[name]) else local[name] for name in ENTROPIES}, of_source
+    return figures | {name: None if np.isnan(local[name]) else local[name] for name in ENTROPIES}, of_source
 
 
 def bits_of_units(triples: Iterable[Triple], m: int, words: int) -> tuple[Float64, Float64]:

@@ -95,7 +95,11 @@ def kendall_taus(ranks: Int32, offsets: Int64) -> NDArray[np.float64]:
 
 
 class Reordering:
-    """Sums over batches of a set. taus: Kendall's tau of each unit of two kept words or more, by batch."""
+    """Sums over batches of a set.
+
+    taus: Kendall's tau of each unit of two kept words or more, by batch. source_words, derived_words: types and their
+    counts.
+    """
 
     def __init__(self) -> None:
         names = ("units", "source_words", "derived_words", "inserted", "kept", "moved", "changed")
@@ -104,8 +108,8 @@ class Reordering:
         self._orders: Counter[tuple[int, int]] = Counter()  # by number of words and hash of the order
         self._lengths = {"source": [0, 0], "derived": [0, 0]}  # sum, number of edges
         self._entities = [0, 0]  # all, split
-        self._source_types: set[str] = set()
-        self._derived_words: dict[str, int] = {}
+        self.source_words: Counter[str] = Counter()
+        self.derived_words: Counter[str] = Counter()
 
     def add(self, source: Batch, derived: Batch, order: Order) -> None:
         """Add a batch in both languages, with the order between them."""
@@ -140,10 +144,8 @@ class Reordering:
         for layer in source.layers.values():
             if isinstance(layer, Spans):
                 self._add_entities(layer, order)
-        self._source_types.update(source.types.take(to_arrow(np.unique(source.words))).to_pylist())
-        number = np.bincount(derived.words, minlength=len(derived.types))
-        for word, times in zip(derived.types.to_pylist(), number.tolist(), strict=True):
-            self._derived_words[word] = self._derived_words.get(word, 0) + times
+        _count_words(self.source_words, source)
+        _count_words(self.derived_words, derived)
 
     def _add_entities(self, layer: Spans, order: Order) -> None:
         entity, _, _, whole = runs_of_ranges(order, layer.start, layer.end, order.positions())
@@ -161,7 +163,7 @@ class Reordering:
     def result(self) -> dict[str, float | int | None]:
         """Return the statistics by the names of MEANINGS; None where nothing was to be counted."""
         counts = self._counts
-        shared = [times for word, times in self._derived_words.items() if times and word in self._source_types]
+        shared = [times for word, times in self.derived_words.items() if word in self.source_words]
         taus = np.concatenate([np.zeros(0), *self.taus])
         return {
             "units": counts["units"],
@@ -176,10 +178,17 @@ class Reordering:
             "source_dependency_length": _ratio(*self._lengths["source"]),
             "derived_dependency_length": _ratio(*self._lengths["derived"]),
             "overlap_percent": _ratio(100 * sum(shared), counts["derived_words"]),
-            "type_overlap_percent": _ratio(100 * len(shared), sum(map(bool, self._derived_words.values()))),
+            "type_overlap_percent": _ratio(100 * len(shared), len(self.derived_words)),
             "entities": self._entities[0] or None,
             "entities_split_percent": _ratio(100 * self._entities[1], self._entities[0]),
         }
+
+
+def _count_words(counts: Counter[str], batch: Batch) -> None:
+    times = np.bincount(batch.words, minlength=len(batch.types))
+    used = np.flatnonzero(times)
+    for word, number in zip(batch.types.take(to_arrow(used)).to_pylist(), times[used].tolist(), strict=True):
+        counts[word] += number
 
 
 def _changed(source: Batch, derived: Batch, before: Int32, after: Int64) -> int:

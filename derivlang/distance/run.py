@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.splits import split_name
@@ -12,6 +13,7 @@ from derivlang.distance.match import LOCAL_WORDS, Family, Match, match
 from derivlang.distance.measure import Figures, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions
 from derivlang.engine.batches import Source
+from derivlang.engine.engines import check_main, in_processes
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 
@@ -31,18 +33,44 @@ def run_stats(
 
     request: how the source is read. Raise UsageError for several sources with pipelines, and as `find` does.
     """
-    if not pipelines:
-        return [measure_set(Path(folder), settings.split, settings.entropy_words) for folder in sources]
-    if len(sources) != 1:
+    if pipelines and len(sources) != 1:
         raise UsageError(
             f"--t measures languages of one source, but {len(sources)} are given",
             where="SOURCES",
             fix="give one source, or derived sets without --t",
             id="usage",
         )
-    together = Pipeline(tuple(transform for pipeline in pipelines for transform in pipeline.transforms))
-    source = _open(together, replace(request, source=sources[0]), settings, parser, parses)
-    return list(measure_specs(source, pipelines, settings.split, settings.limit, settings.entropy_words))
+    check_main()
+    given = _Given(replace(request, source=sources[0]), settings, parser, parses)
+    languages: Sequence[Any] = pipelines or [Path(folder) for folder in sources]
+    if settings.workers == 1 or len(languages) == 1:
+        return list(given.specs(pipelines) if pipelines else map(given.set, languages))
+    tasks = list(enumerate(languages))
+    rows = dict(in_processes(given.numbered, tasks, settings.workers, [__name__]))
+    return [rows[number] for number, _ in tasks]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is the same for all languages of a call; pickled for processes."""
+
+    request: SourceRequest
+    settings: StatsOptions
+    parser: str | None
+    parses: Path | None
+
+    def set(self, folder: Path) -> Figures:
+        return measure_set(folder, self.settings.split, self.settings.entropy_words, self.settings.tokenizer)
+
+    def specs(self, pipelines: Sequence[Pipeline]) -> Iterator[Figures]:
+        together = Pipeline(tuple(transform for pipeline in pipelines for transform in pipeline.transforms))
+        source = _open(together, self.request, self.settings, self.parser, self.parses)
+        return measure_specs(source, pipelines, self.settings)
+
+    def numbered(self, task: tuple[int, Path | Pipeline]) -> tuple[int, Figures]:
+        """Return the figures of a language, with its number."""
+        number, language = task
+        return number, self.set(language) if isinstance(language, Path) else next(self.specs([language]))
 
 
 def run_match(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from derivlang.core.settings import check_settings, setting
@@ -15,6 +16,9 @@ class StatsOptions:
     split: str | None = setting(None, "Split to measure.", unset="the first")
     limit: int | None = setting(None, "Documents to read, at most.", minimum=1, unset="all", only_with="--t")
     entropy_words: int = setting(1_000_000, "Words whose local entropies are measured; 0: none.", minimum=0)
+
+    tokenizer: Path | None = setting(None, "Tokenizer of the sub-words whose overlap is measured.")
+    workers: int = setting(1, "Number of worker processes; each measures a language.", minimum=1)
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -9,11 +9,11 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import SCRIPT, script_has_added
@@ -21,6 +21,7 @@ from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
 
 Engine = Callable[[Job, list[ShardTask]], Iterator[Result]]
+Out = TypeVar("Out")
 
 
 def local(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
@@ -33,45 +34,57 @@ def pool(workers: int) -> Engine:
     """Return an engine with a pool of processes, forked from a server that has imported everything once."""
 
     def run(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
-        from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
-        from concurrent.futures.process import BrokenProcessPool
-
-        methods = multiprocessing.get_all_start_methods()
-        context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-        if context.get_start_method() == "forkserver":
-            context.set_forkserver_preload(_modules_of(job))
-        counts = context.Array("q", 2)  # bytes read and words done by all workers
-        shown = [0, 0]
-
-        def report() -> None:
-            for i, tell in enumerate((bytes_read, words_done)):
-                count = counts[i]
-                tell(count - shown[i])
-                shown[i] = count
-
-        with ProcessPoolExecutor(
-            min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts,)
-        ) as executor:
-            with _without_script():  # the workers begin with the first task
-                waiting = {executor.submit(run_task, job, task) for task in tasks}
-            try:
-                while waiting:
-                    # The timeout lets the progress bar move while no task ends.
-                    done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
-                    report()
-                    yield from (future.result() for future in done)
-            except BrokenProcessPool:
-                raise DataError(
-                    "a worker process died, probably for lack of memory",
-                    where="--workers",
-                    fix="take fewer --workers; the same command goes on from the finished shards",
-                    id="worker-died",
-                ) from None
-            finally:
-                for future in waiting:
-                    future.cancel()
+        again = "the same command goes on from the finished shards"
+        return in_processes(partial(run_task, job), tasks, workers, _modules_of(job), again)
 
     return run
+
+
+def in_processes(
+    function: Callable[[Any], Out], tasks: Sequence[Any], workers: int, modules: Sequence[str] = (), again: str = ""
+) -> Iterator[Out]:
+    """Yield what a function returns for each task, as they are done, from a pool of processes.
+
+    modules: what the server that they are forked from imports. again: what a message says of the tasks that are done,
+    if a process dies. The function, the tasks and the results are pickled.
+    """
+    from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+    from concurrent.futures.process import BrokenProcessPool
+
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload([__name__, *modules])
+    counts = context.Array("q", 2)  # bytes read and words done by all workers
+    shown = [0, 0]
+
+    def report() -> None:
+        for i, tell in enumerate((bytes_read, words_done)):
+            count = counts[i]
+            tell(count - shown[i])
+            shown[i] = count
+
+    with ProcessPoolExecutor(
+        min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts,)
+    ) as executor:
+        with _without_script():  # the workers begin with the first task
+            waiting = {executor.submit(function, task) for task in tasks}
+        try:
+            while waiting:
+                # The timeout lets the progress bar move while no task ends.
+                done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
+                report()
+                yield from (future.result() for future in done)
+        except BrokenProcessPool:
+            raise DataError(
+                "a worker process died, probably for lack of memory",
+                where="--workers",
+                fix="; ".join(["take fewer --workers", *([again] if again else [])]),
+                id="worker-died",
+            ) from None
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def _modules_of(job: Job) -> list[str]:
@@ -81,7 +94,7 @@ def _modules_of(job: Job) -> list[str]:
     of other packages are left to the workers: they might start threads, which a fork does not take along.
     """
     modules = {type(transform).__module__ for transform in job.pipeline.transforms}
-    return [__name__, "numpy.ma", *sorted(module for module in modules if module.startswith("derivlang."))]
+    return ["numpy.ma", *sorted(module for module in modules if module.startswith("derivlang."))]
 
 
 @contextmanager
@@ -125,15 +138,20 @@ def _begin_worker(counts: Any) -> None:
 def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
     """Raise what `choose` raises; warn if the workers belong to a cluster."""
     choose(engine, workers)
+    check_main()
+    if engine != "local" and workers > 1:
+        warn("the workers of the cluster do the work, so --workers has no effect")
+
+
+def check_main() -> None:
+    """Raise UsageError in a worker that runs the user's script, which would begin the same work again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
         raise UsageError(
-            "a worker process runs the script again, and would make the set again",
+            "a worker process runs the script again, and would do all its work again",
             where="--workers",
             fix='put the call under `if __name__ == "__main__":`',
             id="script",
         )
-    if engine != "local" and workers > 1:
-        warn("the workers of the cluster do the work, so --workers has no effect")
 
 
 def choose(engine: str, workers: int) -> Engine:

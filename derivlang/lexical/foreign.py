@@ -25,6 +25,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.pretrained import from_pretrained
+from derivlang.lexical.tokenizer import RECIPE
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import short
 
@@ -168,6 +169,11 @@ class ForeignTokenizer:
         word = np.searchsorted(sentence * room + ends, text * room + starts, "right")
         last = offsets[1:][text] - 1  # white space after the last word
         return ids, np.minimum(word, last)
+
+
+def is_foreign(folder: Path) -> bool:
+    """Return whether a folder holds a tokenizer that derivlang did not make."""
+    return (folder / CONFIG).is_file() and not (folder / RECIPE).exists()
 
 
 def _identity(folder: Path) -> dict[str, Any]:

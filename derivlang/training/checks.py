@@ -6,11 +6,11 @@ from pathlib import Path
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import counted
-from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.languages import check_words, has_twin, is_foreign
+from derivlang.training.languages import check_words, has_twin
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings

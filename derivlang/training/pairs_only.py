@@ -13,11 +13,11 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
-from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.dictionary import WordDictionary
-from derivlang.training.languages import TOKENIZER, TextLanguages, is_foreign
+from derivlang.training.languages import TOKENIZER, TextLanguages
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import RunPaths, TrainingSettings

@@ -16,7 +16,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.lexical import train as tokenizers
-from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
@@ -36,7 +36,6 @@ from derivlang.training.languages import (
     TextLanguages,
     TwinLanguages,
     has_twin,
-    is_foreign,
     twin_trans,
 )
 from derivlang.training.settings import TokenizerFor

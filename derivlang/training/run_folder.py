@@ -21,7 +21,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.lexical.foreign import OTHER_FILES
+from derivlang.lexical.foreign import OTHER_FILES, is_foreign
 from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import FILES as TOKENIZER_FILES
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
@@ -33,7 +33,7 @@ from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.dictionary import DICTIONARY
-from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
+from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of
 from derivlang.training.log_file import LOG
 
 FORMAT = 1

@@ -59,7 +59,7 @@ class Figure:
 @contextmanager
 def drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
     """Yield an empty figure and its axes, without a display and without pyplot's global state."""
-    with _canvas((4.6, 3.5)) as figure:
+    with canvas((4.6, 3.5)) as figure:
         axes = figure.add_subplot()
         axes.set_title(shown(title), fontsize=9.5, loc="left")
         yield figure, axes
@@ -70,7 +70,7 @@ def panels(titles: Sequence[str], title: str) -> Iterator[tuple[Any, list[Any]]]
     """Yield a figure and the axes of its panels, without ticks, at most three side by side."""
     columns = min(3, len(titles))
     rows = -(-len(titles) // columns)
-    with _canvas((2.3 * columns, 0.4 + 2.2 * rows)) as figure:
+    with canvas((2.3 * columns, 0.4 + 2.2 * rows)) as figure:
         figure.suptitle(shown(title), fontsize=9.5, x=0.02, ha="left")
         every = [figure.add_subplot(rows, columns, number) for number in range(1, len(titles) + 1)]
         for axes, told in zip(every, titles, strict=True):
@@ -82,8 +82,9 @@ def panels(titles: Sequence[str], title: str) -> Iterator[tuple[Any, list[Any]]]
 
 
 @contextmanager
-def _canvas(size: tuple[float, float]) -> Iterator[Any]:
-    mpl = module_of("matplotlib", "a report")
+def canvas(size: tuple[float, float]) -> Iterator[Any]:
+    """Yield a figure of a size in inches, without a display and without pyplot's global state."""
+    mpl = module_of("matplotlib", "a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import (
@@ -26,7 +26,7 @@ from derivlang.training.languages.base import (
     ParallelBatch,
     SpecialIds,
 )
-from derivlang.training.languages.texts import LEXICON, TextLanguages, check_words, is_foreign
+from derivlang.training.languages.texts import LEXICON, TextLanguages, check_words
 from derivlang.training.languages.twins import TwinLanguages, has_twin, twin_trans
 
 __all__ = [
@@ -46,7 +46,6 @@ __all__ = [
     "check_words",
     "fingerprint_of",
     "has_twin",
-    "is_foreign",
     "load",
     "tokenizer_of",
     "twin_trans",

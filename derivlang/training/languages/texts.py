@@ -24,10 +24,9 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.lexical.encoding import Encoded
-from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.subwords import is_token
-from derivlang.lexical.tokenizer import CONFIG, RECIPE
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import (
     DERIVED,
@@ -187,11 +186,6 @@ def check_words(pipeline: Pipeline) -> None:
                 fix="order words: leave out unit=token",
                 id="unit",
             )
-
-
-def is_foreign(tokenizer: Path) -> bool:
-    """Return whether a folder holds a tokenizer that derivlang did not make."""
-    return (tokenizer / CONFIG).is_file() and not (tokenizer / RECIPE).exists()
 
 
 def _blocks(order: Order, sentences: Int64) -> Int64:
