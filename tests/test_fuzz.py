@@ -34,6 +34,7 @@ EXEMPT = {
     "transforms.grammar": "tables, by grammar.weight_table",
     "store.parquet": "tables for the readers that are tried",
     "transforms.scripts": "tables of the package",
+    "transforms.sounds": "a table of the package",
     "align.eflomal": "output of a program that it has just run",
     "cli.child": "arguments that a study has just written",
     "cli.options": "a manifest that the run has just written or checked",

@@ -32,6 +32,8 @@ from tests.strategies import Drop, DropPunct, Mark, batch_of, lists, sentence_li
 SAMPLES = (Mark, Drop, DropPunct)
 _NUMBERS = (0, 1, 3, 50, 100)
 _FLOATS = (0.25, 0.5, 2.0)
+_FILES = Path(__file__).parent / "dictionaries"
+_WORDS = str(_FILES / "words.txt")
 # Parameters of type str: where their values are listed.
 _STRINGS: dict[str, Callable[[], list[str]]] = {
     "script": script_names,
@@ -41,14 +43,19 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "marker": lambda: ["the"],  # a word of the text, too
     "mark": lambda: ["🅁", "the"],
     "places": lambda: ["1-0", "2-900"],
+    "words": lambda: [_WORDS],
 }
 # What a transform cannot do without.
-_FILES = Path(__file__).parent / "dictionaries"
-GIVEN = {"lex": {"file": str(_FILES / "toy.tsv")}, "sort": {"counts": str(_FILES / "counts.tsv")}}
+GIVEN: dict[str, dict[str, Any]] = {
+    "dialect": {"phon": 0.5, "suffix": 0.5},
+    "lex": {"file": str(_FILES / "toy.tsv")},
+    "sort": {"counts": str(_FILES / "counts.tsv")},
+}
 # Settings that do not go with the values of other parameters.
 _TABLE = str(_FILES / "weights.tsv")
 FURTHER: dict[str, list[dict[str, Any]]] = {
-    "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}]
+    "dialect": [{"phon": 0.5}, {"nonce": 0.5, "words": _WORDS}],
+    "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}],
 }
 
 
@@ -92,7 +99,7 @@ def settings_of(transform: type[Transform]) -> Iterator[Transform]:
         several.append({name: others[len(others) // 2] for name, others in values.items() if others})
     for settings in several:
         with suppress(UsageError):
-            yield transform(**given, **settings)
+            yield transform(**{**given, **settings})
     for further in FURTHER.get(transform.name, []):
         yield transform(**further)
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrays import Ints, UInt8, UInt64, lengths_of
+from derivlang.core.arrays import Int64, Ints, UInt8, UInt32, UInt64, lengths_of, offsets_of
+from derivlang.core.arrow import to_numpy
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -133,3 +135,20 @@ def strings_from(data: UInt8, offsets: Ints) -> pa.Array:
         pa.py_buffer(np.ascontiguousarray(offsets, np.int32)),
         pa.py_buffer(np.ascontiguousarray(data)),
     )
+
+
+def codepoints(strings: pa.Array) -> tuple[UInt32, Int64]:
+    """Return (code points uint32[L], offsets int64[T + 1] into them) of an Arrow string array without nulls."""
+    data, _ = string_buffers(strings)
+    points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
+    return points, offsets_of(to_numpy(pc.utf8_length(strings)))
+
+
+def from_codepoints(points: UInt32, offsets: Ints) -> pa.Array:
+    """Return an Arrow string array from code points and their offsets [T + 1]."""
+    # Bytes of a code point in UTF-8: one, and one more from each of these on.
+    width = np.ones(len(points), np.int64)
+    for least in (0x80, 0x800, 0x10000):
+        width += points >= least
+    encoded = points.tobytes().decode("utf-32-le").encode()
+    return strings_from(np.frombuffer(encoded, np.uint8), offsets_of(width)[offsets])

@@ -54,11 +54,12 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
 
 
 def offered(*, files: bool = True) -> list[str]:
-    """Return the names of the transforms to offer. files=False leaves out those that cannot run without a file."""
+    """Return the names of the transforms to offer. files=False leaves out those whose first value is a file."""
     return [
         name
         for name in transform_names()
-        if files or not any(p["file"] and p["default"] == "" for p in find_transform(name).parameters())
+        if files
+        or not any(p["file"] and p["positional"] and p["default"] == "" for p in find_transform(name).parameters())
     ]
 
 

@@ -36,6 +36,7 @@ from derivlang.core.spec_files import Named
 from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.formats.paths import stamp_of
 from derivlang.transforms.base import Transform
+from derivlang.transforms.word_case import in_case
 
 Case = Literal["keep", "as-is"]
 _LOW = np.uint64(0xFFFFFFFF)
@@ -123,7 +124,7 @@ class Translations:
         if word in self.entries:
             return self.entries[word]
         translations = self.entries.get(word.lower(), ())
-        return tuple(dict.fromkeys(_in_case(word, t) for t in translations)) if self.case == "keep" else translations
+        return tuple(dict.fromkeys(in_case(word, t) for t in translations)) if self.case == "keep" else translations
 
     def invert(self) -> TypeMap:
         """Raise UsageError: a dictionary has no inverse."""
@@ -132,15 +133,6 @@ class Translations:
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: a row for each pair of the dictionary."""
         return pair_rows((word, t) for word, translations in self.entries.items() for t in translations)
-
-
-def _in_case(word: str, translation: str) -> str:
-    """Return a translation in the case of its word: UPPER if the word has two or more capitals and no small letter,
-    Title if it begins with a capital.
-    """
-    if word.isupper() and sum(map(str.isupper, word)) > 1:
-        return translation.upper()
-    return translation[:1].upper() + translation[1:] if word[:1].isupper() else translation
 
 
 def _read(file: str) -> Dictionary:

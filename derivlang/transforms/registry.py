@@ -9,6 +9,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
     "transform",
     Transform,
     {
+        "dialect": "derivlang.transforms.dialect:Dialect",
         "exchange": "derivlang.transforms.exchange:ExchangePlaces",
         "flip": "derivlang.transforms.flip:Flip",
         "grammar": "derivlang.transforms.grammar:WeightGrammar",

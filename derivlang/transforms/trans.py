@@ -29,10 +29,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of
+from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.keys import Draws, draw, hash_types, string_buffers, strings_from, text_key
+from derivlang.core.keys import Draws, codepoints, draw, from_codepoints, hash_types, text_key
 from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
 from derivlang.core.spec import param
 from derivlang.core.type_index import TypeIndex
@@ -210,17 +210,8 @@ class Transliteration:
 
 def map_script(types: pa.Array, script: Script) -> pa.Array:
     """Return Arrow strings [T] mapped through a script, all code points in one look-up."""
-    data, _ = string_buffers(types)
-    points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
-    mapped = script.map_codepoints(points)
-    lengths = to_numpy(pc.utf8_length(types))
-    # Bytes of a code point in UTF-8: one, and one more from each of these on.
-    width = np.ones(len(mapped), np.int64)
-    for least in (0x80, 0x800, 0x10000):
-        width += mapped >= least
-    byte_offsets = offsets_of(width)
-    encoded = mapped.tobytes().decode("utf-32-le").encode()
-    return strings_from(np.frombuffer(encoded, np.uint8), byte_offsets[offsets_of(lengths)])
+    points, offsets = codepoints(types)
+    return from_codepoints(script.map_codepoints(points), offsets)
 
 
 def private_share(apply: Callable[[pa.Array], pa.Array], types: pa.Array, counts: Int64) -> float:

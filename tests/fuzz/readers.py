@@ -466,6 +466,36 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+@reader("word list", "text", lambda: [b"the\nof\nand\n"], "formats.word_lists", "transforms.dialect")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.core.arrow import string_array
+
+    (folder / "a.txt").write_bytes(data)
+    pipeline = Pipeline.parse(f"dialect:nonce=0.5:words={folder / 'a.txt'}")
+    pipeline.save(pipeline.fit(string_array(["the", "cat"]), np.array([2, 1])))
+    return None
+
+
+_DIALECT = b"""# derivlang lexicon: dialect:phon=0.5:suffix=0.5:nonce=0.5
+kind\tword\timage
+suffix\ting\ted
+suffix\ted\ted
+word\tboat\t
+"""
+
+
+@reader("lexicon of a dialect", "text", lambda: [_DIALECT], "transforms.lexicon_file")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.core.arrow import string_array
+    from derivlang.transforms.lexicon_file import read_lexicon
+
+    (folder / "lexicon.tsv").write_bytes(data)
+    pipeline = Pipeline.parse("dialect:phon=0.5:suffix=0.5:nonce=0.5")
+    lexicon = pipeline.fit(saved=read_lexicon(folder / "lexicon.tsv"))
+    lexicon.apply(string_array(["walking", "the", "Boats", "<unk>", "1"]))
+    return None
+
+
 _WEIGHTS = b"relation\tside\tdistance\n# a comment\nnsubj\t0.5\t-1e2\nobj\t-.5\t3\n*\t0\t0\n"
 
 
