@@ -22,11 +22,14 @@ BUILT_IN = {
     ("demo", "syn:fr,trans:greek"): "c2c8d6d448846d78",
     ("demo", "syn:ja:freeze=none,inv"): "8143be3f586d57b5",
     ("demo", "lex:toy.tsv:rate=50,inv"): "82618a8d4215397d",
+    ("demo", "dialect:phon=0.2:suffix=0.5:nonce=0.8:words=words.txt"): "d5bed22b76bd514b",
     ("demo:nli", "trans,inv"): "f3ba0c80f977ce8d",
     ("demo:qa", "trans:copy,perm:window=3"): "7df49ed7b6982f73",
 }
 NAMED = {
     ("wikitext2", "trans,inv"): "cc08758358d72572",
+    ("wikitext2", "dialect:phon=0.07:suffix=0.5:nonce=0.1"): "bf301c2df7e7b1ae",
+    ("pos:Hindi-PUD", "dialect:phon=0.07"): "02873f4104e451f7",
     ("pos", "trans:armenian,perm"): "3efee9a7fdeffdcb",
     ("pos:Hebrew-HTB", "inv,trans:overlap=50"): "a815c49f91dd20c6",
     ("ner", "trans,inv"): "ca819eba1cf4fa9e",

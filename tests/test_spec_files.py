@@ -90,7 +90,10 @@ def test_the_name_of_a_shipped_grammar_comes_before_a_file(tmp_path: Path, monke
         Pipeline.parse("syn:./fr")
 
 
-@pytest.mark.parametrize("spec", ["lex:{}", "lex:file={}", "syn:{}", "syn:fr@N~{}@V", "syn:substrate={}", "inv,lex:{}"])
+@pytest.mark.parametrize(
+    "spec",
+    ["lex:{}", "lex:file={}", "syn:{}", "syn:fr@N~{}@V", "syn:substrate={}", "inv,lex:{}", "dialect:nonce=1:words={}"],
+)
 def test_a_visitor_of_the_page_reads_no_file(spec: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(f"a\t{SECRET}\n")
     for path in (str(tmp_path / "secret"), "/proc/self/environ", "/etc/hosts", "../secret", "secret"):

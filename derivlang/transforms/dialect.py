@@ -7,7 +7,7 @@ Each of its three parts is a probability. Everything is drawn once, by the seed,
     phon=0.07     drawn for each context of a letter: the letter with its two neighbours, as `of_` or `rri`. In all
                   words with that context the letter becomes one of its near letters (`sounds.txt`), each as likely.
                   All contexts are of the source word.
-    suffix=0.5    drawn for each of the `suffixes` most frequent suffixes, by running words. A suffix has at least two
+    suffix=0.5    drawn for each of the `suffixes` most frequent suffixes, by running words. A suffix has 2 to 16
                   letters and at most half of the word. The longest one that a word has becomes another one: each of its
                   length is as likely, and a vowel sign at its beginning stays one.
     nonce=0.8     drawn for each word, or each one of a list. It becomes a made-up word: its length is from a Poisson
@@ -15,7 +15,7 @@ Each of its three parts is a probability. Everything is drawn once, by the seed,
                   and it is not in the vocabulary.
 
 The parts follow each other. Suffixes are counted in the words that phon makes, and the vocabulary of nonce has the
-words that suffix makes. A larger phon or suffix changes what a smaller one changes, in the same way.
+words that suffix makes. A part with a larger probability changes what it changes with a smaller one, in the same way.
 
 The case of a word makes no difference and is kept. Words without an alphabet (sounds.py) stay: numbers, punctuation,
 special tokens, Chinese. phon is a rule for any text. suffix and nonce are fitted on a reference vocabulary and saved in
@@ -23,7 +23,8 @@ special tokens, Chinese. phon is a rule for any text. suffix and nonce are fitte
 
 Several words may become one, so dialect is not injective: undo reads the stored source, and lemmas stay as they are.
 Source: Bafna et al. 2024 (EMNLP) and 2025 (DialUp, arXiv 2501.16581), with phon 0.07, suffix 0.5, and nonce 0.8 for
-function words, 0.001 for others. Their released program draws a new map for every input.
+function words, 0.001 for others. Their released program draws a new map for every input, and gives a suffix and a
+function word other letters in place of another suffix and a made-up word.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from derivlang.transforms.sounds import letters
 from derivlang.transforms.word_case import in_case, is_capitals
 
 _UNKNOWN_PERCENT = 1  # warn if more of the running words than this have letters of no alphabet
+_LONGEST_SUFFIX = 16  # letters
 _LONGEST = 64  # letters, around which the length of a made-up word is drawn at most
 _TRIES = 16  # made-up words that may be words of the vocabulary; then the last one is taken
 # Positions of draws. A try of a made-up word has as many as it has letters, and one for its length.
@@ -108,7 +110,7 @@ class Dialect(Transform):
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
         """Return the map, with suffixes and words of a reference vocabulary. Their order makes no difference."""
-        step = Dialectal(self.phon, self.nonce, draws)
+        step = DialectMap(self.phon, self.nonce, draws)
         if not self.needs_reference:
             return step
         plain = _has_alphabet(types, between=False)
@@ -156,7 +158,7 @@ class Dialect(Transform):
         suffixes = kinds["suffix"] if self.suffix else None
         vocabulary = tuple(kinds["word"]) if self.nonce else None
         listed = frozenset(kinds["listed"]) if self.words else None
-        return Dialectal(self.phon, self.nonce, draws, suffixes, vocabulary, listed)
+        return DialectMap(self.phon, self.nonce, draws, suffixes, vocabulary, listed)
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return a warning if more than 1 % of the running words have letters, but no alphabet of the table."""
@@ -168,7 +170,7 @@ class Dialect(Transform):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dialectal:
+class DialectMap:
     """The fitted map.
 
     suffixes: the frequent suffixes and their images, None if none is to change. vocabulary: the words, in small
@@ -300,7 +302,7 @@ def _frequent(words: pa.Array, counts: Int64, most: int) -> list[str]:
     """Return the most frequent suffixes of words in small letters, the most frequent first, ties by the alphabet."""
     lengths = to_numpy(pc.utf8_length(words))
     found: list[tuple[int, str]] = []
-    for size in range(2, int(lengths.max(initial=0)) // 2 + 1):
+    for size in range(2, min(int(lengths.max(initial=0)) // 2, _LONGEST_SUFFIX) + 1):
         long = lengths >= 2 * size
         words, counts, lengths = words.filter(to_arrow(long)), counts[long], lengths[long]
         ends = pc.utf8_slice_codeunits(words, -size).dictionary_encode()
