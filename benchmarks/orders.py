@@ -21,6 +21,7 @@ _SPECS = (
     "shuffle:by=length",
     "shuffle:local=3",
     "shuffle:local=3:by=window:rng=numpy",
+    "shuffle:rng=numpy",
     "shuffle:blocks=2",
     "shuffle:derange=yes",
     "shuffle:rate=0.25",

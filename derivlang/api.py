@@ -74,6 +74,8 @@ def derive(
 ) -> DerivedText:
     """Derive a text, as `make` derives a `.txt` file with this text.
 
+    Transforms that draw in sequence need several sentences, and draw from the first of these on.
+
     text: raw text, or a list of words. spec: the transforms, or a pipeline of them. words: how to split raw text,
     "spacy" (default), "unicode", or "space" for tokenised text. language: of the text, for spaCy's tokenizer and the
     parser. sentences: how sentences are split. lexicon: a saved lexicon.tsv, needed if the spec keeps some of the
@@ -100,7 +102,7 @@ def derive(
             batch = _words(text)
     else:
         raise UsageError(f"derive takes a text or a list of words, not {_name(text)}", id="no-text")
-    (derived,) = deriver.derive(batch, 1)
+    (derived,) = deriver.derive(batch, 1, one=True)
     return derived
 
 
@@ -113,11 +115,13 @@ def derive_lines(
     sentences: Rule = "marks",
     lexicon: Path | str | None = None,
     parser: str | None = None,
+    one: bool = False,
 ) -> Iterator[list[DerivedText]]:
     """Yield each chunk of lines derived, one text per line. Arguments and results are as in `derive`.
 
-    The lines of a chunk are derived together, so large chunks cost less per line. Raises as `derive` does, but names
-    the options of the command line, which reads its lines here.
+    The lines of a chunk are derived together, so large chunks cost less per line. one: there is one chunk; if it is one
+    sentence, transforms that draw in sequence are refused. Raises as `derive` does, but names the options of the
+    command line, which reads its lines here.
 
     >>> [[text.text for text in chunk] for chunk in derive_lines([["Go !", "Who ? Me !"]], "inv")]
     [['Go !', 'Who ? Me !']]
@@ -128,7 +132,7 @@ def derive_lines(
     for lines in chunks:
         with parse_errors("derive", "text"):
             batch = _running(lines, Splitting(splitter))
-        yield deriver.derive(batch, len(lines))
+        yield deriver.derive(batch, len(lines), one=one)
 
 
 def view(data: Any, row: int = 0) -> View:
@@ -158,12 +162,12 @@ def _warn_of_language(pipeline: Pipeline, language: str, words: Mode | None) -> 
 
 
 class Deriver:
-    """A fitted pipeline with its rule for sentences and its parser, for one text after another."""
+    """A fitted pipeline with its rule for sentences and its parser, for one text after another of a sequence."""
 
     def __init__(
         self, spec: str | Pipeline, *, language: str, sentences: Rule, lexicon: Path | str | None, parser: str | None
     ) -> None:
-        self.pipeline = spec if isinstance(spec, Pipeline) else Pipeline.parse(spec)
+        self.pipeline = (spec if isinstance(spec, Pipeline) else Pipeline.parse(spec)).begin()
         saved = read_lexicon(Path(lexicon)) if lexicon else None
         self.fitted = self.pipeline.fit(saved=saved, where=str(lexicon))
         self.sentences: Rule = sentences
@@ -171,10 +175,15 @@ class Deriver:
             raise unused_parser(f"{self.pipeline} needs no trees")
         self.parser = find_parser(parser, language) if self.pipeline.needs_trees else None
 
-    def derive(self, batch: Batch, n_texts: int) -> list[DerivedText]:
-        """Return the texts of a batch, whose documents are their numbers, ascending; one without words is empty."""
+    def derive(self, batch: Batch, n_texts: int, *, one: bool = False) -> list[DerivedText]:
+        """Return the texts of a batch, whose documents are their numbers, ascending; one without words is empty.
+
+        one: they are all that is derived. Raise UsageError for one sentence that belongs to a sequence.
+        """
         result = self.pipeline.derive(batch, self.fitted, rule=self.sentences, parser=self.parser)
         source, derived = result.source, result.derived
+        if one and len(source.tails) <= 1:
+            self.pipeline.check_keyed("a single sentence")
         source_words, words = source.strings().to_pylist(), derived.strings().to_pylist()
         first_unit = np.searchsorted(source.documents, np.arange(n_texts + 1))  # a record is a unit here
         begins, places = source.unit_words[first_unit].tolist(), derived.unit_words[first_unit].tolist()

@@ -166,6 +166,10 @@ def map_dataset(
                 id="streamed-answers",
             )
         size = None  # one batch
+    if not pipeline.keyed:
+        if _is_stream(dataset):
+            pipeline.check_keyed("a stream", "map_dataset")
+        size = None
     mapped = {name: _mapped(split, recipe, features, size) for name, split in splits.items()}
     return type(dataset)(mapped) if isinstance(dataset, dict) else mapped[""]
 
@@ -272,9 +276,10 @@ def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Tab
         where=lambda row, word: f"row {indices[row]}" + ("" if word is None else f", word {word}"),
         counts=Counter(),
         repair_tags=recipe.repair_tags,
+        shares=pipeline.keyed,
     )
     trees = None if recipe.parser is None else find_parser(recipe.parser, recipe.language)
-    derived = pipeline.derive(batch, lexicon, policies=recipe.policies, rule=recipe.rule, parser=trees)
+    derived = pipeline.begin().derive(batch, lexicon, policies=recipe.policies, rule=recipe.rule, parser=trees)
     columns = to_table(
         derived.source,
         derived.derived,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch, groups, join_sentences, realign, settle_groups, split_sentences, used_types
 from derivlang.core.errors import DerivlangError, LayerError, UsageError
-from derivlang.core.keys import sequence_keys
+from derivlang.core.keys import Draws, sequence_keys
 from derivlang.core.lexicon import Lexicon, chooses
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
@@ -62,6 +63,7 @@ class Pipeline:
     """
 
     transforms: tuple[Transform, ...]
+    _begun: tuple[Draws, ...] | None = field(default=None, compare=False)  # of each transform, with live generators
 
     @classmethod
     def parse(cls, spec: str, *, seed: int | None = None, files: FilePolicy = any_file) -> Pipeline:
@@ -163,6 +165,37 @@ class Pipeline:
         """Whether the lexicon has an inverse."""
         return all(transform.injective for transform in self.transforms)
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the result is a function of the sentence."""
+        return all(transform.keyed for transform in self.transforms)
+
+    def check_keyed(self, what: str = "a batch by itself", where: str = "--t") -> None:
+        """Raise UsageError not-keyed if a transform draws in sequence. what: what needs a function of the sentence."""
+        for transform in self.transforms:
+            if not transform.keyed:
+                raise UsageError(
+                    f"{transform} draws in sequence, from the first sentence of a corpus on; this excludes {what}",
+                    where=where,
+                    fix="make a set of the corpus with one worker, or leave out what draws in sequence (rng=)",
+                    id="not-keyed",
+                )
+
+    def begin(self) -> Pipeline:
+        """Return the pipeline before the first sentence of a corpus. It derives the batches of the corpus in order."""
+        return self if self.keyed else replace(self, _begun=tuple(draws for _, draws in streams(self.transforms)))
+
+    def copy(self, stop: int | None = None) -> Pipeline:
+        """Return the first transforms (default: all), which draw from here on as these will but by themselves."""
+        return Pipeline(self.transforms[:stop], None if self._begun is None else deepcopy(self._begun[:stop]))
+
+    def streams(self) -> list[tuple[Transform, Draws]]:
+        """Return each transform with its draws. Raise UsageError not-keyed unless a sequence has begun."""
+        if self._begun is not None:
+            return list(zip(self.transforms, self._begun, strict=True))
+        self.check_keyed()
+        return streams(self.transforms)
+
     def fingerprint(self, lexicon: str | None = None, *, format: int = fingerprints.FORMAT) -> str:
         """Return 16 hex digits that change with anything the output depends on (`transforms/fingerprint.py`).
 
@@ -230,11 +263,12 @@ class Pipeline:
             batch = join_sentences(batch, group)
         if parser is not None:
             batch = with_parses(batch, parser)
+        unmoved = self.copy()
         order = self.order(batch, policies)
         words: Int32 | None = None
         types = None
         if lexicon.chooses:
-            words, types = _choose_images(self, batch, lexicon, policies, counts)
+            words, types = _choose_images(self, unmoved, batch, lexicon, policies, counts)
         elif not lexicon.is_identity:
             types = lexicon.apply(batch.types)
         distinct = lexicon.injective
@@ -253,7 +287,7 @@ class Pipeline:
     def _fold(self, batch: Batch) -> Order:
         """Return the orders of all transforms, composed."""
         order: Order | None = None
-        for transform, draws in streams(self.transforms):
+        for transform, draws in self.streams():
             if not transform.has_order:
                 continue
             missing = [name for name in transform.needs if name not in batch.layers]
@@ -268,9 +302,16 @@ class Pipeline:
 
 
 def _choose_images(
-    pipeline: Pipeline, batch: Batch, lexicon: Lexicon, policies: Policies, counts: Counter[str] | None
+    pipeline: Pipeline,
+    unmoved: Pipeline,
+    batch: Batch,
+    lexicon: Lexicon,
+    policies: Policies,
+    counts: Counter[str] | None,
 ) -> tuple[Int32, pa.Array]:
     """Return the image of each source word, int32[N] codes, and the types they index. Words of one type may differ.
+
+    unmoved: the pipeline as it was before it ordered this batch.
 
     "the cat the dog" has the types the, cat, dog and the words 0 1 0 2. A dictionary with cat: chat, minet and
     dog: chien has the images the | cat chat minet | dog chien, that is, offsets [0, 1, 4, 6]. So the words have
@@ -278,7 +319,7 @@ def _choose_images(
     the words 0 1 0 2 of the types the, minet, chien.
     """
     words, types = batch.words, batch.types
-    paired = zip(streams(pipeline.transforms), steps_of(pipeline.transforms, lexicon), strict=True)
+    paired = zip(pipeline.streams(), steps_of(pipeline.transforms, lexicon), strict=True)
     for place, ((transform, draws), step) in enumerate(paired):
         if step is None:
             continue
@@ -287,7 +328,7 @@ def _choose_images(
             continue
         type_images = step.images(types)
         images = lengths_of(type_images.offsets).astype(np.int32)[words]
-        before = Pipeline(pipeline.transforms[:place])
+        before = unmoved.copy(place)
         if before.has_order:  # choices are drawn by the position that a word has in the order so far
             order = before.order(batch, policies)
             kept = order.index >= 0

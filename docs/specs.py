@@ -12,6 +12,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from derivlang.cli.ls import IN_SEQUENCE
 from derivlang.cli.main import main
 from derivlang.core.spec import quote, text_of
 
@@ -72,6 +73,8 @@ def page() -> str:
 def _parameterised(entry: dict[str, Any]) -> Iterator[str]:
     """The section of a transform or an objective."""
     yield f"\n### `{entry['name']}`\n\n{_cell(entry['summary'])}\n"
+    if not entry.get("keyed", True):
+        yield f"\n{IN_SEQUENCE[:-1]} ([more](../guide/orders.md#draws-in-sequence)).\n"
     if entry["parameters"]:
         yield PARAMETERS
     for one in entry["parameters"]:

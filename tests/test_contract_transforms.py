@@ -58,6 +58,8 @@ from tests.transforms import (
     batch_for,
     derive,
     every,
+    keyed,
+    keyed_of_text,
     lexical,
     lexicon_of,
     of_text,
@@ -147,7 +149,7 @@ def test_an_order_stays_in_its_sentence(transform: Transform) -> None:
         assert back.then(order).index.tolist() == list(range(batch.n_words)), case
 
 
-@every
+@keyed
 def test_with_a_tree_a_unit_words_stay_in_their_unit(transform: Transform) -> None:
     """Sentences that one tree joins may become one; what is derived is a function of the unit."""
     batch = batch_for(ALL, whole_units=True)
@@ -275,7 +277,7 @@ def test_trans_commutes_with_an_order(transform: Transform, script: str) -> None
 # a function of the sentence
 
 
-@every
+@keyed
 def test_a_sentence_is_derived_alike_alone_and_among_others(transform: Transform) -> None:
     among = per_sentence(derive(transform, batch_for(ALL)))
     alone = [one for unit in ALL for one in per_sentence(derive(transform, batch_for([unit])))]
@@ -313,7 +315,7 @@ PAIRS = Schema(
 )
 
 
-@of_text
+@keyed_of_text
 def test_each_side_of_a_pair_is_derived_by_itself(transform: Transform) -> None:
     premises = ["He left . She stayed !", "the cat sat", "", "One , two ."]
     hypotheses = ["the cat sat", "He left . She stayed !", "Yes .", ""]
@@ -380,7 +382,7 @@ TEXT = "\n".join(" ".join(unit).replace("\ufeff", "") for unit in ALL if len(uni
 
 
 def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, list[Any]]:
-    pipeline = Pipeline((transform,))
+    pipeline = Pipeline((transform,)).begin()
     lexicon = lexicon_of(pipeline)
     out: dict[str, list[Any]] = {}
     for batch in text.read([(path, WHOLE, None)], Splitter("space"), batch_words=batch_words):

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import derivlang
+from derivlang.api import derive_lines
 from derivlang.cli.main import main
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
@@ -53,6 +54,15 @@ def test_table_1_of_kallini(spec: str, expected: str) -> None:
     assert derivlang.derive(HE, spec).text == expected
     other = {"He": "They", "cleans": "clean"}
     assert derivlang.derive(THEY, spec).text == " ".join(other.get(word, word) for word in expected.split())
+
+
+def test_the_nondeterministic_shuffle_of_kallini() -> None:
+    """One generator for a corpus: the first two sentences of `default_rng(0)`."""
+    (texts,) = derive_lines([[HE, THEY]], f"shuffle:{PUBLISHED}:seed=0", words="space")
+    assert [text.text for text in texts] == [
+        "messy books his he very . lf He cleans",
+        "his . very he They messy lf books clean",
+    ]
 
 
 def test_the_reversals_of_kallini() -> None:
@@ -343,14 +353,14 @@ def test_the_languages_of_a_study_are_derived_from_its_sample(study: FieldStudy)
         for spec in filter(None, (language.spec, language.published)):
             if Pipeline.parse(spec).needs_counts():
                 continue  # it keeps words by the vocabulary of a text
-            derived = derivlang.derive(words, spec)
+            ((derived,),) = derive_lines([[study.sample]], spec, words="space")
             assert sorted(i for i in derived.order if i >= 0) == list(range(len(words)))
 
 
 def test_ls_shows_the_languages_of_a_study() -> None:
     shown = CliRunner().invoke(main, ["ls", "--study", "kallini2024"])
     assert shown.exit_code == 0
-    for spec, expected in TABLE_1:
+    for spec, expected in [*TABLE_1, (f"shuffle:{PUBLISHED}:seed=0", "messy books his he very . lf He cleans")]:
         assert f"    --t {spec}" in shown.stdout
         assert f"\n      {expected}\n" in shown.stdout
     as_json = json.loads(CliRunner().invoke(main, ["ls", "--study", "kallini2024", "--json"]).stdout)
@@ -366,7 +376,8 @@ def test_ls_shows_the_languages_of_a_study() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("shuffle:rng=numpy", "by=length"),
+        ("shuffle:rng=python", "if it is numpy by=sentence"),
+        ("shuffle:rng=numpy:local=3", "by=window"),
         ("shuffle:rng=python:by=length:blocks=2", "whole shuffles"),
         ("shuffle:rng=numpy:by=length:local=3", "by=window"),
         ("shuffle:derange=yes:how=swaps", "exclude each other"),

@@ -56,6 +56,7 @@ _TABLE = str(_FILES / "weights.tsv")
 FURTHER: dict[str, list[dict[str, Any]]] = {
     "dialect": [{"phon": 0.5}, {"nonce": 0.5, "words": _WORDS}],
     "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}],
+    "inv": [{"from_": "random", "mark": "🅁", "rng": "numpy"}],
 }
 
 
@@ -106,10 +107,13 @@ def settings_of(transform: type[Transform]) -> Iterator[Transform]:
 
 EVERY = [t for cls in [*map(find_transform, transform_names()), *SAMPLES] for t in settings_of(cls)]
 every = pytest.mark.parametrize("transform", EVERY, ids=str)
+# Those whose result is a function of the sentence; tests/test_drawn_in_sequence.py has the laws of the others.
+keyed = pytest.mark.parametrize("transform", [t for t in EVERY if t.keyed], ids=str)
 lexical = pytest.mark.parametrize("transform", [t for t in EVERY if t.has_lexicon], ids=str)
 # Plain text has no labels, but a parser gives it tags and trees where heads are needed.
 OF_TEXT = [t for t in EVERY if not t.needs or "head" in t.needs]
 of_text = pytest.mark.parametrize("transform", OF_TEXT, ids=str)
+keyed_of_text = pytest.mark.parametrize("transform", [t for t in OF_TEXT if t.keyed], ids=str)
 
 
 UNITS: dict[str, list[list[str]]] = {
@@ -173,7 +177,7 @@ def lexicon_of(pipeline: Pipeline) -> Lexicon:
 def derive(spec: Transform | str, batch: Batch) -> Derivation:
     pipeline = Pipeline((spec,)) if isinstance(spec, Transform) else Pipeline.parse(spec)
     parser = Chain() if pipeline.needs_trees else None
-    return pipeline.derive(batch, lexicon_of(pipeline), split=False, parser=parser)
+    return pipeline.begin().derive(batch, lexicon_of(pipeline), split=False, parser=parser)
 
 
 def per_sentence(derived: Derivation) -> list[tuple[list[str], list[int]]]:

@@ -61,7 +61,9 @@ def command(
     from derivlang.api import derive_lines
 
     lines = _lines_as_they_come(sys.stdin.buffer) if text == "-" else iter([text.split("\n")])
-    derived = derive_lines(lines, spec, words=words, language=lang, sentences=sentences, lexicon=lexicon, parser=parser)
+    derived = derive_lines(
+        lines, spec, words=words, language=lang, sentences=sentences, lexicon=lexicon, parser=parser, one=text != "-"
+    )
     for chunk in derived:
         _write(chunk, as_json=as_json)
 

@@ -11,6 +11,8 @@ import click
 
 from derivlang.cli.messages import echo
 
+IN_SEQUENCE = "It may draw in sequence: in one process, from the first sentence of a corpus on."
+
 
 @click.command("ls")
 @click.option("--study", metavar="NAME", help="Show the languages of a published study, with their specs.")
@@ -39,7 +41,11 @@ def command(study: str | None, as_json: bool) -> None:
     objectives = [find_objective(name) for name in objective_names()]
     scripts = [load_script(name) for name in script_names()]
     lists: dict[str, list[dict[str, Any]]] = {
-        "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
+        "transforms": [
+            # keyed: with all parameters; a transform that draws in sequence with some of them has a property
+            {"name": t.name, "summary": t.summary(), "parameters": t.parameters(), "keyed": t.keyed is True}
+            for t in transforms
+        ],
         "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
         "tasks": [
             {
@@ -69,6 +75,8 @@ def command(study: str | None, as_json: bool) -> None:
             for p in entry["parameters"]:
                 default = "" if p["default"] is None else text_of(p["default"])
                 echo(f"    {p['name']}={default}  ({p['type']})  {p['help']}")
+            if not entry.get("keyed", True):
+                echo(f"    {IN_SEQUENCE}")
     echo("\nTasks")
     for task in lists["tasks"]:
         echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
@@ -94,7 +102,7 @@ def command(study: str | None, as_json: bool) -> None:
 
 def _show_study(name: str, as_json: bool) -> None:
     """Print the languages of a study: name, spec and a derived sentence; trees of the sentence are parsed."""
-    from derivlang.api import derive
+    from derivlang.api import derive_lines
     from derivlang.pipeline import Pipeline
     from derivlang.transforms.field import field_study
 
@@ -108,6 +116,11 @@ def _show_study(name: str, as_json: bool) -> None:
         echo(f"\n  {language.name}")
         for spec, what in ((language.spec, ""), (language.published, ", with the draws of the study's program")):
             if spec:
-                echo(f"    --t {shlex.quote(spec)}{what}")
-                fitted = Pipeline.parse(spec).needs_counts()  # on the vocabulary of a text, which a sentence is not
-                echo("      (fitted on the text)" if fitted else f"      {derive(study.sample.split(), spec).text}")
+                pipeline = Pipeline.parse(spec)
+                place = "" if pipeline.keyed else ", in sequence from this sentence on"
+                echo(f"    --t {shlex.quote(spec)}{what}{place}")
+                if pipeline.needs_counts():  # of the vocabulary of a text, which a sentence is not
+                    echo("      (fitted on the text)")
+                    continue
+                ((derived,),) = derive_lines([[study.sample]], spec, words="space")
+                echo(f"      {derived.text}")

@@ -100,7 +100,7 @@ def _of_text(
 ) -> tuple[list[LinkedLines], str, str]:
     from derivlang.api import derive_lines
 
-    ((derived,),) = derive_lines([[text]], spec, words=words, language=language or "en", lexicon=lexicon)
+    ((derived,),) = derive_lines([[text]], spec, words=words, language=language or "en", lexicon=lexicon, one=True)
     return [derived.linked()], spec, ""
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, owners
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, owners
 from derivlang.core.arrow import list_array, scalar, to_arrow, to_numpy
 from derivlang.core.gaps import Gaps
 from derivlang.core.keys import hash_types, mix, sequence_keys
@@ -99,6 +99,15 @@ class BareBatch:
             # mix first: a plain sum would be the same for (premise, hypothesis) and (hypothesis, premise).
             keys = mix(keys) + self.unit_keys[self.records[:, side]]
         return keys
+
+    def in_sequence(self) -> Int64:
+        """Return int64[S]: the sentences row by row, and in a row side by side, however the rows are cut into batches.
+
+        Two pairs of sentences, whose sides follow each other in a batch   ->   [0, 2, 1, 3]
+        """
+        units, first = np.unique(self.records, return_index=True)
+        units = units[np.argsort(first)]
+        return expand_ranges(self.units[units], lengths_of(self.units)[units])
 
     def strings(self) -> pa.Array:
         """Return Arrow strings [N]: the words, written out. For small batches."""

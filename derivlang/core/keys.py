@@ -13,7 +13,8 @@ independence of the draws by chi-square.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,9 +106,13 @@ def draw(stream: np.uint64, keys: UInt64, positions: Ints) -> UInt64:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """A stream of keyed draws: everything that a draw depends on except the key and the position."""
+    """A stream of keyed draws: everything that a draw depends on except the key and the position.
+
+    generator: numpy's or Python's, of a transform that draws in sequence (`Transform.keyed`); None for all others.
+    """
 
     name: str
+    generator: Any = field(default=None, compare=False)
 
     def draw(self, keys: UInt64, positions: Ints) -> UInt64:
         """Return uint64[n]: one draw for each (key, position). Equal arguments give equal draws."""

@@ -50,13 +50,15 @@ def to_batch(
     counts: Counter[str],
     repair_tags: bool = False,
     no_null_strings: bool = False,
+    shares: bool = True,
 ) -> Batch:
     """Return a batch of R rows; each unit is one sentence, to be split later.
 
     split: the tokenizer of raw text. where: names a row or word for errors. counts: what is repaired or widened is
-    added. no_null_strings: as in Labels. Raise LayerError where labels do not fit their words.
+    added. no_null_strings: as in Labels. shares: whether adjacent rows with the same text share its unit. Raise
+    LayerError where labels do not fit their words.
     """
-    parts = [_side_words(table, side, split, where) for side in schema.sides]
+    parts = [_side_words(table, side, split, where, shares) for side in schema.sides]
     shifts = offsets_of(np.array([len(part[0].units) - 1 for part in parts]))[:-1]
     records = np.asarray(np.stack([part[1] for part in parts], axis=1) + shifts, np.int32)
     merged = _concat([part[0] for part in parts])
@@ -75,8 +77,8 @@ def to_batch(
     return replace(batch, layers={f.column: find_layer(f.kind).read(f, labels) for f in schema.fields})
 
 
-def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate) -> tuple[Splits, Int64]:
-    """Return the words of a side and the unit of each row; adjacent rows with the same text share a unit."""
+def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, shares: bool) -> tuple[Splits, Int64]:
+    """Return the words of a side and the unit of each row."""
     if side.words is not None:
         column = conform(whole(table[side.words]), pa.list_(pa.string()), side.words, lambda row: where(row, None))
         if column.null_count or column.flatten().null_count:
@@ -108,7 +110,8 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate) -
         row = int(np.flatnonzero(to_numpy(nul))[0])
         raise LayerError(f"the text in {name} holds a NUL character", where=where(row, None), id="nul-byte")
     new = np.ones(len(column), bool)
-    new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))
+    if shares:
+        new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))
     texts = column.filter(to_arrow(new))
     return split(texts, lambda text: where(int(np.flatnonzero(new)[text]), None)), np.cumsum(new) - 1
 

@@ -54,7 +54,8 @@ def rows_of_file(
     fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else None, where=str(lexicon))
     trees = pipeline.needs_trees and not corpus.schema.has_trees
     parser = find_parser(None, corpus.language) if trees else None
-    reading = Reading(corpus.splitter(), request.encoding)
+    pipeline = pipeline.begin()
+    reading = Reading(corpus.splitter(), request.encoding, shares=pipeline.keyed)
 
     def all_rows() -> Iterator[LinkedLines]:
         done = 0

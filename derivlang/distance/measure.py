@@ -69,6 +69,7 @@ def measure_specs(source: Source, pipelines: Sequence[Pipeline], settings: Stats
 
 def derive_all(batches: Iterable[Batch], pipeline: Pipeline, lexicon: Lexicon) -> Iterator[Triple]:
     """Yield each batch with its derived form and the order between them. Sentences are split already."""
+    pipeline = pipeline.begin()
     for batch in batches:
         result = pipeline.derive(batch, lexicon, split=False)
         yield result.source, result.derived, result.order

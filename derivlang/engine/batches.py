@@ -83,7 +83,8 @@ class Source:
         """
         job = self._job([split])
         for task in make_plan(job, Path(), splits=[split], limit=limit)[split]:
-            for batch in read_task(job, task, Reading(self.corpus.splitter(), self.encoding)):
+            reading = Reading(self.corpus.splitter(), self.encoding, shares=self.pipeline.keyed)
+            for batch in read_task(job, task, reading):
                 yield self._split(batch)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:

@@ -99,7 +99,8 @@ def run_task(job: Job, task: ShardTask) -> Result:
     """Read, derive and write one shard. A task that fails leaves no file behind."""
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
-    reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags, no_null_strings=True)
+    pipeline = job.pipeline.begin()
+    reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags, no_null_strings=True, shares=pipeline.keyed)
     vocabulary, counts = TypeCounts(), reading.counts
     writer = ShardWriter(task.file, job.corpus.schema)
     dropped = left_out(job.corpus.schema, job.drop_columns)
@@ -108,7 +109,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
     last = -1
     try:
         for batch in read_task(job, task, reading):
-            derived = job.pipeline.derive(
+            derived = pipeline.derive(
                 batch,
                 job.lexicon,
                 policies=job.policies,
@@ -123,8 +124,8 @@ def run_task(job: Job, task: ShardTask) -> Result:
                 derived.order,
                 job.corpus.schema,
                 job.lexicon,
-                has_order=job.pipeline.has_order,
-                exact=job.pipeline.is_permutation,
+                has_order=pipeline.has_order,
+                exact=pipeline.is_permutation,
                 policies=job.policies,
             )
             writer.write({name: column for name, column in columns.items() if name not in dropped})

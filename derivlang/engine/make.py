@@ -54,6 +54,9 @@ def make(
         )
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec, files=corpus.spec_files).then(pipeline)
+    for option, given in (("--workers", options.workers > 1), ("--engine", options.engine != "local")):
+        if given:
+            pipeline.check_keyed("more than one process", option)
     if corpus.format == "derived":
         options = continued(corpus, options)
     recipe = recipe_of(corpus, request, options)

@@ -75,6 +75,7 @@ def asked_of(job: Job, files: Files) -> dict[str, Any]:
     told = corpus.options.get("told", {})  # of a derived source: how its own source was read
     return {
         "spec": job.pipeline.stored,
+        **({} if job.pipeline.keyed else {"keyed": False}),
         "fingerprint": job.pipeline.fingerprint(job.lexicon_text),
         "fingerprint_format": fingerprint.FORMAT,
         "source": {

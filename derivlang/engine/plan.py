@@ -1,7 +1,8 @@
 """The plan: which shard holds which piece of which file. It is fixed before anything runs, for every engine alike.
 
 Shards are planned by the size of what is read: a large plain file is cut where its format says (`Format.cut`), and
-small files that follow each other share a shard. A large gz or zst file is one task.
+small files that follow each other share a shard. A large gz or zst file is one task. So is a whole split under a
+pipeline that draws in sequence.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def make_plan(
                 fix="leave --splits out to make what there is, or add the missing files",
                 id="missing-split",
             )
-    size = None if shard_tokens is None else max(1, int(shard_tokens * _BYTES_A_WORD))
+    size = None if shard_tokens is None or not job.pipeline.keyed else max(1, int(shard_tokens * _BYTES_A_WORD))
     cut = limit is None and (cut_rows or job.corpus.schema.running)
     return {split: _split_tasks(job, split, out, size, limit, share=share, cut=cut) for split in dict.fromkeys(wanted)}
 
@@ -90,6 +91,8 @@ def _split_tasks(
     parts = [part for part in job.corpus.parts if part.split == split]
     pieces = [(part, piece) for part in parts for piece in _pieces(job, part, size if cut else None)]
     shared = _shared(job, pieces, size) if share else list(range(len(pieces)))
+    if not job.pipeline.keyed:
+        shared = [0] * len(pieces)
     spans: dict[int, list[FileSpan]] = {}  # of each shard
     first, left, line = 0, limit, 0
     for i, (part, piece) in enumerate(pieces):
@@ -138,6 +141,9 @@ def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -
     Not of the shards of a parse, which the user has not named.
     """
     if not typed(options, ("shard_tokens",)) or job.corpus.options.get("parser"):
+        return
+    if not job.pipeline.keyed:
+        warn(f"{job.pipeline} draws in sequence, so a split is one shard and --shard-tokens has no effect")
         return
     if options.limit is not None:
         warn("under --limit no file is cut, so --shard-tokens has no effect")

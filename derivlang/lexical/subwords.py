@@ -24,7 +24,6 @@ from derivlang.core.order import Order
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
-from derivlang.transforms.fitting import streams
 
 
 def lift_order(
@@ -139,7 +138,7 @@ def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: p
     words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
     order = lift_order(words.order(batch), encoded)
     view = subword_batch(batch, encoded, entries)
-    for transform, draws in streams(pipeline.transforms):
+    for transform, draws in pipeline.streams():
         if is_token(transform):
             order = order.then(transform.order(realign(view, order), draws))
     return order

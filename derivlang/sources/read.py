@@ -37,7 +37,8 @@ class Reading:
 
     splitter: splits raw text into words. counts: what was repaired or widened is counted here, by reason.
     whole_contexts: put neighbouring rows with the same context into one batch, since their answers form its groups.
-    no_null_strings: refuse null as the string of a word, which shards cannot hold.
+    no_null_strings: refuse null as the string of a word, which shards cannot hold. shares: neighbouring rows with the
+    same text share it, and so its order; not where orders are drawn in sequence.
     """
 
     splitter: Splitter
@@ -46,6 +47,7 @@ class Reading:
     counts: Counter[str] = field(default_factory=Counter)
     whole_contexts: bool = False
     no_null_strings: bool = False
+    shares: bool = True
 
 
 def batches(
@@ -90,6 +92,7 @@ def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> It
             counts=reading.counts,
             repair_tags=reading.repair_tags,
             no_null_strings=reading.no_null_strings,
+            shares=reading.shares,
         )
 
 

@@ -123,6 +123,8 @@ def _check_run(record: dict[str, Any]) -> None:
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
     """Yield what differs. Fingerprints are compared only if they have the same form."""
     differences = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
+    if not differences:
+        one.pipeline.check_keyed("a language of two corpora", one.name)
     if differences or (one.recorded, one.format) == (other.recorded, other.format):
         yield from differences
         return

@@ -34,6 +34,7 @@ from derivlang.core.schema import left_out
 from derivlang.core.seal import HASH
 from derivlang.core.to_table import to_table
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.pipeline import Pipeline
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
@@ -66,7 +67,7 @@ def verify(folder: Path) -> dict[str, Any]:
         problems.append(_problem(NAME, f"the fingerprint cannot be checked: {error}; use a newer derivlang"))
     splits: dict[str, Any] = {}
     for split in derived.splits:
-        seen = _Seen(_SourceText(derived, split))
+        seen = _Seen(_SourceText(derived, split), derived.pipeline.begin())
         of_split = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
         if not of_split:
             of_split += _check_counts(derived.manifest["splits"][split], seen)
@@ -168,10 +169,13 @@ class _SourceText:
 
 
 class _Seen:
-    """What has been seen of a split so far: counts, its text, and the number of the last document (-1: none yet)."""
+    """What has been seen of a split so far: counts, its text, and the number of the last document (-1: none yet).
 
-    def __init__(self, text: _SourceText):
-        self.text = text
+    pipeline: it has derived the rows so far.
+    """
+
+    def __init__(self, text: _SourceText, pipeline: Pipeline):
+        self.text, self.pipeline = text, pipeline
         self.rows = self.documents = self.sentences = self.tokens = 0
         self.last_document = -1
         self.articles = ArticleCount()
@@ -216,7 +220,7 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
     """
     if not table.num_rows:
         return None
-    outcome = _try_rows(derived, file, first_row, table)
+    outcome = _try_rows(derived, seen.pipeline, file, first_row, table)
     if isinstance(outcome, Batch):
         seen.text.add(outcome)
         seen.articles.add(outcome)
@@ -224,16 +228,17 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
     return outcome
 
 
-def _try_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> Problem | Batch:
-    """Return the source batch of the rows, or the problem of the first wrong row."""
+def _try_rows(derived: Derived, pipeline: Pipeline, file: str, first_row: int, table: pa.Table) -> Problem | Batch:
+    """Return the source batch of the rows, or the problem of the first wrong row. pipeline: at the first row."""
+    unmoved = pipeline.copy()
     try:
         with parse_errors(file, "row", error=LayerError, id="row"):
-            row, columns, what, source = _first_difference(derived, table)
+            row, columns, what, source = _first_difference(derived, pipeline, table)
     except DerivlangError as error:
         if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it by bisection
             half = table.num_rows // 2
             for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
-                outcome = _try_rows(derived, file, start, part)
+                outcome = _try_rows(derived, unmoved, file, start, part)
                 if not isinstance(outcome, Batch):
                     return outcome
         return {"file": file, "row": first_row, "column": _COLUMN_OF.get(error.id), "what": error.what}
@@ -263,7 +268,9 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
     return None
 
 
-def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, list[str], str, Batch]:
+def _first_difference(
+    derived: Derived, pipeline: Pipeline, table: pa.Table
+) -> tuple[int | None, list[str], str, Batch]:
     """Compare rows with the rows that their stored source gives. Returns (row, columns, what, source).
 
     row: the first row that differs, None if all are right. columns: those that differ in this row. what: the problem,
@@ -271,7 +278,7 @@ def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, li
     """
     _check_columns(derived, table, _always(derived))
     source, image, order = from_table(table, derived.schema, derived.lexicon, stored_source=True)
-    expected = _derive_again(derived, source)
+    expected = _derive_again(derived, pipeline, source)
     _check_columns(derived, table, set(expected))
     wrong: dict[str, int] = {}
     for name in table.column_names:
@@ -308,17 +315,17 @@ def _check_columns(derived: Derived, table: pa.Table, names: set[str]) -> None:
         raise LayerError(f"the column {min(missing)} is missing", id="missing-column")
 
 
-def _derive_again(derived: Derived, source: Batch) -> dict[str, pa.Array]:
+def _derive_again(derived: Derived, pipeline: Pipeline, source: Batch) -> dict[str, pa.Array]:
     """Return the output columns of a source batch."""
-    again = derived.pipeline.derive(source, derived.lexicon, policies=derived.policies, split=False)
+    again = pipeline.derive(source, derived.lexicon, policies=derived.policies, split=False)
     return to_table(
         again.source,
         again.derived,
         again.order,
         derived.schema,
         derived.lexicon,
-        has_order=derived.pipeline.has_order,
-        exact=derived.pipeline.is_permutation,
+        has_order=pipeline.has_order,
+        exact=pipeline.is_permutation,
         policies=derived.policies,
     )
 

@@ -83,6 +83,7 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
     tokenizer: the folder of a given tokenizer.
     """
     pipeline, foreign = Pipeline.parse(settings.spec), tokenizer is not None and is_foreign(tokenizer)
+    pipeline.check_keyed("training")
     of_both = tokenizer is not None and not foreign and OwnTokenizer.load(tokenizer).kind == "both"
     if not foreign and not of_both and settings.tokenizer_for is None and has_twin(pipeline):
         return

@@ -58,7 +58,9 @@ class Transform(Parameterised):
 
     name: the name in a spec. family: the transform whose draws it shares, if it has none of its own. rule_version:
     raised only when an output would change. needs: layers that a batch must have. is_permutation: no word is inserted
-    or deleted. injective: the fitted map has an inverse. dial: the parameter by which `match` turns it.
+    or deleted. injective: the fitted map has an inverse. dial: the parameter by which `match` turns it. keyed: the
+    result is a function of the sentence. Otherwise `stream` returns draws with a generator, which runs through the
+    sentences of a split, as in published programs.
     """
 
     family: ClassVar[str] = ""
@@ -67,6 +69,7 @@ class Transform(Parameterised):
     is_permutation: ClassVar[bool] = True
     injective: ClassVar[bool] = True
     dial: ClassVar[Dial | None] = None
+    keyed: ClassVar[bool] = True
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch.

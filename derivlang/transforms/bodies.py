@@ -8,6 +8,7 @@ most published programs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int32, Int64, Ints, UInt64, expand_ranges, lengths_of
 from derivlang.core.batch import Batch
+from derivlang.core.keys import Draws
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform, check_unit
 
@@ -31,6 +33,14 @@ def unit_param() -> Any:
 def final_param() -> Any:
     """Declare the parameter `final`."""
     return param("keep", "final punctuation: kept last, or ordered as any word", draws=False)
+
+
+def from_numpy(draws: Draws, seed: int, occurrence: int) -> Draws:
+    """Return draws from one `default_rng(seed)` for all sentences, as published programs draw.
+
+    A transform that occurs again has another generator, since it would repeat the draws of the first.
+    """
+    return replace(draws, generator=np.random.default_rng([seed, occurrence] if occurrence else seed))
 
 
 class Bodies(NamedTuple):

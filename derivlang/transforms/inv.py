@@ -12,7 +12,8 @@
 The tail is the sentence's final punctuation. `final=keep` leaves it at the end (the default, as in the released
 ALIGN-MLM scripts); `final=move` reverses it too (as the papers say; MultilingualAnalysis). Without a marker, inv and
 inv:local=k are involutions. The place is drawn by the sentence: it is the same for each `from` and with or without a
-marker, from before the first word to after the last.
+marker, from before the first word to after the last. `rng=numpy` draws it as the program of Kallini et al. does: from
+one `default_rng(seed)` for a whole corpus, whole numbers from 0 to the number of words (their seed is 21).
 Sources: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F; Kallini et al. 2024 (arXiv 2401.06416), table 1, for
 `from` and `mark`; Yang et al. 2025 (arXiv 2502.18795) for `local`.
 """
@@ -32,7 +33,7 @@ from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, uniform, unit_param, windows
+from derivlang.transforms.bodies import Final, Unit, bodies_of, from_numpy, uniform, unit_param, windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,9 @@ class Inv(Transform):
         "start", "where the reversal begins: at the first word, at a drawn place, or nowhere", draws=False
     )
     mark: str = param("", "word to insert at the drawn place", file=False, draws=False)
+    rng: Literal["keyed", "numpy"] = param(
+        "keyed", "draws of the places: of the key, or in sequence, as published programs draw", draws=False
+    )
     seed: int = param(1, "seed of the drawn places", low=0)
 
     def __post_init__(self) -> None:
@@ -72,11 +76,24 @@ class Inv(Transform):
         """Whether a place is drawn in each sentence."""
         return bool(self.mark) or self.from_ == "random"
 
+    @property
+    def keyed(self) -> bool:  # type: ignore[override]
+        """Whether the places are functions of the sentence; else one generator runs through all sentences."""
+        return self.rng == "keyed" or not self.takes_seed
+
+    def stream(self, occurrence: int) -> Draws:
+        """Return the draws of the places."""
+        draws = super().stream(occurrence)
+        return draws if self.keyed else from_numpy(draws, self.seed, occurrence)
+
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the reversal of each sentence. Raise UsageError for `unit=token` on a batch of words."""
         start, length, tails = bodies_of(self, batch, self.unit, self.final)
         place = np.zeros_like(length)
-        if self.takes_seed:  # 0 … length: before the first word … after the last
+        if not self.keyed:
+            row_by_row = batch.in_sequence()
+            place[row_by_row] = draws.generator.integers(0, length[row_by_row] + 1)
+        elif self.takes_seed:  # 0 … length: before the first word … after the last
             place = uniform(draws.draw(batch.keys, np.zeros_like(length)), length + 1)
         first, size = start, length
         if self.local:

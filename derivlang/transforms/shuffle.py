@@ -14,10 +14,11 @@ every file.
 
     "a b c d" with the draws 7 2 9 1   ->   d b a c
 
-Published programs draw from a generator instead: `rng=numpy` starts `default_rng(seed)` for each group,
-`rng=python` starts `Random(seed + length)`. Their rows have `final=move`:
+Published programs draw from a generator instead: `rng=numpy` starts `default_rng(seed)` for each group, and for
+by=sentence once for a whole corpus; `rng=python` starts `Random(seed + length)`. Their rows have `final=move`:
 
-    shuffle:by=length:final=move:rng=numpy:seed=21             Kallini et al. 2024, shuffle_deterministic21
+    shuffle:final=move:rng=numpy:seed=0                        Kallini et al. 2024, shuffle_nondeterministic
+    shuffle:by=length:final=move:rng=numpy:seed=21             … shuffle_deterministic21
     shuffle:local=3:by=window:final=move:rng=numpy:seed=0      … shuffle_local3
     shuffle:by=length:final=move:rng=python:seed=0             Ziv et al. 2026, shuffle-global
 
@@ -50,6 +51,7 @@ from derivlang.transforms.bodies import (
     bodies_of,
     final_param,
     fractions,
+    from_numpy,
     key_of_length,
     uniform,
     unit_param,
@@ -95,15 +97,18 @@ class Shuffle(Transform):
     )
     final: Final = final_param()
     unit: Unit = unit_param()
-    rng: Literal["keyed", "numpy", "python"] = param("keyed", "draws: of the key, or as published programs draw")
+    rng: Literal["keyed", "numpy", "python"] = param(
+        "keyed", "draws: of the key, or as published programs draw; numpy with by=sentence draws in sequence"
+    )
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         partly = self.blocks > 1 or self.derange or self.rate < 1 or self.how == "swaps"
-        if self.rng != "keyed" and (partly or self.by == "sentence" or (self.by == "length" and self.local)):
+        undefined = (self.by == "sentence" and self.rng == "python") or (self.local and self.by != "window")
+        if self.rng != "keyed" and (partly or undefined):
             raise UsageError(
-                f"shuffle: rng={self.rng} has only whole shuffles with by=length, or with local and by=window",
+                f"shuffle: rng={self.rng} has only whole shuffles, windows by=window, and if it is numpy by=sentence",
                 fix="write by=length or local=3:by=window, or leave rng out: it gives every shuffle",
                 id="bad-value",
             )
@@ -114,6 +119,11 @@ class Shuffle(Transform):
                 id="bad-value",
             )
 
+    @property
+    def keyed(self) -> bool:  # type: ignore[override]
+        """Whether the order is a function of the sentence; else one generator runs through all sentences."""
+        return self.rng == "keyed" or self.by != "sentence"
+
     def stream(self, occurrence: int) -> Draws:
         """Return the draws: as `perm` draws where both have such a permutation, so that their texts are the same.
 
@@ -122,12 +132,18 @@ class Shuffle(Transform):
         same = Perm(window=self.local, seed=self.seed).stream(occurrence)
         more = [f for f in dataclasses.fields(self) if f.name in ("by", "blocks", "derange", "how")]
         stated = [f"{f.name}={text_of(getattr(self, f.name))}" for f in more if getattr(self, f.name) != f.default]
-        return Draws("|".join([same.name, *stated]))
+        draws = Draws("|".join([same.name, *stated]))
+        return draws if self.keyed else from_numpy(draws, self.seed, occurrence)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order. Raise UsageError for `unit=token` on a batch of words."""
         start, length, tails = bodies_of(self, batch, self.unit, self.final)
         index = np.arange(batch.n_words, dtype=np.int32)
+        if not self.keyed:
+            end = start + length
+            for sentence in batch.in_sequence().tolist():
+                draws.generator.shuffle(index[start[sentence] : end[sentence]])
+            return Order(index, batch.sentences, tails, batch.n_words)
         if self.by == "sentence":
             # Each stretch is small enough for the cache. Derangements take some twenty rounds for a stretch, however
             # small it is.

@@ -177,7 +177,8 @@ class TextLanguages(Languages):
 
 
 def check_words(pipeline: Pipeline) -> None:
-    """Raise UsageError for a pipeline that orders sub-words, which only a twin has in both languages."""
+    """Raise UsageError for a pipeline that draws in sequence, or orders sub-words, which only a twin has twice."""
+    pipeline.check_keyed("the input of a model")
     for transform in pipeline.transforms:
         if is_token(transform):
             raise UsageError(
