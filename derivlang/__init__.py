@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
     from derivlang.commands.align import align_words, score_links
     from derivlang.commands.distance import match, stats
-    from derivlang.commands.grammar import fit_grammar, grammar_probs, score_grammar
+    from derivlang.commands.grammar import count_orders, fit_grammar, grammar_probs, score_grammar
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.parser import score_parser, train_parser
     from derivlang.commands.sets import DerivedSet, make, parse
@@ -51,6 +51,7 @@ __all__ = [
     "Transform",
     "align_words",
     "compare",
+    "count_orders",
     "derive",
     "dictionary",
     "fit_grammar",
@@ -89,6 +90,7 @@ _WHERE = {
     "Transform": "derivlang.transforms.base",
     "align_words": "derivlang.commands.align",
     "compare": "derivlang.evaluation.report.compare",
+    "count_orders": "derivlang.commands.grammar",
     "derive": "derivlang.api",
     "dictionary": "derivlang.commands.lexical",
     "fit_grammar": "derivlang.commands.grammar",

@@ -1,8 +1,9 @@
 """Fit the shipped grammars, and write what is measured on them.
 
     python grammars/build.py DATA [--only fr,ja] [--no-fit] [--features]     DATA: the folder with ud/ and gd/
+    python grammars/build.py DATA [--only fr,ja] --counts                    only the counts: some ten seconds
 
-Writes grammars/NAME.grammar.tsv, grammars/figures.json (what was measured), grammars/README.md and
+Writes grammars/NAME.grammar.tsv, grammars/NAME.counts.tsv, grammars/figures.json (what was measured), grammars/README.md and
 docs/reference/word-order.{md,svg}. The same data gives the same files; on another machine a weight may differ in its last
 digit. About ten minutes on two cores. --features measures the ten word-order features of the files as they are, and
 nothing else (`features.py`): some ten seconds.
@@ -19,7 +20,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -36,6 +37,7 @@ import features  # noqa: E402
 from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
 from derivlang.grammar import build, evaluate, file, load, statistics  # noqa: E402
+from derivlang.grammar import counts as orders  # noqa: E402
 from derivlang.grammar.families import Families  # noqa: E402
 from derivlang.grammar.fit import FitSettings  # noqa: E402
 from derivlang.grammar.order_model import OrderModel  # noqa: E402
@@ -126,10 +128,16 @@ def main() -> None:
     parser.add_argument("--no-fit", action="store_true", help="measure the files as they are")
     parser.add_argument("--same-settings", action="store_true", help="fit with the settings chosen before")
     parser.add_argument("--features", action="store_true", help="measure the word-order features of the files alone")
+    parser.add_argument("--counts", action="store_true", help="count the orders of the treebanks alone")
     options = parser.parse_args()
     kept = ROOT / "grammars" / "figures.json"
     figures = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     names = options.only.split(",")
+    for name in names:
+        path = ROOT / "grammars" / f"{name}{load.COUNTS}"
+        path.write_bytes(orders.text_of(counts_of(PLANS[name], options.data)).encode())
+    if options.counts:
+        return
     with ProcessPoolExecutor(options.workers) as pool:
         fitted = [] if options.no_fit or options.features else [name for name in names if name not in KEPT]
         taken = [figures.get(name, {}) if options.same_settings else {} for name in fitted]
@@ -192,10 +200,7 @@ def fit_one(name: str, data: Path, taken: Figures) -> dict[str, Any]:
     recipe = build.GrammarRecipe(name, plan.language, CLASSES)
     settings = taken_settings(taken) if taken else build.build(recipe, inside, held, {}, own)[1]
     about = {
-        "treebanks": "; ".join(f"UD_{s.treebank} ({', '.join(s.splits)})" for s in plan.sources),
-        "licence": " AND ".join(sorted({s.licence for s in plan.sources}, reverse=True)),
-        "attribution": "weights derived from the Universal Dependencies treebanks named above, by their authors and"
-        " annotators (universaldependencies.org); changed: only statistics of word order are kept",
+        **origin(plan.sources, "weights"),
         "sentences": str(n_sentences),
         **({"demonstratives": " ".join(forms)} if (forms := demonstrative_forms(plan, data)) else {}),
         "held out": f"UD_{plan.test} (test)" if plan.test else f"{FOLDS}-fold cross-validation",
@@ -211,6 +216,24 @@ def fit_one(name: str, data: Path, taken: Figures) -> dict[str, Any]:
     out["thin"] = {key: each.thin for key, each in settings.items() if each.thin}
     out["weights"] = {key: len(weights) for key, weights in load.load_grammar(name).weights.items()}
     return out
+
+
+def origin(sources: Iterable[Source], what: str) -> dict[str, str]:
+    """The lines of a header that say what a file is derived from."""
+    sources = tuple(sources)
+    return {
+        "treebanks": "; ".join(f"UD_{s.treebank} ({', '.join(s.splits)})" for s in sources),
+        "licence": " AND ".join(sorted({s.licence for s in sources}, reverse=True)),
+        "attribution": f"{what} derived from the Universal Dependencies treebanks named above, by their authors and"
+        " annotators (universaldependencies.org); changed: only statistics of word order are kept",
+    }
+
+
+def counts_of(plan: Plan, data: Path) -> orders.Counts:
+    """The counts of the written treebanks of a plan."""
+    written = [source for source in plan.sources if not source.spoken]
+    paths = [path for source in written for path in paths_of(data, source.treebank, source.splits)]
+    return orders.count(paths, {"language": plan.language, **origin(written, "counts")})
 
 
 def taken_settings(figures: Figures) -> Settings:

@@ -50,6 +50,7 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "align train": (align.train, derivlang.align_words, set()),
     "align score": (align.score, derivlang.score_links, set()),
     "grammar fit": (grammar.fit, derivlang.fit_grammar, set()),
+    "grammar count": (grammar.count, derivlang.count_orders, set()),
     "grammar score": (grammar.score, derivlang.score_grammar, set()),
     "grammar probs": (grammar.probs, derivlang.grammar_probs, set()),
     "parser train": (parser.train, derivlang.train_parser, set()),
@@ -186,6 +187,11 @@ def test_grammars_and_links_are_those_of_the_commands(tmp_path: Path) -> None:
     told = derivlang.fit_grammar(bank, outs[0], classes="V", l2=1.5)
     ran = run("grammar", "fit", bank, "-o", outs[1], "--classes", "V", "--l2", 1.5, "--json")
     assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert {**told, "out": ""} == {**ran.json, "out": ""}
+    counts = [tmp_path / name / "own.counts.tsv" for name in ("python", "command")]
+    told = derivlang.count_orders(bank, counts[0], language="Own")
+    ran = run("grammar", "count", bank, "-o", counts[1], "--language", "Own", "--json")
+    assert counts[0].read_bytes() == counts[1].read_bytes()
     assert {**told, "out": ""} == {**ran.json, "out": ""}
     scores = derivlang.score_grammar("fr", [bank], substrate="en", mix=0.5)
     assert scores == run("grammar", "score", "fr", bank, "--substrate", "en", "--mix", 0.5, "--json").json

@@ -157,6 +157,7 @@ REFUSED = {  # what is found to be wrong only when the input is read, and the id
     "tokenizer train --lang qq a.txt": "language",
     "tokenizer twin tok --t trans:overlap=25 --lexicon a.txt": "other-lexicon",
     "grammar fit a.conllu": "conllu-columns",
+    "grammar count a.conllu": "conllu-columns",
     "parser train a.conllu": "conllu-columns",
     "report a": "not-a-run",
     "study a.toml": "missing-file",

@@ -11,10 +11,11 @@ import pytest
 
 from derivlang.core.keys import Draws
 from derivlang.grammar import statistics
+from derivlang.grammar.counts import count
 from derivlang.grammar.evaluate import evaluate
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar, shipped
+from derivlang.grammar.load import load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import joined
 from tests.grammars import treebank
@@ -56,6 +57,23 @@ def test_a_grammar_says_where_it_comes_from(name: str) -> None:
     assert shipped()[name].stat().st_size < 1_100_000
     page = (ROOT / "grammars" / "README.md").read_text("utf-8")
     assert f"| `{name}` | {grammar(name).language} | {about['treebanks']} | {about['licence']} |" in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_counts_say_where_they_come_from(name: str) -> None:
+    """Of the treebanks of the grammar, those of spoken French left out."""
+    about, of_grammar = load_counts(name).about, grammar(name).about
+    spoken = "; UD_French-Rhapsodie (train, dev, test); UD_French-ParisStories (train, dev, test)"
+    assert about["treebanks"] == of_grammar["treebanks"].replace(spoken, "")
+    assert about["licence"] == of_grammar["licence"]
+    assert about["attribution"] == of_grammar["attribution"].replace("weights", "counts", 1)
+
+
+@needs_data
+def test_shipped_counts_are_those_of_the_treebanks() -> None:
+    for name, files in {"hi": ["UD_Hindi-PUD/*test*"], "fr": ["UD_French-GSD/*dev*", "UD_French-PUD/*test*"]}.items():
+        paths = [next((SHARED / "ud").glob(f"{file}.conllu*")) for file in files]
+        assert count(paths, {}).fingerprint == load_counts(name).fingerprint
 
 
 def test_the_licence_expression_covers_them() -> None:

@@ -21,7 +21,12 @@ from derivlang.core.settings import Declared, check_settings, declared, given, s
 from derivlang.engine.options import MakeOptions
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.settings import EvaluateNames, EvaluateOptions
-from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
+from derivlang.grammar.settings import (
+    GrammarCountOptions,
+    GrammarFitOptions,
+    GrammarProbsOptions,
+    GrammarScoreOptions,
+)
 from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions, TwinOptions
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.store.settings import ExportOptions
@@ -35,7 +40,8 @@ USED = (
     [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, RunPaths)]
     + [("evaluate", kind) for kind in (EvaluateNames, EvaluateOptions, FinetuneSettings)]
     + [("make", kind) for kind in (MakeOptions, Policies)]
-    + [("grammar fit", GrammarFitOptions), ("grammar score", GrammarScoreOptions)]
+    + [("grammar fit", GrammarFitOptions), ("grammar count", GrammarCountOptions)]
+    + [("grammar score", GrammarScoreOptions)]
     + [("grammar probs", GrammarProbsOptions), ("align train", AlignTrainOptions), ("align score", AlignScoreOptions)]
     + [("dict", DictionaryOptions), ("tokenizer train", TokenizerOptions), ("tokenizer twin", TwinOptions)]
     + [("parser train", ParserOptions), ("parser score", ParserScoreOptions)]

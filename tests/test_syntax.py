@@ -596,7 +596,7 @@ def test_what_comes_after_sees_the_order_so_far(rows: list[list[str]], seed: int
 
 def plain_syn(batch: Batch, transform: Syn) -> list[int]:
     """`syn` with free marks and no parts, one family at a time: which word stands at each place."""
-    model, draws = transform.model(), transform.stream(0)
+    model, draws = transform.order_model(), transform.stream(0)
     layer, tags = batch.layers["head"], batch.layers["upos"]
     upos = [tags.values[code].as_py() for code in tags.codes]  # type: ignore[attr-defined]
     relations = [layer.deprel.values[code].as_py() for code in layer.deprel.codes]  # type: ignore[attr-defined]
@@ -678,7 +678,7 @@ def test_orders_are_drawn_as_the_model_says(setting: str) -> None:
     batch = noun_phrases(n)
     transform = Pipeline.parse(f"syn:fr{setting}").transforms[0]
     assert isinstance(transform, Syn)
-    orders, probabilities = transform.model().distribution(NODES)
+    orders, probabilities = transform.order_model().distribution(NODES)
     rows = transform.order(batch, transform.stream(0)).index.reshape(n, 4) - 4 * np.arange(n)[:, None]
     counts = Counter(map(tuple, rows.tolist()))
     observed = np.array([counts[tuple(order)] for order in orders.tolist()])
@@ -706,7 +706,7 @@ def test_argmax_draws_nothing() -> None:
     rows = [Pipeline.parse(f"syn:mode=argmax:seed={n}").order(batch).index.reshape(50, 4) % 4 for n in (1, 2)]
     assert (rows[0] == rows[0][0]).all()
     assert (rows[0] == rows[1]).all()
-    orders, probabilities = Syn(mode="argmax").model().distribution(NODES)
+    orders, probabilities = Syn(mode="argmax").order_model().distribution(NODES)
     assert rows[0][0].tolist() == orders[probabilities.argmax()].tolist()
 
 

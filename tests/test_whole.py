@@ -121,6 +121,7 @@ def test_the_same_command_waits_for_the_file(tmp_path: Path) -> None:
 LINES = [
     "export set --format text", "undo set", "dict --t trans a.tokens --format tsv", "pair set --format pharaoh",
     "pair set --format parquet", "align train a.txt b.txt --model ibm2", "grammar fit a.conllu",
+    "grammar count a.conllu",
 ]  # fmt: skip
 
 

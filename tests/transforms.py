@@ -39,6 +39,7 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "script": script_names,
     "grammar": lambda: ["fr@N", "fr@V~en@N"],
     "substrate": lambda: ["none", "fr"],
+    "model": lambda: [],  # it does not go with the parameters of drawn orders: FURTHER
     "weights": lambda: [],  # a file and `random` are two grammars: FURTHER
     "marker": lambda: ["the"],  # a word of the text, too
     "mark": lambda: ["🅁", "the"],
@@ -57,6 +58,11 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
     "dialect": [{"phon": 0.5}, {"nonce": 0.5, "words": _WORDS}],
     "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}],
     "inv": [{"from_": "random", "mark": "🅁", "rng": "numpy"}],
+    "syn": [
+        {"grammar": "hi", "model": "side=0.75"},
+        {"grammar": "ja", "model": "pairwise=0.7"},
+        {"grammar": "ga", "model": "pairwise=0.7", "freeze": "none", "punct": "permute", "nonprojective": "keep-order"},
+    ],
 }
 
 

@@ -1,4 +1,4 @@
-"""`derivlang grammar`: list, show, score and fit word-order models, and print exact probabilities."""
+"""`derivlang grammar`: list, show, score and fit word-order models, count orders, and print exact probabilities."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FILE, OUT_FILE, PLACE, Group, completes
 from derivlang.core.settings import given
-from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
+from derivlang.grammar.settings import GrammarCountOptions, GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 
 
 @click.group("grammar", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """List, show, score and fit word-order models, and print exact probabilities.
+    """List, show, score and fit word-order models, count orders, and print exact probabilities.
 
     \b
     derivlang grammar fit fr-ud-train.conllu
@@ -134,9 +134,7 @@ def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options:
 
     begins = ""
     if out is None:
-        folder = default_folder(treebanks[0].name, options=changed_options("treebanks") | _others(treebanks))
-        out = Path(f"{folder}.grammar.tsv")
-        begins = f"writing to {out}"
+        out, begins = _default_out(treebanks, ".grammar.tsv")
     asked = GrammarFitOptions(**given(GrammarFitOptions, options))
     with Bar(begins=begins) as bar:
         result = fit_file(treebanks, out, asked, warn, found=bar.complete)
@@ -149,6 +147,38 @@ def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options:
         penalties = ", ".join(f"{name} {value:g}" for name, value in result["l2"].items())
         shares = "".join(f"; {name} thinned {value:g}" for name, value in result["thin"].items() if value)
         echo(f"{out}: weights of {heads}; L2 {penalties}{shares}; {out.stat().st_size:,} bytes")
+
+
+@command.command("count", no_args_is_help=True, short_help="Count the orders of CoNLL-U files.")
+@click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
+@click.option("-o", "--out", type=OUT_FILE, help="File of counts to write.  [default: TREEBANK.counts.tsv, here]")
+@settings_options(GrammarCountOptions)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def count(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+    """Count the orders of CoNLL-U files: the sides of relations, and which of two relations comes first.
+
+    `syn` orders words by them: `--t 'syn:FILE:model="side=0.75"'`, or `model="pairwise=0.7"`.
+
+    \b
+    derivlang grammar count fr-ud-train.conllu fr-ud-dev.conllu -o my-fr.counts.tsv
+    derivlang grammar count fr-ud-train.conllu
+    """
+    from derivlang.commands.counts_file import count_file
+    from derivlang.store.files import is_stream
+
+    begins = ""
+    if out is None:
+        out, begins = _default_out(treebanks, ".counts.tsv")
+    asked = GrammarCountOptions(**given(GrammarCountOptions, options))
+    with Bar(begins=begins):
+        result = count_file(treebanks, out, asked, warn)
+    if is_stream(out):
+        return
+    if as_json:
+        echo(json.dumps(result, ensure_ascii=False))
+    else:
+        numbers = ", ".join(f"{result[name]:,} {name}" for name in ("sentences", "relations", "pairs"))
+        echo(f"{out}: {numbers}")
 
 
 @command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")
@@ -171,6 +201,8 @@ def probs(superstrate: str, as_json: bool, **options: Any) -> None:
             echo(f"{p:.6f}  {' '.join(head['nodes'][i] for i in order)}")
 
 
-def _others(treebanks: tuple[Path, ...]) -> dict[str, object]:
-    """Return the treebanks after the first, as part of a default name."""
-    return {"with": tuple(map(str, treebanks[1:]))} if len(treebanks) > 1 else {}
+def _default_out(treebanks: tuple[Path, ...], suffix: str) -> tuple[Path, str]:
+    """Return (the file that a command writes without -o, what it then says about it)."""
+    others: dict[str, object] = {"with": tuple(map(str, treebanks[1:]))} if len(treebanks) > 1 else {}
+    out = Path(f"{default_folder(treebanks[0].name, options=changed_options('treebanks') | others)}{suffix}")
+    return out, f"writing to {out}"

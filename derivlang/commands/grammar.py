@@ -1,7 +1,7 @@
-"""`fit_grammar`, `score_grammar` and `grammar_probs`: word-order models.
+"""`fit_grammar`, `count_orders`, `score_grammar` and `grammar_probs`: word-order models.
 
-`fit_file` (grammar_file.py), `figures_of` and `orders_of` are the same for settings objects, as the command line has
-them.
+`fit_file` (grammar_file.py), `count_file` (counts_file.py), `figures_of` and `orders_of` are the same for settings
+objects, as the command line has them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
 from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
-from derivlang.grammar.settings import GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
+from derivlang.grammar.settings import GrammarCountOptions, GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 
 
 @takes(GrammarFitOptions)
@@ -34,6 +34,19 @@ def fit_grammar(treebanks: PathLike | Sequence[PathLike], out: PathLike, **optio
 
     with ProgressBar():
         return fit_file(_several(treebanks), Path(out), GrammarFitOptions(**given(GrammarFitOptions, options)), warn)
+
+
+@takes(GrammarCountOptions)
+def count_orders(treebanks: PathLike | Sequence[PathLike], out: PathLike, **options: Any) -> dict[str, Any]:
+    """Count the orders of CoNLL-U files and write the counts, as `derivlang grammar count` does.
+
+    out: the file to write, which `syn` takes as its grammar with a model of counts (`model="side=0.75"`).
+
+    Return {"out", "sentences", "relations", "pairs", "fingerprint"}. Raise DerivlangError where the command would fail.
+    """
+    from derivlang.commands.counts_file import count_file
+
+    return count_file(_several(treebanks), Path(out), GrammarCountOptions(**given(GrammarCountOptions, options)), warn)
 
 
 @takes(GrammarScoreOptions)

@@ -58,7 +58,7 @@ def fit_file(
     Raise StoreError if another grammar or something else is there, and `options.force` is not set.
     """
     names = _classes(options)
-    _check_out(out, (*treebanks, *options.dev))
+    check_out(out, (*treebanks, *options.dev), "a grammar")
     with held_file(out, f"grammar fit {treebanks[0]}", treebanks, options, warn=warn):
         seen = {path: FileStamp.of(path) for path in (*treebanks, *options.dev)}
         wanted = _recipe(treebanks, options, names, seen)
@@ -181,14 +181,14 @@ def _classes(options: GrammarFitOptions) -> tuple[str, ...]:
     return names
 
 
-def _check_out(out: Path, treebanks: Sequence[Path]) -> None:
-    """Raise UsageError for a file that a grammar cannot be written to."""
+def check_out(out: Path, treebanks: Sequence[Path], noun: str) -> None:
+    """Raise UsageError for a file that a grammar, or what else is made of treebanks, cannot be written to."""
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
     if packing_of(out) or out.suffix == ".orm":
-        raise UsageError(f"a grammar is written as text, not as {out.suffix}", where="-o", id="output")
+        raise UsageError(f"{noun} is written as text, not as {out.suffix}", where="-o", id="output")
     if any(path.exists() and out.exists() and out.samefile(path) for path in treebanks):
-        raise UsageError("a grammar cannot be written over its treebank", where="-o", id="output")
+        raise UsageError(f"{noun} cannot be written over its treebank", where="-o", id="output")
 
 
 def _unused(why: str, option: str) -> UsageError:

@@ -69,7 +69,7 @@ def read(path: Path) -> Grammar:
         raise DataError(
             f"the file does not begin with {FIRST_LINE!r}",
             where=f"{path}:1",
-            fix="a published model must be named like fr@V.orm.gz",
+            fix='name a published model like fr@V.orm.gz; for counts of a treebank write syn:FILE:model="side=0.75"',
             id="grammar-header",
         )
     about: dict[str, str] = {}

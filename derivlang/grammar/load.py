@@ -15,11 +15,13 @@ from pathlib import Path
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.spec_files import Named, Parts
 from derivlang.formats.paths import is_path
-from derivlang.grammar import orm
+from derivlang.grammar import counts, orm
+from derivlang.grammar.counts import Counts
 from derivlang.grammar.file import read
 from derivlang.grammar.grammar import Grammar
 
 SUFFIX = ".grammar.tsv"
+COUNTS = ".counts.tsv"  # beside each shipped grammar
 
 
 @cache
@@ -75,14 +77,33 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
         return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read(path)
     if pair := files_of_pair(path):
         return _orm(pair)
+    raise _unknown(text, where)
+
+
+def load_counts(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Counts:
+    """Return the counts of a shipped grammar's language, or of a file. where: as of `load_grammar`.
+
+    Raises UsageError unknown-grammar; DataError as `counts.read`.
+    """
+    text = os.fspath(name_or_path)
+    if text in shipped():
+        return counts.read(shipped()[text].with_name(f"{text}{COUNTS}"))
+    if is_path(text, "file"):
+        return counts.read(Path(text))
+    raise _unknown(text, where)
+
+
+def _unknown(text: str, where: str | None) -> UsageError:
+    """Return the error for a text that is neither a shipped grammar nor a file."""
+    names = shipped()
     if "/" in text or os.sep in text or text.endswith((*orm.SUFFIXES, SUFFIX, ".tsv")):
-        raise UsageError(
+        return UsageError(
             f"there is no grammar file {text}",
             where=where,
             fix=f"give a name ({', '.join(names)}) or the path of a .tsv or .orm file",
             id="unknown-grammar",
         )
-    raise unknown("grammar", text, names, fix="`derivlang grammar ls` lists them; a path works too")
+    return unknown("grammar", text, names, fix="`derivlang grammar ls` lists them; a path works too")
 
 
 def files_of_pair(prefix: Path) -> dict[str, Path]:

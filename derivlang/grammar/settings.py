@@ -13,6 +13,18 @@ def _mix() -> Any:
     return setting(0.05, "Share of the substrate.", minimum=0, maximum=1, only_with="--substrate")
 
 
+def _language() -> Any:
+    return setting("", "Name of the language, for the header.")
+
+
+def _licence() -> Any:
+    return setting("", "Licence of the treebanks, for the header.")
+
+
+def _force() -> Any:
+    return setting(False, "Replace a file that holds something else.")
+
+
 def _punct() -> Any:
     return setting(False, "Order punctuation as well.")
 
@@ -24,8 +36,8 @@ class GrammarFitOptions:
     dev: treebanks that decide l2 and thin.
     """
 
-    language: str = setting("", "Name of the language, for the header.")
-    licence: str = setting("", "Licence of the treebanks, for the header.")
+    language: str = _language()
+    licence: str = _licence()
     classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.")
     l2: float | None = setting(None, "Strength of the L2 penalty.", above=0, unset="2; with --dev the best on it")
     dev: tuple[Path, ...] = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
@@ -40,7 +52,19 @@ class GrammarFitOptions:
     subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.")
     labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
     punct: bool = _punct()
-    force: bool = setting(False, "Replace a file that holds something else.")
+    force: bool = _force()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrammarCountOptions:
+    """What `grammar count` takes besides the treebanks."""
+
+    language: str = _language()
+    licence: str = _licence()
+    force: bool = _force()
 
     def __post_init__(self) -> None:
         check_settings(self)

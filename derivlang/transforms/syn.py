@@ -3,15 +3,18 @@
     syn:fr          French order for all heads that the grammar has models for
     syn:fr@N        French order for nouns only      syn:fr@N~hi@V       nouns as in French, verbs as in Hindi
     syn:my.tsv      a grammar file of your own       syn:fr:mode=argmax  the most probable order, nothing drawn
+    syn:hi:model="side=0.75"       dependents on the side where their relation stands in Hindi treebanks
+    syn:hi:model="pairwise=0.7"    relations in the order that agrees with most pairs of Hindi treebanks
 
 A subtree moves as one block. By default names, numbers and fixed expressions stay together, and punctuation moves with
-its phrase.
+its phrase. With `model` an order follows from counts of treebanks (`grammar/counts.py`), and nothing is drawn.
 Source: Wang and Eisner 2016, *The Galactic Dependencies Treebanks*, sections 4 and 5 (models, mixing); the
-differences are in `docs/guide/syntax.md`.
+differences are in `docs/guide/syntax.md`. For orders by counts see `syntax/side.py` and `syntax/pairwise.py`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,21 +26,27 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, UInt64, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
-from derivlang.core.spec import param
+from derivlang.core.spec import param, text_of
 from derivlang.core.spec_files import parts_of
 from derivlang.formats.paths import is_path
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_grammar
+from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.pairwise import ByPairs
+from derivlang.syntax.side import BySide
+from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
+
+_COUNTED: dict[str, type[BySide | ByPairs]] = {"side": BySide, "pairwise": ByPairs}
+_DRAWN = ("mode", "temperature", "substrate", "mix", "labels", "seed")  # parameters that only drawn orders read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +62,12 @@ class Syn(TreeTransform):
         draws=False,
         file=GRAMMARS,
     )
+    model: str = param(
+        "",
+        'order by counts of treebanks instead of weights: "pairwise=0.7" or "side=0.75", with a threshold',
+        draws=False,
+        file=False,
+    )
     mode: Literal["sample", "argmax"] = param("sample", "choice of an order: drawn, or the most probable", draws=False)
     temperature: float = param(1.0, "sampling temperature, at least 1e-6; lower: closer to argmax", draws=False)
     substrate: str = param("en", "grammar of the source language to mix in, or none", draws=False, file=SUBSTRATES)
@@ -67,15 +82,52 @@ class Syn(TreeTransform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.model()  # raise for an unknown grammar before any source is read
+        # Raise for an unknown grammar before any source is read.
+        if self.model:
+            self._check_drawn()
+            self.counted_model()
+        else:
+            self.order_model()
 
-    def model(self) -> OrderModel:
+    @property
+    def takes_seed(self) -> bool:
+        """Whether an order is drawn."""
+        return not self.model
+
+    def counted_model(self) -> BySide | ByPairs:
+        """Return the model of counts. Raise UsageError for an unknown model or grammar, DataError for broken counts."""
+        grammars = parts_of(self.grammar, GRAMMARS)
+        (name, rest), *others = grammars
+        if others or rest:
+            raise UsageError(
+                f"syn: model={self.model} has one order for all heads, so {self.grammar} cannot divide them",
+                where="--t",
+                fix="name one grammar, without a head class",
+                id="bad-value",
+            )
+        return _counted(name, str(self.model), _stamp(name))
+
+    def _check_drawn(self) -> None:
+        """Raise UsageError for a parameter of drawn orders that is not at its default."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in _DRAWN and value != field.default:
+                raise UsageError(
+                    f"syn: {field.name}={text_of(value)} is for drawn orders, and model={self.model} draws none",
+                    where="--t",
+                    fix=f"leave {field.name} or model out",
+                    id="bad-value",
+                )
+
+    def order_model(self) -> OrderModel:
         """Return the word-order model. Raise UsageError or DataError for an unknown or broken grammar."""
         return self._loaded()[0]
 
     @property
     def resources(self) -> tuple[str, ...]:
         """The version of the layout and the fingerprints of the grammars."""
+        if self.model:
+            return (*super().resources, f"counts {self.counted_model().counts.fingerprint}")
         return (*super().resources, *self._loaded()[1])
 
     def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
@@ -85,17 +137,21 @@ class Syn(TreeTransform):
 
     def words(self, batch: Batch) -> WordKinds:
         """Return the properties of the words; demonstratives are marked if the model distinguishes them."""
-        return see(batch).with_demonstratives(batch, self.model().demonstratives)
+        return see(batch).with_demonstratives(batch, () if self.model else self.order_model().demonstratives)
 
     def choose(
         self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
     ) -> Listing:
-        """Return the listing with the families of modelled heads in a drawn order.
+        """Return the listing with the families of modelled heads in a drawn order, or in the order of counts.
 
         A family is a head and its dependents. Each member is coded as upos * relations + relation, the head itself as
         tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
         """
-        model, seen = self.model(), block.seen
+        seen = block.seen
+        if self.model:
+            members = Members(forest, listing, top)
+            return members.arranged(self.counted_model().slots(members, seen))
+        model = self.order_model()
         ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
         # Families of roots have no head to order them: their number is n + t.
         which = np.flatnonzero(listing.heads < len(forest))
@@ -148,6 +204,28 @@ def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
 def _grammar(name: str, where: str, stamp: object) -> Grammar:
     """Read a grammar, once for each version of its files (stamp)."""
     return load_grammar(name, where=where)
+
+
+@lru_cache(maxsize=16)
+def _counted(grammar: str, model: str, stamp: object) -> BySide | ByPairs:
+    """Return the model of a text such as "side=0.75", once for each version of its file (stamp)."""
+    name, _, text = model.partition("=")
+    if name not in _COUNTED:
+        raise unknown(
+            "model of syn", name, _COUNTED, where="--t", fix='write model="side=0.75" or model="pairwise=0.7"'
+        )
+    try:
+        threshold = float(text)
+    except ValueError:
+        threshold = 0.0
+    if not 0.5 < threshold <= 1:
+        raise UsageError(
+            f"syn: model={model} has no threshold above 0.5 and up to 1",
+            where="--t",
+            fix=f'write the share that decides an order, as in model="{name}=0.75"',
+            id="bad-value",
+        )
+    return _COUNTED[name](load_counts(grammar, where="--t syn"), threshold)
 
 
 @lru_cache(maxsize=32)

@@ -213,6 +213,7 @@ SCENARIOS = (
     _scenario("show set --html out.html", _set),
     _scenario("align train a.txt b.txt --model ibm2 --iterations 1 -o out.pharaoh", _bitext, words=2),
     _scenario("grammar fit a.conllu -o out.tsv", _treebank, words=2),
+    _scenario("grammar count a.conllu -o out.tsv", _treebank, words=2),
     _scenario("parser train a.conllu -o out --epochs 1 --force", _treebank, words=2, folder="out"),
     Scenario("pretrain", "pretrain", _prepare_training, act=_pretrain, seen=_weights),
     Scenario("pretrain --force, over an older run", "pretrain", _copied(_trained_run), act=_pretrain_again,

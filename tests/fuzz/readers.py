@@ -452,6 +452,22 @@ def _(folder: Path, data: bytes) -> str | None:
 
 
 @reader(
+    "counts of orders",
+    "text",
+    lambda: [b"# derivlang counts 1\n# language: X\n# rows: 2\nside\tobj\t12\t3\npair\troot\tobj\troot\t4\n"],
+    "grammar.counts",
+)
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.grammar.counts import read, text_of
+
+    path = folder / "x.tsv"
+    path.write_bytes(data)
+    counts = read(path)
+    path.write_text(text_of(counts), "utf-8")
+    return None if read(path).fingerprint == counts.fingerprint else "counts are not read as they were written"
+
+
+@reader(
     "word counts",
     "text",
     lambda: [b"word\tcount\nthe\t129\n\\\\\t3\n", b"source\tderived\tcount\na\tb\t2\n"],
