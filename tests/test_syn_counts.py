@@ -308,7 +308,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.conllu").write_text(SENTENCE)
     ran = run("grammar", "count", "a.conllu")
-    assert ran.out == "a.conllu.counts.tsv: 1 sentences, 1 relations, 1 pairs\n"
+    assert ran.out == "a.conllu.counts.tsv: 1 sentence, 1 relation, 1 pair\n"
     assert "writing to a.conllu.counts.tsv" in ran.err
     assert Path("a.conllu.counts.tsv").read_text("utf-8") == COUNTED
     run("grammar", "count", "a.conllu")  # the same bytes again

@@ -13,6 +13,7 @@ from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FILE, OUT_FILE, PLACE, Group, completes
+from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.grammar.settings import GrammarCountOptions, GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 
@@ -177,8 +178,7 @@ def count(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **option
     if as_json:
         echo(json.dumps(result, ensure_ascii=False))
     else:
-        numbers = ", ".join(f"{result[name]:,} {name}" for name in ("sentences", "relations", "pairs"))
-        echo(f"{out}: {numbers}")
+        echo(f"{out}: {', '.join(counted(result[f'{name}s'], name) for name in ('sentence', 'relation', 'pair'))}")
 
 
 @command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")
