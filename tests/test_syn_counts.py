@@ -410,6 +410,15 @@ def test_counts_are_part_of_the_fingerprint(tmp_path: Path) -> None:
     assert len(prints) == 2
 
 
+def test_a_set_keeps_its_counts(tmp_path: Path) -> None:
+    path, source = counts_file(tmp_path / "a.counts.tsv", PUBLISHED["ko"]), tmp_path / "a.conllu"
+    source.write_text(SENTENCE, "utf-8")
+    out = make(f'syn:"{path}":model="side=0.75"', source, tmp_path / "out")
+    path.unlink()
+    right(out)
+    assert (out / "files" / "a.counts.tsv").is_file()
+
+
 @needs_data
 @pytest.mark.parametrize(
     ("spec", "treebank"),

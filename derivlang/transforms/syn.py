@@ -96,8 +96,7 @@ class Syn(TreeTransform):
 
     def counted_model(self) -> BySide | ByPairs:
         """Return the model of counts. Raise UsageError for an unknown model or grammar, DataError for broken counts."""
-        grammars = parts_of(self.grammar, GRAMMARS)
-        (name, rest), *others = grammars
+        (name, rest), *others = parts_of(self.grammar, GRAMMARS)
         if others or rest:
             raise UsageError(
                 f"syn: model={self.model} has one order for all heads, so {self.grammar} cannot divide them",
