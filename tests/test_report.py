@@ -452,7 +452,8 @@ def test_a_missing_package_is_named(package: str, tmp_path: Path, monkeypatch: p
     scores = study({"o": ["a", "b", "c"]}, [replace(POS, regimes=("zs",)), ALIGNMENT])
     monkeypatch.setitem(sys.modules, package, None)
     _template.cache_clear()  # an earlier report has loaded jinja2
-    with pytest.raises(DerivlangError, match=rf"a (report|figure) needs {package.partition('.')[0]}.*\n.*derivlang\[train\]"):
+    name = package.partition(".")[0]
+    with pytest.raises(DerivlangError, match=rf"a (report|figure) needs {name}.*\n.*derivlang\[train\]"):
         report(scores, tmp_path / "out")
 
 
