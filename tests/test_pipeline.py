@@ -447,8 +447,8 @@ def test_policies_without_groups_change_nothing() -> None:
 
 def test_parameters_are_described() -> None:
     rows = Trans.parameters()
-    assert [row["name"] for row in rows] == ["script", "overlap", "by", "seed", "table"]
-    assert rows[2]["type"] == "type|frequency|mass"
+    assert [row["name"] for row in rows] == ["script", "offset", "clones", "overlap", "by", "seed", "table"]
+    assert rows[4]["type"] == "type|frequency|mass"
     assert all(row["help"] for row in rows)
     assert Trans.summary() == "Transliteration: every word type in another script, one to one."
 

@@ -1,6 +1,8 @@
 """Scripts: each is held to its rule over all 1,114,112 code points, and its table is pinned."""
 
+import functools
 import hashlib
+import pickle
 import string
 import unicodedata
 
@@ -10,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.transforms.scripts import Script, load_script, parse_script, script_names
+from derivlang.transforms.scripts import (
+    CLONES,
+    Script,
+    is_script,
+    load_script,
+    offset_name,
+    parse_script,
+    script_names,
+)
 
 NAMES = ["armenian", "copy", "cyrillic", "georgian", "greek", "private"]
 VISIBLE = [
@@ -40,6 +50,12 @@ STAY = """0000-0020 007F-00A0 1680-1680 2000-200A 2028-2029 202F-202F 205F-205F 
 any_script = pytest.mark.parametrize("name", NAMES)
 any_table = pytest.mark.parametrize(("name", "version"), TABLES)
 visible_script = pytest.mark.parametrize("name", VISIBLE)
+
+
+@functools.cache
+def fixed_points() -> npt.NDArray[np.bool_]:
+    """What every script stays off."""
+    return fixed_by_the_rule([])
 
 
 def fixed_by_the_rule(pairs: list[int]) -> npt.NDArray[np.bool_]:
@@ -95,6 +111,76 @@ def test_what_is_in_no_table_swaps_with_private_use(name: str, version: int) -> 
     assert np.array_equal(table[plane_1], 0x100000 + (plane_1 - 0x10000))
     assert {0x00AD, 0x0301, 0x200B, 0x200D, 0xE000, 0xF8FF, 0xFEFF, 0xFFFD} <= set(bmp.tolist())
     assert {0x1F600, 0x1FBFA} <= set(plane_1.tolist())
+
+
+OFFSETS = ["offset=131072", "offset=200000", "offset=262144", "offset=786431", "offset=786432"]
+any_offset = pytest.mark.parametrize("name", OFFSETS)
+
+
+@any_offset
+def test_an_offset_swaps_planes_0_and_1_with_the_code_points_above(name: str) -> None:
+    """What stays below is white space, controls, surrogates, noncharacters, and what would become a noncharacter."""
+    n = int(name.removeprefix("offset="))
+    table = load_script(name).table
+    stays = fixed_points()[:0x20000] | (((ALL[:0x20000] + n) & 0xFFFF) >= 0xFFFE)
+    expected = ALL.copy()
+    moved = ALL[:0x20000][~stays]
+    expected[moved], expected[moved + n] = moved + n, moved
+    assert np.array_equal(table, expected)
+    assert np.array_equal(table[table], ALL)
+    assert not any(chr(c).isspace() for c in table[moved])
+
+
+def test_the_fake_english_of_k_et_al() -> None:
+    """Their code point is c + 200,000. Four code points of planes 0 and 1 stay only under this offset."""
+    script = load_script("offset=200000")
+    assert script.map_text("a") == "\U00030da1"
+    same = script.table[:0x20000] == ALL[:0x20000] + 200_000
+    assert np.flatnonzero(~same & ~fixed_points()[:0x20000]).tolist() == [0xF2BE, 0xF2BF, 0x1F2BE, 0x1F2BF]
+    assert script.map_text("The lake .") == "".join(c if c == " " else chr(ord(c) + 200_000) for c in "The lake .")
+
+
+def test_clones_share_nothing_with_each_other_or_the_source() -> None:
+    low = ALL[:0x20000]
+    images = [table[table != low] for table in (load_script(offset_name(n)).table[:0x20000] for n in CLONES)]
+    everything = np.concatenate([low, *images])
+    assert len(np.unique(everything)) == len(everything)
+    assert len(CLONES) == 6
+    planes = [set((image >> 16).tolist()) for image in images]
+    assert planes == [{4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {15, 16}]
+    categories = [{unicodedata.category(chr(c)) for c in image} for image in images]
+    assert categories == [{"Cn"}] * 5 + [{"Co"}]
+
+
+@given(st.text(st.characters(max_codepoint=0x1FFFF)))
+def test_clones_of_a_text_are_pairwise_disjoint(text: str) -> None:
+    moved = [c for c in text if not fixed_points()[ord(c)]]
+    languages = [set(moved), *(set(load_script(offset_name(n)).map_text("".join(moved))) for n in CLONES)]
+    assert len(set().union(*languages)) == 7 * len(set(moved))
+
+
+@pytest.mark.parametrize("offset", [0, 5, 131_071, 786_433, 983_039, 983_041, 1_114_111])
+def test_an_offset_that_leaves_no_planes_to_itself(offset: int) -> None:
+    with pytest.raises(ValueError, match="from 131072 to 786432, or 983040"):
+        offset_name(offset)
+    with pytest.raises(KeyError):
+        load_script(f"offset={offset}")
+
+
+@pytest.mark.parametrize("name", ["offset=983040", "offset=0200000", "offset=٢٠٠٠٠٠", "offset=", "Offset=200000"])
+def test_a_script_has_one_name(name: str) -> None:
+    with pytest.raises(KeyError):
+        load_script(name)
+    assert not is_script(name)
+    assert offset_name(983_040) == "private"
+
+
+def test_an_offset_is_pickled_by_its_name() -> None:
+    pickled = pickle.dumps(load_script("offset=200000"))
+    assert len(pickled) < 200
+    assert pickle.loads(pickled).map_text("a") == "\U00030da1"
+    with pytest.raises(KeyError, match="2"):
+        load_script("offset=200000", 2)
 
 
 def test_private_moves_the_whole_bmp_to_plane_15() -> None:

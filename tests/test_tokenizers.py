@@ -26,7 +26,7 @@ from derivlang.lexical.overlap import choose, read_subwords, subword_counts
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, WORDS, Tokenizer
 from derivlang.lexical.train import read_words, train
-from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
+from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of
 from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -41,7 +41,7 @@ TEXT = (
     "a<unk>b a<unk>b a<unk>b (<mask>) (<mask>) x</w> x</w> e</w>y e</w>y e</w>y e</w> e</w> "
     "\ufefflow \ufefflow \u2581low \u2581low ლოწ ლოწ ლოწ newლ 10\u00a0000 10\u00a0000 <unk> <unk> [MASK] 𠀀 𠀀 "
 ) * 3
-SCRIPTS = script_names()
+SCRIPTS = [*script_names(), "offset=200000", "offset=393216"]
 each_script = pytest.mark.parametrize("name", SCRIPTS)
 VOCAB = SHARED / "text" / "wikitext-2"
 
@@ -113,7 +113,8 @@ def test_training_does_not_depend_on_the_order_of_types() -> None:
 def test_no_entry_reads_in_two_ways() -> None:
     """`e</w>` inside a word would be the same string as a last `e`; a special token would be an entry twice. So in
     every twin: what a script makes `</w>`, or a special token, inside a word is no entry."""
-    seen = [SUFFIX, "<s>", *(load_script(name).map_text(text_) for name in SCRIPTS for text_ in (SUFFIX, "<s>"))]
+    named = script_names()
+    seen = [SUFFIX, "<s>", *(load_script(name).map_text(text_) for name in named for text_ in (SUFFIX, "<s>"))]
     words = ["he", *(f"{e}{text_}{c}" for text_ in seen for c in "abcd" for e in ("e", ""))] * 4
     with pytest.raises(UsageError) as error:
         trained(words, 9999)
@@ -123,7 +124,7 @@ def test_no_entry_reads_in_two_ways() -> None:
     assert not {entry for merge in bpe.merges for entry in merge} & set(SPECIAL_TOKENS)
     source = Tokenizer(bpe)
     built = source.build()
-    for name in SCRIPTS:
+    for name in named:
         derived = Pipeline.parse(f"trans:{name}").fit().apply(string_array(words)).to_pylist()
         twin = twin_of(source, load_script(name))
         assert len(set(twin.bpe.entries)) == len(set(bpe.entries)) == bpe.size
@@ -243,6 +244,15 @@ def test_the_twin_of_a_twin_is_the_source(name: str) -> None:
     again = twin_of(twin_of(small(), script), script)
     assert again.bpe.entries == small().bpe.entries
     assert again.bpe.merges == small().bpe.merges
+
+
+def test_a_twin_under_an_offset_needs_a_vocabulary_without_its_special_tokens() -> None:
+    """The source's tokenizer does not mark `<s>` in the letters of an offset, so the twin could not follow it."""
+    source = Tokenizer(trained(["low", "\U00030d7clow"] * 3, 12 + 5))
+    check_unmarked(small(), load_script("offset=200000"))
+    check_unmarked(source, load_script("private"))
+    with pytest.raises(DataError, match="begin special tokens: \U00030d7c"):
+        check_unmarked(source, load_script("offset=200000"))
 
 
 def test_a_joint_file_is_refused_where_letters_are_in_both() -> None:

@@ -426,6 +426,39 @@ def test_lexicons_chain() -> None:
     assert Lexicon().is_identity
 
 
+@pytest.mark.parametrize("spec", ["trans:offset=200000", "trans:clones=3", "trans:clones=3:overlap=10"])
+def test_offsets_and_clones_in_a_spec(spec: str) -> None:
+    pipeline = Pipeline.parse(spec)
+    assert str(pipeline) == pipeline.stored == spec
+    assert Pipeline.from_stored(pipeline.stored) == pipeline
+    (trans,) = pipeline.transforms
+    assert trans.stream(0) == Trans().stream(0)
+    assert not pipeline.warnings(fitted(spec, ["Café", "ضرب"]), types_of(["Café", "ضرب"]), np.array([1, 1]))
+
+
+def test_the_sixth_clone_is_the_script_private() -> None:
+    words = ["Welcome", "to", "ACL", "<unk>", "😀"]
+    images = [image(words, Pipeline.parse(f"trans:{way}").fit()) for way in ("clones=6", "offset=983040", "private")]
+    assert images[0] == images[1] == images[2] != words
+
+
+@pytest.mark.parametrize("spec", ["trans:offset=200000:clones=1", "trans:greek:clones=1", "trans:greek:offset=200000"])
+def test_one_way_of_writing_words_at_a_time(spec: str) -> None:
+    with pytest.raises(UsageError, match="each say how words are written"):
+        Pipeline.parse(spec)
+
+
+@pytest.mark.parametrize(("spec", "what"), [("offset=5", "from 131072 to 786432, or 983040"), ("clones=7", "0 to 6")])
+def test_an_offset_or_clone_that_does_not_exist(spec: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        Pipeline.parse(f"trans:{spec}")
+
+
+def test_ideographs_among_the_images_become_letters() -> None:
+    lexicon = Pipeline.parse("trans:offset=200000").fit()
+    assert image(["a𰶡", "𰶡b", "𠮷"], lexicon) == ["𰶡a", "a𰶢", "𠮷"]
+
+
 def test_an_unknown_script_is_named_with_its_neighbours() -> None:
     with pytest.raises(UsageError, match="georgian"):
         Trans(script="gorgian")

@@ -63,6 +63,11 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
         {"grammar": "ja", "model": "pairwise=0.7"},
         {"grammar": "ga", "model": "pairwise=0.7", "freeze": "none", "punct": "permute", "nonprojective": "keep-order"},
     ],
+    "trans": [
+        {"offset": 200_000},
+        {"clones": 6, "overlap": 50, "by": "mass", "seed": 2},
+        {"script": "greek", "overlap": 50, "by": "frequency", "seed": 2, "table": 1},
+    ],
 }
 
 

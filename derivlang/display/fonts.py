@@ -21,7 +21,7 @@ FONTS = (
     '"DejaVu Sans", sans-serif'
 )
 _FOLDER = resources.files(__package__ or "") / "letters"
-_PRIVATE = ((0xE000, 0xF8FF), (0xF0000, 0x10FFFF))
+_UNSHOWN = ((0xE000, 0xF8FF), (0x40000, 0xDFFFF), (0xF0000, 0x10FFFF))  # private use and unassigned planes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ def faces(text: str) -> str:
 
 
 def font_notes(words: Iterable[str]) -> list[str]:
-    """Return a sentence if there are private-use characters, which no font shows, else nothing."""
+    """Return a sentence if there are private-use or unassigned characters, which no font shows, else nothing."""
     codes = {ord(c) for word in words for c in word}
-    if not any(first <= code <= last for code in codes for first, last in _PRIVATE):
+    if not any(first <= code <= last for code in codes for first, last in _UNSHOWN):
         return []
     return [
-        "Some words have private-use characters, which no font shows: their letters have no counterpart in the "
-        "chosen script (docs/reference/scripts.md). The links and the table say which words they are."
+        "Some words have private-use or unassigned characters, which no font shows: their letters have no counterpart "
+        "in the chosen script (docs/reference/scripts.md). The links and the table say which words they are."
     ]
 
 

@@ -16,6 +16,10 @@ special token or would become one. With a special token s and any other script g
     f(s), whole          f(s)                marked; the twin reads it as a marked s, as its entry for f(<) is <
     x f(s) y             f(x) s f(y)         marked
     g(s), x g(s) y       f(g(s)), …          marked
+
+The source's rule lists the scripts of `script_names`. It cannot list all offset scripts, so it does not mark f(s) for
+them. The twin then inserts no mark either: it replaces the first character of s, `<` or `[`, by the mark. Both
+tokenizers read one `<unk>` there if the source's vocabulary lacks f(<) and f([), and `make_twin` checks that it does.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ def normalizer(scripts: Iterable[Script | None]) -> Any:
     inside: dict[str, None] = dict.fromkeys(SPECIAL_TOKENS)
     anywhere: dict[str, None] = {}
     escapes: dict[str, str] = {}
+    scripts = list(scripts)
+    unmarked = None not in scripts and not all(map(is_listed, scripts))
     for script in scripts:
         for name in script_names():
             other = load_script(name)
@@ -52,10 +58,20 @@ def normalizer(scripts: Iterable[Script | None]) -> Any:
             for token in SPECIAL_TOKENS:
                 image = script.map_text(token)
                 inside[image] = None
-                escapes[image] = token[0] + PART + token[1:]
-    rules = [normalizers.Replace(Regex(_parting(inside, anywhere)), PART)]
+                escapes[image] = ("" if unmarked else token[0]) + PART + token[1:]
+    rules = []
+    if unmarked:
+        for token in SPECIAL_TOKENS:
+            del inside[token]
+        rules.append(normalizers.Replace(Regex("|".join(_inside(SPECIAL_TOKENS, taken=True))), PART))
+    rules.append(normalizers.Replace(Regex(_parting(inside, anywhere)), PART))
     rules += [normalizers.Replace(Regex(_whole(word)), read) for word, read in escapes.items()]
     return normalizers.Sequence(rules) if escapes else rules[0]
+
+
+def is_listed(script: Script | None) -> bool:
+    """Return whether the rule of every tokenizer knows the special tokens in this script."""
+    return script is None or script.name in script_names()
 
 
 def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
@@ -63,11 +79,15 @@ def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
 
     Words of `inside` match only as parts of longer words, words of `anywhere` also as whole words.
     """
-    ways = []
-    for first, rest in _by_first(inside):
-        ways += [f"(?<=[^{_AROUND}]{first})(?={rest})", f"(?<={first})(?=(?:{rest})[^{_AROUND}])"]
-    ways += [f"(?<={first})(?={rest})" for first, rest in _by_first(anywhere)]
-    return "|".join(ways)
+    return "|".join([*_inside(inside), *(f"(?<={first})(?={rest})" for first, rest in _by_first(anywhere))])
+
+
+def _inside(words: Iterable[str], taken: bool = False) -> Iterable[str]:
+    """Yield patterns for words as parts of longer words: of the empty string after the first character, or of that
+    character if it is taken."""
+    for first, rest in _by_first(words):
+        yield (f"(?<=[^{_AROUND}]){first}" if taken else f"(?<=[^{_AROUND}]{first})") + f"(?={rest})"
+        yield (first if taken else f"(?<={first})") + f"(?=(?:{rest})[^{_AROUND}])"
 
 
 def _by_first(words: Iterable[str]) -> Iterable[tuple[str, str]]:

@@ -31,7 +31,7 @@ from derivlang.lexical.specials import normalizer
 from derivlang.store.artifact import ArtifactKind, check_hashes
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_types, record_text
-from derivlang.transforms.scripts import load_script, script_names
+from derivlang.transforms.scripts import is_script, load_script, script_names
 
 if TYPE_CHECKING:
     import tokenizers
@@ -172,8 +172,8 @@ def read_recipe(folder: Path) -> dict[str, Any]:
             raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
         if recipe["kind"] not in KINDS or not isinstance(recipe["fingerprint"], str):
             raise ValueError(f"its kind must be one of {', '.join(KINDS)}, its fingerprint a string")
-        if not set(recipe["scripts"]) <= {None, *script_names()}:
-            raise ValueError(f"its scripts are {recipe['scripts']}; there are: {', '.join(script_names())}")
+        if not all(name is None or is_script(name) for name in recipe["scripts"]):
+            raise ValueError(f"its scripts are {recipe['scripts']}; there are: {', '.join(script_names())}, offset=N")
     return recipe
 
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32
 from derivlang.core.errors import DataError
-from derivlang.lexical.bpe import SUFFIX, Bpe
+from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.settings import Compat
+from derivlang.lexical.specials import is_listed
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.transforms.scripts import Script
 
@@ -41,6 +42,19 @@ def twin_of(source: Tokenizer, script: Script) -> Tokenizer:
         raise DataError(f"entries have the same image in {script.name}: {_some(twice)}", id="clash")
     merges = tuple((image[left], image[right]) for left, right in source.bpe.merges)
     return Tokenizer(Bpe(entries, merges, source.n_special), (script.name,))
+
+
+def check_unmarked(source: Tokenizer, script: Script) -> None:
+    """Raise DataError if an offset script turns a character of an entry into `<` or `[` (`specials.py`)."""
+    letters = set() if is_listed(script) else {script.map_text(token[0]) for token in SPECIAL_TOKENS}
+    held = [entry for entry in source.bpe.entries if not letters.isdisjoint(entry)]
+    if held:
+        raise DataError(
+            f"{script.name} turns characters of the vocabulary into < or [, which begin special tokens: {_some(held)}",
+            where="--t",
+            fix="use another offset, or a tokenizer of text without them",
+            id="clash",
+        )
 
 
 def images(bpe: Bpe, script: Script) -> dict[str, str]:

@@ -39,14 +39,13 @@ from derivlang.lexical.tokenizer import (
     require_source,
 )
 from derivlang.lexical.train import read_words
-from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
+from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.artifact import Artifact
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_same
 from derivlang.transforms.lexicon_file import read_lexicon
-from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import Trans, Transliteration, map_script
 
 
@@ -80,7 +79,7 @@ class Twin:
         fitted = _only(Pipeline((trans,)).fit(saved=saved, where=str(lexicon)))
         kept = None
         if has_subwords:
-            script = load_script(trans.script, trans.table)  # an involution, so the twin of the twin is the source
+            script = trans.loaded  # an involution, so the twin of the twin is the source
             source = Tokenizer(twin_of(tokenizer, script).bpe)
             kept = read_subwords(folder / SUBWORDS, source)
         return cls(tokenizer, JointIds(tokenizer.size, tokenizer.n_special, compat, kept), fitted)
@@ -149,7 +148,8 @@ def make_twin(
         fitted = _only(pipeline.fit(saved=given, where=str(options.lexicon)))
     else:
         fitted = _only(pipeline.fit(types, counts))
-    script = load_script(trans.script, trans.table)
+    script = trans.loaded
+    check_unmarked(source, script)
     twin = twin_of(source, script)
     encoded = SubwordEncoder(source).types(types)
     entry_counts = subword_counts(encoded, counts, source.size)

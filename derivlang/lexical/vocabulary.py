@@ -28,7 +28,6 @@ from derivlang.engine.vocabulary import TypeCounts, count_types
 from derivlang.lexical.bpe import as_merge
 from derivlang.pipeline import Pipeline
 from derivlang.sources.read import Reading
-from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import Trans, map_script
 
 _AT_ONCE = 1 << 14  # words encoded at a time
@@ -122,7 +121,7 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
     for step in lexical:
         assert isinstance(step, Trans)
         # `apply` would keep the word `<unk>`. Here it may be the stem of an ordinary entry: `<unk></w>`, of `x<unk>`.
-        mapped = map_script(mapped, load_script(step.script, step.table))
+        mapped = map_script(mapped, step.loaded)
     images = mapped.to_pylist()
     twins = [b + image + e for b, image, e in zip(begins, images, ends, strict=True)]
     seen = _encoded(folder, types, counts, numbers)

@@ -2,6 +2,11 @@
 
     Welcome to ACL .   ->   Წელცომე ტო ᲐᲪᲚ ．
 
+    trans:greek             the letters of a script, as its table pairs them
+    trans:offset=200000     code points + 200,000, as in the fake English of K et al. 2020: a -> U+30DA1
+    trans:clones=3          the third of six languages that share no letter with each other or with the source: what
+                            id + k * V is for k clones of a vocabulary (Dufter and Schütze 2020; Schäfer et al. 2024)
+
 A script is an involution on code points (`scripts/`), so trans is its own inverse. A script's table has versions:
 `trans` means the newest, `trans:table=1` an older one. Files always name the version that they were made with
 (`stored`).
@@ -21,7 +26,7 @@ Source: ALIGN-MLM (arXiv 2211.08547), section 3; the published overlap was 22.1 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Literal, Self
 
@@ -37,10 +42,11 @@ from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
 from derivlang.core.spec import param
 from derivlang.core.type_index import TypeIndex
 from derivlang.transforms.base import Transform
-from derivlang.transforms.scripts import PRIVATE, Script, load_script, script_names
+from derivlang.transforms.scripts import CLONES, PRIVATE, Script, load_script, offset_name, script_names
 
 By = Literal["type", "frequency", "mass"]
 _PRIVATE_PERCENT = 1  # warn if more of the running words than this get private-use characters
+_WAYS = ("script", "offset", "clones")  # of writing words; a transform has one
 _TYPES_AT_ONCE = 1 << 16  # map a large vocabulary in pieces: the images of all types would fill the memory
 
 
@@ -52,6 +58,10 @@ class Trans(Transform):
     script: str = param(
         "georgian", "name of the script; `derivlang ls` lists them", positional=True, draws=False, names=script_names
     )
+    offset: int = param(0, "number to add to code points, 131072 to 786432 or 983040; 0: none", draws=False, low=0)
+    clones: int = param(
+        0, "number of the clone, a language without letters of any other; 0: none", draws=False, low=0, high=len(CLONES)
+    )
     overlap: int = param(0, "percentage of the types to keep unchanged", draws=False, low=0, high=100)
     by: By = param("type", "choice of the kept types: drawn, the most frequent, or drawn by token mass", draws=False)
     seed: int = param(1, "seed of the choice of kept types", low=0)
@@ -59,18 +69,42 @@ class Trans(Transform):
 
     def __post_init__(self) -> None:
         Transform.__post_init__(self)
+        ways = [f.name for f in fields(self) if f.name in _WAYS and getattr(self, f.name) != f.default]
+        if len(ways) > 1:
+            raise UsageError(
+                f"trans: {' and '.join(ways)} each say how words are written",
+                where="--t",
+                fix="give one",
+                id="bad-spec",
+            )
         if self.script not in script_names():
             raise unknown("script", self.script, script_names())
-        newest = load_script(self.script).version if self.table else 0
+        if self.offset:
+            try:
+                offset_name(self.offset)
+            except ValueError as error:
+                raise UsageError(f"trans: offset={self.offset} {error}", where="--t", id="bad-value") from None
+        newest = load_script(self.script_name).version if self.table else 0
         if self.table > newest:
             raise UsageError(
-                f"trans: table={self.table}, but the newest table of {self.script} is {newest}",
+                f"trans: table={self.table}, but the newest table of {self.script_name} is {newest}",
                 where="--t",
                 fix="leave table out, or install a newer derivlang",
                 id="bad-value",
             )
         if self.table == newest:
             object.__setattr__(self, "table", 0)  # equal transforms have equal specs
+
+    @property
+    def script_name(self) -> str:
+        """The name of the script that words are written in."""
+        offset = CLONES[self.clones - 1] if self.clones else self.offset
+        return offset_name(offset) if offset else self.script
+
+    @property
+    def loaded(self) -> Script:
+        """The script that words are written in."""
+        return load_script(self.script_name, self.table)
 
     @classmethod
     def from_stored(cls, values: list[str], keyed: dict[str, str]) -> Self:
@@ -80,7 +114,7 @@ class Trans(Transform):
     @property
     def stored(self) -> str:
         """The spec with the version of the table, unless it is table 1."""
-        version = load_script(self.script, self.table).version
+        version = self.loaded.version
         return str(replace(self, table=0)) + (f":table={version}" if version > 1 else "")
 
     @property
@@ -90,14 +124,14 @@ class Trans(Transform):
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
         """Return the transliteration, with the kept types chosen from the reference vocabulary."""
-        fitted = Transliteration(load_script(self.script, self.table), self.overlap, self.by, draws)
+        fitted = Transliteration(self.loaded, self.overlap, self.by, draws)
         if not self.needs_reference:
             return fitted
         return replace(fitted, reference=_choose(fitted, types, counts))
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the transliteration with the kept types of a saved section. Raise ValueError if it is damaged."""
-        fitted = Transliteration(load_script(self.script, self.table), self.overlap, self.by, draws)
+        fitted = Transliteration(self.loaded, self.overlap, self.by, draws)
         *lines, last = state.split("\n")
         if last:
             raise ValueError("its last row is cut off")
@@ -111,13 +145,15 @@ class Trans(Transform):
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return a warning if more than 1 % of the running words get private-use characters, with better scripts."""
+        if self.script_name not in script_names() or self.script_name == PRIVATE:
+            return []  # every letter gets such a character, or one that is unassigned
         share = private_share(step.apply, types, counts)
-        if self.script == PRIVATE or share <= _PRIVATE_PERCENT:
+        if share <= _PRIVATE_PERCENT:
             return []
         others = {
             name: private_share(partial(map_script, script=load_script(name)), types, counts)
             for name in script_names()
-            if name != PRIVATE and load_script(name) is not load_script(self.script, self.table)
+            if name != PRIVATE and load_script(name) is not self.loaded
         }
         least = min(others.values())
         better = [name for name, percent in others.items() if percent <= max(least, _PRIVATE_PERCENT)]
