@@ -231,11 +231,14 @@ class Pipeline:
         """Return what a user should know about the lexicon on a vocabulary (Arrow strings [T], int64[T] counts)."""
         return fitting.warnings(self.transforms, lexicon, types, counts)
 
-    def order(self, batch: Batch, policies: Policies | None = None) -> Order:
-        """Return the order of a batch whose sentences are split. Groups under `atomic` count as one word."""
-        policies = policies or Policies()
+    def order(self, batch: Batch, policies: Policies | None = None, lexicon: Lexicon | None = None) -> Order:
+        """Return the order of a batch whose sentences are split. Groups under `atomic` count as one word.
+
+        lexicon: of this pipeline or a longer one, for orders that are fitted.
+        """
+        policies, lexicon = policies or Policies(), lexicon or Lexicon()
         group = groups(batch, policies)
-        order = self._fold(batch if group is None else contract(batch, group))
+        order = self._fold(batch if group is None else contract(batch, group), lexicon)
         return order if group is None else order.expand(group)
 
     def derive(
@@ -264,7 +267,7 @@ class Pipeline:
         if parser is not None:
             batch = with_parses(batch, parser)
         unmoved = self.copy()
-        order = self.order(batch, policies)
+        order = self.order(batch, policies, lexicon)
         words: Int32 | None = None
         types = None
         if lexicon.chooses:
@@ -284,10 +287,10 @@ class Pipeline:
         )
         return Derivation(batch, derived, order)
 
-    def _fold(self, batch: Batch) -> Order:
+    def _fold(self, batch: Batch, lexicon: Lexicon) -> Order:
         """Return the orders of all transforms, composed."""
         order: Order | None = None
-        for transform, draws in self.streams():
+        for place, (transform, draws) in enumerate(self.streams()):
             if not transform.has_order:
                 continue
             missing = [name for name in transform.needs if name not in batch.layers]
@@ -295,7 +298,7 @@ class Pipeline:
                 raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
             view = batch if order is None else _reordered(batch, order, transform.needs)
             with plug_in_errors(transform, transform.order):
-                step = transform.order(view, draws)
+                step = lexicon.orders.get(place, transform).order(view, draws)
             check_order(transform, step, view)
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
@@ -330,7 +333,7 @@ def _choose_images(
         images = lengths_of(type_images.offsets).astype(np.int32)[words]
         before = unmoved.copy(place)
         if before.has_order:  # choices are drawn by the position that a word has in the order so far
-            order = before.order(batch, policies)
+            order = before.order(batch, policies, lexicon)
             kept = order.index >= 0
             seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
             image_number = np.zeros(len(words), np.int32)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.errors import DataError
-from derivlang.core.lexicon import escape
-from derivlang.formats.word_counts import read_counts
+from derivlang.core.arrow import string_array
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.lexicon import Lexicon, escape
+from derivlang.formats.word_counts import read_counts, write_counts
+from derivlang.lexical.encoding import Encoded
+from derivlang.lexical.subwords import subword_order
 from derivlang.pipeline import Pipeline
+from derivlang.training.languages import has_twin
 from derivlang.transforms import sort
 from tests.commands import run, written
 from tests.strategies import any_word, batch_of, few_words, scan_words, units_of
@@ -89,5 +95,88 @@ def test_a_broken_file_is_one_message(text: str, message: str, tmp_path: Path) -
     assert message in run("derive", "a b", "--t", f"sort:{path}", code=1).err
 
 
-def test_sort_needs_counts() -> None:
-    assert "sort needs the counts of words" in run("derive", "a b", "--t", "sort", code=2).err
+def fitted(spec: str, counts: dict[str, int]) -> Lexicon:
+    return Pipeline.parse(spec).fit(string_array(list(counts)), np.array(list(counts.values()), np.int64))
+
+
+@given(rows=units_of(few_words), numbers=st.randoms(use_true_random=False), first=st.sampled_from(["frequent", "rare"]))
+def test_source_and_file_give_one_order(tmp_path_factory: pytest.TempPathFactory, rows, numbers, first) -> None:  # type: ignore[no-untyped-def]
+    """The fitted order, the saved one and the one by a file of the same counts are equal, under any lexicon."""
+    batch = batch_of(rows)
+    counts = {word: numbers.randint(0, 3) for word in batch.types.to_pylist() if numbers.random() < 0.8} | {"x": 1}
+    path = tmp_path_factory.mktemp("counts") / "counts.tsv"
+    path.write_text(write_counts(counts, counts.values()), "utf-8")
+    wanted = Pipeline.parse(f"inv,sort:{path}:first={first}").derive(batch, Lexicon(), split=False).order
+    for before, after in (("", ""), ("trans:overlap=50,", ""), ("", ",scramble")):
+        pipeline = Pipeline.parse(f"{before}inv,sort:first={first}{after}")
+        lexicon = fitted(str(pipeline), counts)
+        saved = pipeline.save(lexicon)
+        for one in (lexicon, pipeline.fit(saved=saved)):
+            assert pipeline.derive(batch, one, split=False).order.index.tolist() == wanted.index.tolist()
+        assert pipeline.save(pipeline.fit(saved=saved)) == saved
+
+
+@pytest.mark.parametrize(
+    ("spec", "same"),
+    [
+        ("sort:freq", "sort"),
+        ("sort:freq=desc", "sort"),
+        ("sort:freq=asc", "sort:first=rare"),
+        ("sort:freq=asc:final=move", "sort:first=rare:final=move"),
+    ],
+)
+def test_spellings_of_the_field(spec: str, same: str) -> None:
+    assert str(Pipeline.parse(spec)) == Pipeline.parse(spec).stored == same
+    assert Pipeline.from_stored(same) == Pipeline.parse(spec)
+
+
+@pytest.mark.parametrize("spec", ["sort:freq=up", "sort:freq=asc:first=rare", "sort:a.tsv:freq=asc"])
+def test_spellings_that_contradict_themselves(spec: str) -> None:
+    with pytest.raises(UsageError):
+        Pipeline.parse(spec)
+
+
+def test_a_file_named_freq_has_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "freq", "b\t2\na\t1\n")
+    assert run("derive", "a b", "--t", "sort:./freq").out == "b a\n"
+    assert "needs-lexicon" in run("derive", "a b", "--t", "sort:freq", code=2).err
+
+
+def test_an_order_that_is_not_fitted_is_one_message() -> None:
+    assert "sort must be fitted on a reference vocabulary" in run("derive", "a b", "--t", "trans,sort", code=2).err
+    with pytest.raises(UsageError, match="needs-lexicon"):
+        Pipeline.parse("sort").order(batch_of([["a", "b"]]))
+
+
+def test_a_set_keeps_the_counts_that_it_was_sorted_by(tmp_path: Path) -> None:
+    for workers in ("1", "2"):
+        run("make", "--t", "trans,sort", "demo", "-o", tmp_path / workers, "--workers", workers)
+    one, two = ((tmp_path / workers / "lexicon.tsv").read_text("utf-8") for workers in "12")
+    assert one == two
+    assert one.startswith("# derivlang lexicon: sort\nword\tcount\n.\t63\nthe\t55\n")
+    assert "are right" in run("verify", tmp_path / "1").out
+    asked = ("derive", "the cat of", "--t", "sort", "--lexicon", tmp_path / "1" / "lexicon.tsv")
+    assert run(*asked).out == "the of cat\n"
+    written(tmp_path / "cut.tsv", one.rstrip("\n"))
+    assert "its last row is cut off" in run(*asked[:-1], tmp_path / "cut.tsv", code=1).err
+    written(tmp_path / "damaged.tsv", one.replace("the\t", "the "))
+    assert "is not a word and its count" in run(*asked[:-1], tmp_path / "damaged.tsv", code=1).err
+
+
+def test_stats_and_match_count_the_source() -> None:
+    sorted_, same = map(json.loads, run("stats", "demo", "--t", "sort", "--t", "identity", "--json").out.splitlines())
+    assert sorted_["kendall_tau"] < 0.5 < same["kendall_tau"]
+    assert "mallows:" in run("match", "demo", "--t", "trans,sort", "--family", "mallows").out
+
+
+def test_sub_words_follow_a_fitted_order() -> None:
+    batch, pipeline = batch_of([["a", "b", "a", "c", "."]]), Pipeline.parse("sort,inv:unit=token:final=move")
+    lexicon = fitted("sort", {"a": 1, "b": 2, "c": 3})
+    encoded = Encoded(np.arange(10, dtype=np.int32), np.arange(0, 11, 2))
+    entries = string_array([f"e{n}" for n in range(10)])
+    assert subword_order(pipeline, batch, encoded, entries, lexicon).index.tolist() == [9, 8, 5, 4, 1, 0, 3, 2, 7, 6]
+    with pytest.raises(UsageError, match="needs-lexicon"):
+        subword_order(pipeline, batch, encoded, entries)
+    assert not has_twin(pipeline)
+    assert has_twin(Pipeline.parse(f"sort:{GIVEN['sort']['counts']}"))

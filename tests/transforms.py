@@ -63,6 +63,7 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
         {"grammar": "ja", "model": "pairwise=0.7"},
         {"grammar": "ga", "model": "pairwise=0.7", "freeze": "none", "punct": "permute", "nonprojective": "keep-order"},
     ],
+    "sort": [{}, {"first": "rare", "final": "move"}],
     "trans": [
         {"offset": 200_000},
         {"clones": 6, "overlap": 50, "by": "mass", "seed": 2},

@@ -11,9 +11,9 @@ occurrence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -87,9 +87,13 @@ def chooses(step: TypeMap) -> TypeGuard[ManyMap]:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """A chain of type maps, applied one after the other."""
+    """A chain of type maps, applied one after the other, with the fitted orders of the same pipeline.
+
+    orders: by the place of their transforms in the pipeline (`transforms.base.FittedOrder`). They change no words.
+    """
 
     steps: tuple[TypeMap, ...] = ()
+    orders: Mapping[int, Any] = field(default_factory=dict, compare=False)
     # The last type table and its image. Batches of one text share a table, so its image is computed once.
     _last: list[pa.Array] = field(default_factory=list, repr=False, compare=False)
 

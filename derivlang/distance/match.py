@@ -82,12 +82,16 @@ class Family:
         return Pipeline((replace(self.transform, **{self.dial.parameter: value}),))
 
 
-def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str = "tau") -> Match:
+def match(
+    batches: Sequence[Batch], language: Pipeline, family: Family, by: str = "tau", lexicon: Lexicon | None = None
+) -> Match:
     """Return the member of a family that is as far from the source as a language.
 
     batches: a sample of the source; sentences are split, with trees if the language needs them. by: a name of
-    DISTANCES. Raise UsageError if no member is as far, if the sample has fewer than ten units, or if the entropy of a
-    language is asked that gives several words one form.
+    DISTANCES. lexicon: of `orders_of(language)`, for orders that are fitted.
+
+    Raise UsageError if no member is as far, if the sample has fewer than ten units, or if the entropy of a language is
+    asked that gives several words one form.
     """
     dial, parts_of = family.dial, DISTANCES[by]
     if by == "entropy" and not language.injective:
@@ -97,7 +101,7 @@ def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str 
             fix="leave out what changes words, or match by tau",
             id="not-injective",
         )
-    wanted = parts_of(batches, _orders_of(language))
+    wanted = parts_of(batches, orders_of(language), lexicon or Lexicon())
     n_units = len(wanted[0])
     if n_units < _PARTS:
         raise UsageError(
@@ -107,7 +111,7 @@ def match(batches: Sequence[Batch], language: Pipeline, family: Family, by: str 
         )
 
     def parts(value: float) -> Parts:
-        return parts_of(batches, family.at(value))
+        return parts_of(batches, family.at(value), Lexicon())
 
     goal = _mean(wanted)
     points = np.linspace(dial.near, dial.far, _POINTS).tolist()
@@ -157,26 +161,26 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _orders_of(language: Pipeline) -> Pipeline:
+def orders_of(language: Pipeline) -> Pipeline:
     """Return the transforms that order words. Others move none, and one to one they change no entropy."""
     return Pipeline(tuple(transform for transform in language.transforms if transform.has_order))
 
 
-def _taus(batches: Sequence[Batch], language: Pipeline) -> Parts:
+def _taus(batches: Sequence[Batch], language: Pipeline, lexicon: Lexicon) -> Parts:
     """Return Kendall's tau of each unit of two words or more."""
     reordering = Reordering()
-    for triple in derive_all(batches, language, Lexicon()):
+    for triple in derive_all(batches, language, lexicon):
         reordering.add(*triple)
     taus = np.concatenate([np.zeros(0), *reordering.taus])
     return taus, np.ones(len(taus))
 
 
-def _local_bits(batches: Sequence[Batch], language: Pipeline) -> Parts:
+def _local_bits(batches: Sequence[Batch], language: Pipeline, lexicon: Lexicon) -> Parts:
     """Return the bits of each held-out unit by a model of three words, and its number of words."""
-    return bits_of_units(derive_all(batches, language, Lexicon()), _LOCAL, LOCAL_WORDS)
+    return bits_of_units(derive_all(batches, language, lexicon), _LOCAL, LOCAL_WORDS)
 
 
-DISTANCES: Mapping[str, Callable[[Sequence[Batch], Pipeline], Parts]] = MappingProxyType(
+DISTANCES: Mapping[str, Callable[[Sequence[Batch], Pipeline, Lexicon], Parts]] = MappingProxyType(
     {"tau": _taus, "entropy": _local_bits}
 )
 _UNITS = {"tau": "sentences of two words and more", "entropy": "held-out sentences"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.splits import split_name
-from derivlang.distance.match import LOCAL_WORDS, Family, Match, match
+from derivlang.distance.match import LOCAL_WORDS, Family, Match, match, orders_of
 from derivlang.distance.measure import Figures, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions
 from derivlang.engine.batches import Source
@@ -92,7 +92,9 @@ def run_match(
         words += batch.n_words
         if settings.by == "entropy" and words >= LOCAL_WORDS:
             break
-    return match(batches, language, family, settings.by)
+    orders = orders_of(language)
+    lexicon = orders.fit(*source.vocabulary()) if orders.needs_counts() else None
+    return match(batches, language, family, settings.by, lexicon)
 
 
 def _open(

@@ -20,6 +20,7 @@ from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.layers.words import Words
+from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
@@ -120,11 +121,15 @@ def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
     )
 
 
-def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: pa.Array) -> Order:
+def subword_order(
+    pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: pa.Array, lexicon: Lexicon | None = None
+) -> Order:
     """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then the orders of
     unit=token.
 
     batch: split into sentences. Keys are computed from the sentences' words, so equal sentences are permuted alike.
+    lexicon: of the pipeline, for orders that are fitted.
+
     Raise UsageError if a word order follows a sub-word order, as it would have no words to order.
     """
     units = [is_token(t) for t in pipeline.transforms if t.has_order]
@@ -136,7 +141,7 @@ def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: p
             id="unit",
         )
     words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
-    order = lift_order(words.order(batch), encoded)
+    order = lift_order(words.order(batch, lexicon=lexicon), encoded)
     view = subword_batch(batch, encoded, entries)
     for transform, draws in pipeline.streams():
         if is_token(transform):

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,18 @@ if TYPE_CHECKING:
 
 # The layer that marks a batch whose words are sub-words; `unit=token` requires it.
 SUBWORDS = "subwords"
+
+
+class FittedOrder(Protocol):
+    """An order that was fitted on the source's vocabulary. It takes the place of the transform's own `order`."""
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order of a batch; see `Transform.order`."""
+        ...
+
+    def state(self) -> str:
+        """Return what was fitted as the text of a section of `lexicon.tsv`."""
+        ...
 
 
 class Dial(NamedTuple):
@@ -96,6 +108,17 @@ class Transform(Parameterised):
             id="plug-in",
         )
 
+    def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedOrder:
+        """Return the order, fitted on the source's vocabulary: Arrow strings [T] and int64[T] counts.
+
+        It is called if a transform `saves` but changes no words.
+        """
+        raise NotImplementedError
+
+    def load_order(self, state: str, draws: Draws) -> FittedOrder:
+        """Return the fitted order from the text that its `state()` returned. Raise ValueError for any other text."""
+        raise NotImplementedError
+
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return warnings about the fitted map on a vocabulary, one sentence each; usually an empty list."""
         return []
@@ -125,12 +148,12 @@ class Transform(Parameterised):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether `fit` needs a reference vocabulary with these parameters."""
+        """Whether `fit` or `fit_order` needs a reference vocabulary with these parameters."""
         return False
 
     @property
     def saves(self) -> bool:
-        """Whether the fitted map is saved in `lexicon.tsv`, which then suffices to derive again."""
+        """Whether the fitted map or order is saved in `lexicon.tsv`, which then suffices to derive again."""
         return self.needs_reference
 
     @property
@@ -147,6 +170,11 @@ class Transform(Parameterised):
     def has_lexicon(self) -> bool:
         """Whether the transform changes words."""
         return type(self).fit is not Transform.fit
+
+    @property
+    def fits_order(self) -> bool:
+        """Whether the order is fitted on the source's vocabulary."""
+        return self.saves and not self.has_lexicon
 
     def stream(self, occurrence: int) -> Draws:
         """Return the draws of this transform.

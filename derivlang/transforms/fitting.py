@@ -1,12 +1,14 @@
 """The lexicon of a chain of transforms: what a saved lexicon holds is loaded, the rest is fitted.
 
-Each lexical transform is fitted on the images of the reference vocabulary under the transforms before it.
+Each lexical transform is fitted on the images of the reference vocabulary under the transforms before it. Orders see
+source words, so they are fitted on the reference vocabulary itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.parse_errors import parse_errors
-from derivlang.transforms.base import Transform, plug_in_errors, steps_of
+from derivlang.transforms.base import FittedOrder, Transform, plug_in_errors, steps_of
 from derivlang.transforms.lexicon_file import other_lexicon, saved_positions, saved_states, saving
 
 
@@ -35,22 +37,27 @@ def fit(
     if types is not None and counts is None and unfitted:
         raise UsageError("a reference vocabulary needs the counts of its types", id="counts")
     if types is None and unfitted:
-        raise _unfitted(transforms) if saved is None else other_lexicon(transforms, saved, where)
+        raise needs_lexicon(transforms) if saved is None else other_lexicon(transforms, saved, where)
     reference = types if types is not None else string_array([])
     numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
-    steps, states = [], iter(loaded)
-    for transform, draws in streams(transforms):
-        if not transform.has_lexicon:
+    source = reference, numbers
+    steps, orders, states = [], {}, iter(loaded)
+    for place, (transform, draws) in enumerate(streams(transforms)):
+        if not (transform.has_lexicon or transform.fits_order):
             continue
         state = next(states, None) if transform.saves else None
+        fit = transform.fit_order if transform.fits_order else transform.fit
         if state is None:
-            with plug_in_errors(transform, transform.fit):
-                step = transform.fit(reference, numbers, draws)
+            with plug_in_errors(transform, fit):
+                step: Any = fit(*(source if transform.fits_order else (reference, numbers)), draws)
         else:
             step = _load(transform, state, draws, where)
-        steps.append(step)
-        reference, numbers = _image(step, reference, numbers)
-    return Lexicon(tuple(steps))
+        if transform.fits_order:
+            orders[place] = step
+        else:
+            steps.append(step)
+            reference, numbers = _image(step, reference, numbers)
+    return Lexicon(tuple(steps), orders)
 
 
 def needs_counts(transforms: Sequence[Transform], saved: str | None) -> bool:
@@ -82,16 +89,17 @@ def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
     return out
 
 
-def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap:
-    """Return the fitted map of a saved state. DataError, with the file's name, if the state is damaged."""
+def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap | FittedOrder:
+    """Return the map or order of a saved state. DataError, with the file's name, if the state is damaged."""
     with parse_errors(where, "lexicon", id="lexicon", fix="restore the file, or make it again"):
         try:
-            return transform.load(state, draws)
+            return transform.load_order(state, draws) if transform.fits_order else transform.load(state, draws)
         except DataError as error:
             raise ValueError(error.what) from error
 
 
-def _unfitted(transforms: Sequence[Transform]) -> UsageError:
+def needs_lexicon(transforms: Sequence[Transform]) -> UsageError:
+    """Return the error for transforms that are to be used before they are fitted."""
     return UsageError(
         f"{','.join(map(str, transforms))} must be fitted on a reference vocabulary",
         fix="pass a saved one: --lexicon FILE; `make` saves lexicon.tsv",

@@ -38,7 +38,8 @@ def sections(text: str | None) -> list[tuple[str, str]]:
 
 def write_lexicon(transforms: Sequence[Transform], lexicon: Lexicon) -> str | None:
     """Return the text of lexicon.tsv for a fitted lexicon, or None if no transform has anything to save."""
-    states = [None if step is None else step.state() for step in steps_of(transforms, lexicon)]
+    fitted = [lexicon.orders.get(place, step) for place, step in enumerate(steps_of(transforms, lexicon))]
+    states = [None if one is None else one.state() for one in fitted]
     titled = zip(_titles(transforms), states, strict=True)
     return "".join(f"{_TITLE}{title}\n{state}" for title, state in titled if state is not None) or None
 
@@ -92,6 +93,9 @@ def _titles(transforms: Sequence[Transform]) -> list[str]:
     """Return the title of each transform's section: the lexical transforms up to and with it, as a spec.
 
     [trans:overlap=25, perm, lex:a.txt] -> ["trans:overlap=25", "trans:overlap=25", "trans:overlap=25,lex:a.txt"]
+
+    A fitted order has its own spec as the title, since it does not depend on the transforms before it.
     """
     lexical = [t.stored if t.has_lexicon else None for t in transforms]
-    return [",".join(t for t in lexical[: i + 1] if t is not None) for i in range(len(lexical))]
+    titles = [",".join(t for t in lexical[: i + 1] if t is not None) for i in range(len(lexical))]
+    return [t.stored if t.fits_order else title for t, title in zip(transforms, titles, strict=True)]

@@ -1,11 +1,13 @@
-"""sort: the words of each sentence by their frequency in a list of counts.
+"""sort: the words of each sentence by their frequency.
 
     One of the old ferries crossed the lake .   ->   the the of One old crossed lake ferries .
 
 with the counts the 9, of 7, One 5, old 4, crossed 3, lake 3, ferries 2. Words with the same count keep their order, and
-words that the list lacks count as 0. `first=rare` begins with the rarest word. Final punctuation stays last
-(`final=move`: it is sorted, too).
+words without a count come last. `first=rare` begins with the rarest word, and then with words without a count. Final
+punctuation stays last (`final=move`: it is sorted, too).
 
+    sort                          the counts of the source's train split, or of its first one; lexicon.tsv keeps them
+    sort:freq, sort:freq=asc      other spellings of sort and of sort:first=rare
     sort:counts.tsv               a file with a word and its count in each line (formats/word_counts.py)
     sort:dictionary.tsv           a dictionary that `derivlang dict` wrote: it holds the counts of the words of a split
 
@@ -15,27 +17,33 @@ Source: Clark et al. 2023 (TACL 11, 1048–1065), SORT-FREQ and SORT-FREQ-REV.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 
 from derivlang.core.arrays import Int64, expand_ranges
-from derivlang.core.arrow import string_array
+from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, hash_types
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.core.type_index import TypeIndex
 from derivlang.formats.paths import stamp_of
-from derivlang.formats.word_counts import read_counts
+from derivlang.formats.word_counts import parse_counts, read_counts, write_counts
 from derivlang.transforms.base import Transform
 from derivlang.transforms.bodies import Final, bodies_of, final_param
+from derivlang.transforms.fitting import needs_lexicon
+
+FREQ = "freq"  # the value of `counts` that names no file
+_FIRST = {"asc": "rare", "desc": "frequent"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,34 +52,66 @@ class Sort(Transform):
 
     name = "sort"
 
-    counts: str = param("", "file of words and their counts", positional=True, draws=False, file=Named())
-    first: Literal["frequent", "rare"] = param("frequent", "words to begin with", draws=False)
+    counts: str = param(
+        FREQ,
+        "file of words and their counts; freq: counts of the source",
+        positional=True,
+        draws=False,
+        file=Named(lambda: (FREQ,)),
+    )
+    first: Literal["frequent", "rare"] = param("frequent", "words to begin with; freq=asc is first=rare", draws=False)
     final: Final = final_param()
 
     def __post_init__(self) -> None:
         Transform.__post_init__(self)
-        if not self.counts:
-            raise UsageError(
-                "sort needs the counts of words",
-                where="--t",
-                fix="name a file with a word and its count in each line, or a .tsv of `derivlang dict`: "
-                "sort:counts.tsv",
-                id="bad-spec",
-            )
-        self._table()  # raise for a broken file before any source is read
+        if not self.needs_reference:
+            self._file()  # raise for a broken file before any source is read
 
-    def _table(self) -> _Table:
+    @classmethod
+    def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
+        """Return the transform of a parsed spec. `freq=asc` and `freq=desc` set `first`."""
+        if FREQ not in keyed:
+            return super().from_values(values, keyed)
+        others = {key: value for key, value in keyed.items() if key != FREQ}
+        if keyed[FREQ] not in _FIRST or "first" in others:
+            raise UsageError(
+                f"sort: freq={keyed[FREQ]!r} must be {' or '.join(_FIRST)}, without first", where="--t", id="bad-value"
+            )
+        return super().from_values([FREQ, *values], {**others, "first": _FIRST[keyed[FREQ]]})
+
+    def _file(self) -> tuple[_Table, str]:
         return _read(str(self.counts), *stamp_of(self.counts))
 
     @property
+    def needs_reference(self) -> bool:
+        """Whether no file has the counts."""
+        return self.counts == FREQ
+
+    @property
     def resources(self) -> tuple[str, ...]:
-        """The fingerprint of the counts."""
-        return (f"word counts {self._table().fingerprint}",)
+        """The fingerprint of the counts of a file."""
+        return () if self.needs_reference else (f"word counts {self._file()[1]}",)
+
+    def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedSort:
+        """Return the order by the counts of a vocabulary."""
+        by = np.lexsort((hash_types(types), -counts))  # so lexicon.tsv does not depend on the order of the types
+        return FittedSort(self, _Table.of(types.take(to_arrow(by)), counts[by]))
+
+    def load_order(self, state: str, draws: Draws) -> FittedSort:
+        """Return the order by saved counts. Raise ValueError or DataError if they are damaged."""
+        if not state.endswith("\n"):
+            raise ValueError("its last row is cut off")
+        return FittedSort(self, _Table.of_words(parse_counts(state, "lexicon")))
 
     def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order."""
+        """Return the order by the counts of a file."""
+        if self.needs_reference:
+            raise needs_lexicon([self])
+        return self.by(self._file()[0], batch)
+
+    def by(self, table: _Table, batch: Batch) -> Order:
+        """Return the order by a table of counts."""
         start, length, tails = bodies_of(self, batch, "word", self.final)
-        table = self._table()
         count = np.append(table.counts, 0)[table.places.find(batch.type_hashes)]
         # Ranks of the types, equal for equal counts: the counts 9 7 0 7 have the ranks 0 1 2 1.
         rank = np.unique(count if self.first == "rare" else -count, return_inverse=True)[1]
@@ -83,17 +123,41 @@ class Sort(Transform):
         return Order(index, batch.sentences, tails, batch.n_words)
 
 
-class _Table(NamedTuple):
-    """Counts of words: where a word stands in the list, and int64[T]."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedSort:
+    """A sort by the counts of a vocabulary."""
 
-    places: TypeIndex
+    sort: Sort
+    table: _Table
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order of a batch."""
+        return self.sort.by(self.table, batch)
+
+    def state(self) -> str:
+        """Return the section of `lexicon.tsv`: word and count."""
+        return write_counts(self.table.types.to_pylist(), self.table.counts.tolist())
+
+
+class _Table(NamedTuple):
+    """Counts of words: Arrow strings [T], int64[T], and where a word stands in the list."""
+
+    types: pa.Array
     counts: Int64
-    fingerprint: str
+    places: TypeIndex
+
+    @classmethod
+    def of(cls, types: pa.Array, counts: Int64) -> _Table:
+        return cls(types, counts, TypeIndex.of(types))
+
+    @classmethod
+    def of_words(cls, counts: Mapping[str, int]) -> _Table:
+        return cls.of(string_array(list(counts)), np.fromiter(counts.values(), np.int64))
 
 
 @lru_cache(maxsize=4)
-def _read(file: str, *stamp: int) -> _Table:
-    """Read counts, once per process and version of their file."""
+def _read(file: str, *stamp: int) -> tuple[_Table, str]:
+    """Return the counts of a file and their fingerprint, read once per process and version of the file."""
     counts = read_counts(Path(file))
     fingerprint = sha256(repr(sorted(counts.items())).encode("utf-8", "surrogatepass")).hexdigest()
-    return _Table(TypeIndex.of(string_array(list(counts))), np.fromiter(counts.values(), np.int64), fingerprint)
+    return _Table.of_words(counts), fingerprint

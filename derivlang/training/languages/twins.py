@@ -115,7 +115,10 @@ class TwinLanguages(Languages):
 
 
 def has_twin(pipeline: Pipeline) -> bool:
-    """Return whether the derived language has a twin: all words of the source, in their own script or another one."""
+    """Return whether the derived language has a twin: all words of the source, in their own script or another one.
+
+    An order that is fitted has none, since a twin holds no counts of words.
+    """
     try:
         twin_trans(pipeline)
     except UsageError:
@@ -126,8 +129,16 @@ def has_twin(pipeline: Pipeline) -> bool:
 def twin_trans(pipeline: Pipeline) -> Trans:
     """Return the `trans` of a twin: the pipeline's or, if this keeps all words, trans:overlap=100.
 
-    Raise UsageError if the pipeline changes words in another way, or inserts or deletes some.
+    Raise UsageError if the pipeline changes words in another way, inserts or deletes some, or has a fitted order.
     """
+    fitted = [str(transform) for transform in pipeline.transforms if transform.fits_order]
+    if fitted:
+        raise UsageError(
+            f"{', '.join(fitted)} is fitted on the source, so the derived language has no twin",
+            where="--t",
+            fix="leave --tokenizer-for out, or sort by a file: sort:counts.tsv",
+            id="no-twin",
+        )
     if not pipeline.is_permutation:
         raise UsageError(
             f"{pipeline} inserts or deletes words, so the derived language has no twin",
