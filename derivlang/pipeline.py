@@ -22,9 +22,9 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch, groups, join_sentences, realign, settle_groups, split_sentences, used_types
-from derivlang.core.errors import DerivlangError, LayerError, UsageError
+from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.keys import Draws, sequence_keys
-from derivlang.core.lexicon import Lexicon, chooses
+from derivlang.core.lexicon import Lexicon, TypeMap, chooses, special_types
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
@@ -37,8 +37,9 @@ from derivlang.parsing.base import Parser
 from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
-from derivlang.transforms.base import Transform, check_order, plug_in_errors, steps_of
+from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors, steps_of
 from derivlang.transforms.fitting import streams
+from derivlang.transforms.forms import Forms
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import TRANSFORMS, find_transform
 
@@ -234,7 +235,8 @@ class Pipeline:
     def order(self, batch: Batch, policies: Policies | None = None, lexicon: Lexicon | None = None) -> Order:
         """Return the order of a batch whose sentences are split. Groups under `atomic` count as one word.
 
-        lexicon: of this pipeline or a longer one, for orders that are fitted.
+        lexicon: of this pipeline or a longer one, for orders that are fitted, and for the words that transforms insert:
+        each goes through the transforms after its own.
         """
         policies, lexicon = policies or Policies(), lexicon or Lexicon()
         group = groups(batch, policies)
@@ -290,16 +292,18 @@ class Pipeline:
     def _fold(self, batch: Batch, lexicon: Lexicon) -> Order:
         """Return the orders of all transforms, composed."""
         order: Order | None = None
+        maps = 0  # of the transforms so far
         for place, (transform, draws) in enumerate(self.streams()):
+            maps += transform.has_lexicon
             if not transform.has_order:
                 continue
-            missing = [name for name in transform.needs if name not in batch.layers]
-            if missing:
-                raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
+            check_layers(transform, batch)
             view = batch if order is None else _reordered(batch, order, transform.needs)
             with plug_in_errors(transform, transform.order):
                 step = lexicon.orders.get(place, transform).order(view, draws)
             check_order(transform, step, view)
+            if step.inserted is not None:  # hop,trans: the marker is written in the other script
+                step = replace(step, inserted=Lexicon(lexicon.steps[maps:]).apply(step.inserted))
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
 
@@ -322,10 +326,15 @@ def _choose_images(
     the words 0 1 0 2 of the types the, minet, chien.
     """
     words, types = batch.words, batch.types
+    so_far: list[TypeMap] = []
     paired = zip(pipeline.streams(), steps_of(pipeline.transforms, lexicon), strict=True)
     for place, ((transform, draws), step) in enumerate(paired):
         if step is None:
             continue
+        if transform.has_forms:
+            words, types = _changed(transform, batch, Forms(words, types), Lexicon(tuple(so_far)), draws)
+            continue
+        so_far.append(step)
         if not chooses(step):
             types = step.apply(types)
             continue
@@ -338,7 +347,9 @@ def _choose_images(
             seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
             image_number = np.zeros(len(words), np.int32)
             with plug_in_errors(transform, transform.choices):
-                image_number[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
+                image_number[order.index[kept]] = transform.choices(
+                    _reordered(batch, order, transform.needs), seen, draws
+                )[kept]
         else:
             with plug_in_errors(transform, transform.choices):
                 image_number = transform.choices(batch, images, draws)
@@ -349,6 +360,19 @@ def _choose_images(
         )
         types = type_images.strings.take(to_arrow(used))
     return words, types
+
+
+def _changed(transform: Transform, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
+    """Return the forms of words under a transform that changes them by their place, with the types that occur.
+
+    Special tokens stay. The new types follow the old ones, so that a word may keep its old form.
+    """
+    check_layers(transform, batch)
+    with plug_in_errors(transform, transform.forms):
+        words, types = transform.forms(batch, forms, before, draws)
+    words = np.where(special_types(batch.types)[batch.words], forms.words, words).astype(np.int32)
+    used, words = used_types(words, len(types))
+    return Forms(words, types.take(to_arrow(used)))
 
 
 def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:

@@ -376,11 +376,26 @@ def tree_layers(units: Sequence[Sequence[Annotated]], *, parsed: bool = False) -
 
 
 def with_trees(batch: Batch, *, seed: int = 0, whole_units: bool = False) -> Batch:
-    """A batch whose sentences are split, with tags and trees: one a sentence, or one a unit."""
+    """A batch whose sentences are split, with tags, features, lemmas and trees: one a sentence, or one a unit."""
     rows = lists(batch.strings().to_pylist(), batch.unit_words if whole_units else batch.sentences)
     trees = [annotated(row, seed) for row in rows]
     units = [[tree] for tree in trees] if whole_units else lists(trees, batch.units)
-    return replace(batch, layers={**batch.layers, **tree_layers(units)})
+    words = [(word, tag) for tree in trees for word, tag in zip(tree.words, tree.tags, strict=True)]
+    further = {
+        "lemmas": Words.of("lemmas", pa.array([_lemma(word) for word, _ in words], pa.string()), "_", lexical=True),
+        "feats": Words.of("feats", pa.array([_features(*pair) for pair in words], pa.string()), "_"),
+    }
+    return replace(batch, layers={**batch.layers, **tree_layers(units), **further})
+
+
+def _lemma(word: str) -> str:
+    return "_" if word == "the" else word.lower().removesuffix("s")
+
+
+def _features(word: str, tag: str) -> str:
+    number = "Number=Plur" if word.endswith("s") else "Number=Sing"
+    verb = f"Mood=Ind|{number}|Person=3|Tense=Pres|VerbForm=Fin"
+    return verb if tag == "VERB" else number if tag in ("NOUN", "PROPN") else "_"
 
 
 # transforms
@@ -416,7 +431,7 @@ class Mark(Transform):
 class Drop(Transform):
     """Every k-th word of a sentence is deleted."""
 
-    name = "drop"
+    name = "skip"
     is_permutation = False
     every: int = param(3, "which words", positional=True, draws=False, low=1)
 

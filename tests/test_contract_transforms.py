@@ -63,6 +63,7 @@ from tests.transforms import (
     lexical,
     lexicon_of,
     of_text,
+    of_trees,
     per_sentence,
     reference,
 )
@@ -269,7 +270,11 @@ def test_trans_commutes_with_an_order(transform: Transform, script: str) -> None
         first, second = f"{transform},{script}", f"{script},{transform}"
     batch = batch_for(ALL)
     one, two = derive(first, batch), derive(second, batch)
-    assert unit_lists(one.derived) == unit_lists(two.derived)
+    if transform.is_permutation:
+        assert unit_lists(one.derived) == unit_lists(two.derived)
+    else:  # an inserted word goes through the transforms after its own
+        (ours, kept), (theirs, _) = ((b.derived.strings().to_numpy(False), b.order.index >= 0) for b in (one, two))
+        assert ours[kept].tolist() == theirs[kept].tolist()
     assert one.order.index.tolist() == two.order.index.tolist()
     assert one.derived.sentences.tolist() == two.derived.sentences.tolist()
 
@@ -295,7 +300,7 @@ def test_running_text_and_records_are_derived_alike(transform: Transform) -> Non
     assert running == per_sentence(derive(transform, batch_for(ALL)))
 
 
-@every
+@of_trees
 def test_a_treebank_and_its_parsed_text_are_derived_alike(transform: Transform) -> None:
     """A record for each sentence with its gold tree, and running text with a parser's trees."""
     source = batch_of(ALL, running=True)
@@ -370,7 +375,7 @@ def test_a_set_without_layers(transform: Transform) -> None:
     batch = batch_of(ALL)
     if transform.needs:
         with pytest.raises(LayerError, match=r"\[needs-layer\]"):
-            Pipeline((transform,)).order(batch)
+            Pipeline((transform,)).derive(batch, lexicon_of(Pipeline((transform,))), split=False)
     else:
         assert per_sentence(derive(transform, batch)) == per_sentence(derive(transform, batch_for(ALL)))
 

@@ -344,8 +344,8 @@ def test_streams_depend_on_what_draws_depend_on() -> None:
 @laws
 @given(
     units_of(st.one_of(few_words, any_word)),
-    st.sampled_from(["inv", "mark:2", "drop", "drop:2"]),
-    st.sampled_from(["inv", "perm", "perm:window=2", "mark", "drop:4", "inv:final=move"]),
+    st.sampled_from(["inv", "mark:2", "skip", "skip:2"]),
+    st.sampled_from(["inv", "perm", "perm:window=2", "mark", "skip:4", "inv:final=move"]),
 )
 def test_a_pipeline_is_its_transforms_in_turn(rows: list[list[str]], first: str, second: str) -> None:
     """Keys are of the source words throughout. (perm after perm is left out: the second draws as the second.)"""
@@ -377,7 +377,7 @@ def test_what_a_pipeline_declares() -> None:
     assert not Pipeline.parse("trans,identity").has_order
     assert Pipeline.parse("trans,inv").is_permutation
     assert not chain("inv,mark").is_permutation
-    assert not chain("drop").is_permutation
+    assert not chain("skip").is_permutation
     assert Pipeline.parse("trans").injective
     assert Pipeline.parse("inv,trans:overlap=1").needs_counts()
     assert not Pipeline.parse("trans:overlap=100,trans").needs_counts()
@@ -429,7 +429,7 @@ def test_a_marker_that_is_a_word_of_the_text_too() -> None:
 
 
 def test_empty_batches() -> None:
-    for spec in ("inv", "perm", "perm:window=2", "trans,inv", "mark", "drop", "mark,drop,inv", "identity"):
+    for spec in ("inv", "perm", "perm:window=2", "trans,inv", "mark", "skip", "mark,skip,inv", "identity"):
         for n in range(3):
             rows: list[list[str]] = [[] for _ in range(n)]
             out = derive(spec, batch_of(rows))

@@ -45,6 +45,11 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "mark": lambda: ["🅁", "the"],
     "places": lambda: ["1-0", "2-900"],
     "words": lambda: [_WORDS],
+    "sing": lambda: ["the"],
+    "plur": lambda: ["pl"],
+    "upos": lambda: ["punct", "NOUN+VERB"],
+    "arguments": lambda: ["subj", "iobj+subj+obj"],
+    "system": lambda: ["erg-abs", "none", str(_FILES / "suffixes.tsv")],
 }
 # What a transform cannot do without.
 GIVEN: dict[str, dict[str, Any]] = {
@@ -123,7 +128,8 @@ every = pytest.mark.parametrize("transform", EVERY, ids=str)
 keyed = pytest.mark.parametrize("transform", [t for t in EVERY if t.keyed], ids=str)
 lexical = pytest.mark.parametrize("transform", [t for t in EVERY if t.has_lexicon], ids=str)
 # Plain text has no labels, but a parser gives it tags and trees where heads are needed.
-OF_TEXT = [t for t in EVERY if not t.needs or "head" in t.needs]
+OF_TEXT = [t for t in EVERY if not t.needs or {"head"} <= {*t.needs} <= {"head", "upos"}]
+of_trees = pytest.mark.parametrize("transform", [t for t in EVERY if {*t.needs} <= {"head", "upos"}], ids=str)
 of_text = pytest.mark.parametrize("transform", OF_TEXT, ids=str)
 keyed_of_text = pytest.mark.parametrize("transform", [t for t in OF_TEXT if t.keyed], ids=str)
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # What transforms count; layers declare theirs in `Layer.losses`. [a|b]: a of one thing, b of several.
 _OF_TRANSFORMS = {
     "lex-replaced": "word[|s] [was|were] replaced by lex",
+    "hops-cut": "marker[|s] of hop [has|have] too few words before the end of the sentence, and [stands|stand] there",
+    "sentences-emptied": "sentence[|s] lost all words and [is|are] empty",
     "trees-not-projective": "source tree[|s] [has|have] crossing arcs (punctuation within phrases not counted)",
     "trees-kept-for-a-mark": "tree[|s] [keeps its|keep their] order, since a bracket or quote would come first",
 }

@@ -122,5 +122,8 @@ def _show_study(name: str, as_json: bool) -> None:
                 if pipeline.needs_counts():  # of the vocabulary of a text, which a sentence is not
                     echo("      (fitted on the text)")
                     continue
+                if further := {name for one in pipeline.transforms for name in one.needs} - {"head", "upos"}:
+                    echo(f"      (of a treebank with {' and '.join(sorted(further))})")
+                    continue
                 ((derived,),) = derive_lines([[study.sample]], spec, words="space")
                 echo(f"      {derived.text}")

@@ -86,6 +86,28 @@ def chooses(step: TypeMap) -> TypeGuard[ManyMap]:
 
 
 @dataclass(frozen=True, slots=True)
+class ByPlace:
+    """The map of a transform that changes words by their place in the text (`Transform.forms`): types stay."""
+
+    injective: bool = False
+
+    def apply(self, types: pa.Array) -> pa.Array:
+        """Return the types."""
+        return types
+
+    def images(self, types: pa.Array) -> Images:
+        """Return each type by itself."""
+        return Images(np.arange(len(types) + 1), types)
+
+    def invert(self) -> TypeMap:
+        """Raise UsageError: a type does not say how its words changed."""
+        raise UsageError("words that change by their place have no inverse", id="not-injective")
+
+    def state(self) -> None:
+        """Return None: nothing is fitted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lexicon:
     """A chain of type maps, applied one after the other, with the fitted orders of the same pipeline.
 

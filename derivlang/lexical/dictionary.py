@@ -32,7 +32,7 @@ from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import number
 from derivlang.lexical.ranking import RULE_VERSION, cut
 from derivlang.lexical.settings import DictionaryOptions
-from derivlang.lexical.vocabulary import Entries, count, token_entries, word_entries
+from derivlang.lexical.vocabulary import Entries, count, entries_by_place, token_entries, word_entries
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
@@ -107,6 +107,8 @@ def _make(
     if options.level == "token":
         assert options.tokenizer is not None
         entries = token_entries(options.tokenizer, types, counts, pipeline)
+    elif any(transform.has_forms for transform in pipeline.transforms):
+        entries = entries_by_place(job, tasks, lexicon, types, counts, tags)
     else:
         entries = word_entries(types, counts, lexicon, tags)
     if not len(entries):

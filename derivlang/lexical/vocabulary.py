@@ -96,6 +96,38 @@ def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Arra
     )
 
 
+def entries_by_place(
+    job: Job, tasks: list[ShardTask], lexicon: Lexicon, types: pa.Array, counts: Int64, tags: pa.Array | None
+) -> Entries:
+    """Return the entries of types whose words change by their place: all forms that occur, the most frequent first.
+
+    types, counts, tags: as of `count`. Special tokens and words that are always deleted have no entry.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for task in tasks:
+        for batch in read_task(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
+            result = job.pipeline.derive(batch, lexicon)
+            source, derived, index = result.source, result.derived, result.order.index
+            n = len(derived.types)
+            pairs = source.words[index[index >= 0]].astype(np.int64) * n + derived.words[index >= 0]
+            codes, numbers = np.unique(pairs, return_counts=True)
+            words, forms = source.types.take(to_arrow(codes // n)), derived.types.take(to_arrow(codes % n))
+            for word, form, number in zip(words.to_pylist(), forms.to_pylist(), numbers.tolist(), strict=True):
+                found[word, form] += number
+    images: dict[str, list[str]] = {}
+    for word, form in sorted(found, key=lambda pair: (-found[pair], pair)):
+        images.setdefault(word, []).append(form)
+    kept = [place for place, word in enumerate(types.to_pylist()) if word in images and word not in SPECIALS]
+    forms_of = [images[word] for word in types.take(pa.array(kept, pa.int64())).to_pylist()]
+    return Entries(
+        types.take(pa.array(kept, pa.int64())),
+        counts[kept],
+        offsets_of(np.array([len(forms) for forms in forms_of], np.int64)),
+        string_array([form for forms in forms_of for form in forms]),
+        None if tags is None else tags.take(pa.array(kept, pa.int64())),
+    )
+
+
 def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeline) -> Entries:
     """Return the sub-word types of the tokenizer in a folder, without special tokens, and their twins.
 

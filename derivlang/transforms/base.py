@@ -10,8 +10,8 @@ The fields of the dataclass are the parameters. The spec, the help text and the 
         def order(self, batch, draws): ...
 
 A transform overrides `order` (which source word stands where), `fit` (what each type becomes; with `choices` if a type
-has several images), or both. What it does not override is the identity. Its class attributes decide which laws the
-contract tests check.
+has several images), `forms` (what each word becomes, by its place), or several of them. What it does not override is
+the identity. Its class attributes decide which laws the contract tests check.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.lexicon import ByPlace
 from derivlang.core.order import Order
 from derivlang.core.spec import Parameterised, key_of, quote, text_of
 
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
     from derivlang.core.lexicon import Lexicon, TypeMap
+    from derivlang.transforms.forms import Forms
 
 
 # The layer that marks a batch whose words are sub-words; `unit=token` requires it.
@@ -93,9 +95,9 @@ class Transform(Parameterised):
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
         """Return the map on types, fitted on a reference vocabulary: Arrow strings [T] and int64[T] counts.
 
-        It is called only if a class overrides it.
+        It is called only if a class overrides it, or `forms`.
         """
-        raise NotImplementedError
+        return ByPlace()
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the fitted map from the text that its `state()` returned. Raise ValueError for any other text.
@@ -130,6 +132,16 @@ class Transform(Parameterised):
         of images of each word's type.
         """
         return np.minimum(images - 1, 1)
+
+    def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
+        """Return the form of each word, where it depends on more than the type: on the tree, or on a lemma.
+
+        batch: the words of the source in their own order, with the layers that the transform needs. forms: of these
+        words so far; new types follow its types. before: the lexicon of the transforms before, for further words of the
+        source. Special tokens stay, whatever it returns for them. A class that overrides it declares
+        `injective = False`.
+        """
+        return forms
 
     @property
     def stored(self) -> str:
@@ -169,7 +181,12 @@ class Transform(Parameterised):
     @property
     def has_lexicon(self) -> bool:
         """Whether the transform changes words."""
-        return type(self).fit is not Transform.fit
+        return type(self).fit is not Transform.fit or self.has_forms
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether the transform changes words by their place."""
+        return type(self).forms is not Transform.forms
 
     @property
     def fits_order(self) -> bool:
@@ -261,6 +278,12 @@ def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
     if (owners(before)[order.index[kept]] != owners(after)[kept]).any():
         raise LayerError(f"the order of {transform.name} moves words into another sentence", id="order")
     return order
+
+
+def check_layers(transform: Transform, batch: Batch) -> None:
+    """Raise LayerError if a batch lacks a layer that a transform needs."""
+    if missing := [name for name in transform.needs if name not in batch.layers]:
+        raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
 
 
 def check_unit(transform: Transform, unit: str, batch: Batch) -> None:

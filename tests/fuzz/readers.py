@@ -482,6 +482,19 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+_SUFFIXES = b"relation\tsingular\tplural\nnsubj\tkar\tkon\nobl:tmod\tna\n"
+
+
+@reader("suffixes", "text", lambda: [_SUFFIXES], "transforms.suffix_table", "transforms.case")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.transforms.suffix_table import read_suffixes
+
+    path = folder / "x.tsv"
+    path.write_bytes(data)
+    read_suffixes.__wrapped__(str(path))
+    return None
+
+
 @reader("word list", "text", lambda: [b"the\nof\nand\n"], "formats.word_lists", "transforms.dialect")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.core.arrow import string_array

@@ -1,0 +1,99 @@
+"""agree: suffixes on the verb for its subject, object and indirect object.
+
+    agree:subj+obj      she gave him apples .        ->   she gavekarker him apples .
+    agree:subj          the boys have slept .        ->   the boys havekon slept .
+    agree:iobj:system=erg-abs
+
+The verb gets the suffixes of its arguments (`suffixes.py`), sorted and joined: the last auxiliary if there is one, else
+the copula, else the head of the clause if it is a verb. A clause without any of these has no suffix. The number is the
+argument's, as in `case`. Words with suffixes have no inverse, so `undo` reads the stored source.
+Source: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), polypersonal agreement; they have no copulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.spec import param
+from derivlang.syntax.arguments import INDIRECT, OBJECT, SUBJECT
+from derivlang.transforms.base import Transform
+from derivlang.transforms.features import FEATS
+from derivlang.transforms.forms import LEMMAS, Forms, with_lemmas, with_suffixes
+from derivlang.transforms.suffixes import SUFFIXES, System, marked, number_param
+
+_ARGUMENTS = {"subj": SUBJECT, "obj": OBJECT, "iobj": INDIRECT}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agree(Transform):
+    """Agreement: suffixes on the verb for its subject, object and indirect object."""
+
+    name = "agree"
+    injective = False
+
+    arguments: str = param(
+        "subj+obj", "arguments to agree with: subj, obj and iobj", positional=True, draws=False, file=False
+    )
+    system: System = param("nom-acc", "case system of the suffixes", draws=False)
+    stem: Literal["form", "lemma"] = param("form", "what has the suffixes: the word, or its lemma", draws=False)
+    number: bool = number_param()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = self.arguments.split("+")
+        if not set(names) <= _ARGUMENTS.keys() or len(set(names)) < len(names):
+            raise UsageError(
+                f"agree: {self.arguments!r} names no arguments of a verb",
+                where="--t",
+                fix="give some of subj, obj and iobj, each once: agree:subj+obj",
+                id="bad-value",
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Trees, and what number and stem read."""
+        return ("head", "upos", *([FEATS] if self.number else []), *([LEMMAS] if self.stem == "lemma" else []))
+
+    def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
+        """Return the forms, verbs with the suffixes of their arguments."""
+        found = marked(batch, self.system, number=self.number)
+        wanted = np.isin(found.arguments.role, [_ARGUMENTS[name] for name in self.arguments.split("+")])
+        at = _bearers(batch)[found.arguments.head]
+        wanted &= at >= 0
+        at, codes = at[wanted], np.array(_BY_SOUND, np.int64)[found.codes[wanted]]
+        if self.stem == "lemma":
+            forms = with_lemmas(forms, batch, np.unique(at), before)
+        # One suffix after the other, the first of each verb, then the second …
+        by = np.lexsort((codes, at))
+        at, codes = at[by], codes[by]
+        rank = np.arange(len(at)) - np.searchsorted(at, at, "left")
+        for number in range(int(rank.max(initial=-1)) + 1):
+            some = rank == number
+            forms = with_suffixes(forms, at[some], codes[some], string_array(sorted(SUFFIXES)))
+        return forms
+
+
+# The place of each suffix among the sorted ones.
+_BY_SOUND = [sorted(SUFFIXES).index(suffix) for suffix in SUFFIXES]
+
+
+def _bearers(batch: Batch) -> Int64:
+    """Return int64[N]: the word that bears the suffixes of the clause that each word heads, -1 if it has none."""
+    trees, tags = batch.trees(), batch.tags()
+    verbs = np.isin(tags, ["VERB", "AUX"])
+    out = np.where(verbs, np.arange(batch.n_words), -1)
+    relations = np.array([relation.partition(":")[0] for relation in trees.relation], object)
+    for relation in ("cop", "aux"):  # the last one of the stronger relation stays
+        words = np.flatnonzero(np.isin(relations, [relation, "auxpass"] if relation == "aux" else [relation]))
+        words = words[trees.parent[words] >= 0]
+        out[trees.parent[words]] = words
+    return np.asarray(out, np.int64)

@@ -1,0 +1,67 @@
+"""drop: words of some parts of speech are left out.
+
+    drop:function   The cat sat on the very old mat .   ->   cat sat very old mat .
+    drop:punct      The cat sat on the very old mat .   ->   The cat sat on the very old mat
+    drop:ADJ+ADV    The cat sat on the very old mat .   ->   The cat sat on the mat .
+
+`function` is DET, AUX, ADP, SCONJ, PART and CCONJ; `punct` is PUNCT. A dependent of a word that is left out hangs on
+the next word above that stays. A sentence may lose all its words: it stays as an empty one, and is counted.
+Source: Yang et al. 2025 (arXiv 2502.18795), function words; Clark et al. 2023 and Xu et al. 2026 leave out punctuation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, lengths_of, offsets_of
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws
+from derivlang.core.order import Order
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform
+
+_GROUPS = {"function": ("DET", "AUX", "ADP", "SCONJ", "PART", "CCONJ"), "punct": ("PUNCT",)}
+UPOS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop(Transform):
+    """Words left out by their part of speech."""
+
+    name = "drop"
+    is_permutation = False
+    needs: ClassVar[tuple[str, ...]] = ("upos",)
+
+    upos: str = param("function", "function, punct, or tags: DET+AUX", positional=True, draws=False, file=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if unknown := sorted(self._tags() - {*UPOS}):
+            raise UsageError(
+                f"drop: {unknown[0]!r} is not a group of words",
+                where="--t",
+                fix=f"give function, punct, or tags of {', '.join(UPOS)}, as in drop:DET+AUX",
+                id="bad-value",
+            )
+
+    def _tags(self) -> set[str]:
+        return {tag for part in self.upos.split("+") for tag in _GROUPS.get(part, (part,))}
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order of the words that stay. Counts sentences that lose all their words."""
+        stays = ~np.isin(batch.tags(), list(self._tags()))
+        before = offsets_of(stays)  # int64[N + 1]: how many words stay before each
+        sentences = before[batch.sentences]
+        ends = batch.sentences[1:]
+        tails: Int32 = (before[ends] - before[ends - batch.tails]).astype(np.int32)
+        emptied = int(((lengths_of(sentences) == 0) & (lengths_of(batch.sentences) > 0)).sum())
+        counts = Counter({"sentences-emptied": emptied} if emptied else {})
+        return Order(np.flatnonzero(stays).astype(np.int32), sentences, tails, batch.n_words, counts=counts)

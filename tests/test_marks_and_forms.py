@@ -1,0 +1,328 @@
+"""`hop`, `case`, `agree`, `lemma` and `drop`: published rows, and each rule held to plain lists on real treebanks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import derivlang
+from derivlang.core.errors import DerivlangError
+from tests.commands import run
+from tests.helpers import file_bytes, first_blocks, make, right, rows, undone
+from tests.real import SHARED, needs_data
+
+VERB = "Number=Sing|Person=3|Tense=Pres|VerbForm=Fin"
+
+
+class Token(NamedTuple):
+    """A word of a sentence. head: from 0, -1 for the root."""
+
+    form: str
+    lemma: str
+    upos: str
+    feats: str
+    head: int
+    relation: str
+
+    @property
+    def plain(self) -> str:
+        return self.relation.partition(":")[0]
+
+    @property
+    def is_plural(self) -> bool:
+        return "Number=Plur" in self.feats.split("|")
+
+
+def treebank(*sentences: str) -> str:
+    """CoNLL-U of sentences of form/lemma/UPOS/head/relation[/feats] words."""
+    out = []
+    for sentence in sentences:
+        for number, word in enumerate(sentence.split(), 1):
+            form, lemma, upos, head, relation, *feats = word.split("/")
+            out.append("\t".join([str(number), form, lemma, upos, "_", *(feats or ["_"]), head, relation, "_", "_"]))
+        out.append("")
+    return "\n".join(out) + "\n"
+
+
+def words_of(spec: str, text: str, folder: Path) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "a.conllu").write_text(text, "utf-8")
+    number = len(list(folder.iterdir()))
+    out = make(spec, folder / "a.conllu", folder / f"out{number}")
+    return [" ".join(row) for row in rows(out)["tokens"].to_pylist()]
+
+
+MESSY = treebank(
+    f"He/he/PRON/2/nsubj cleans/clean/VERB/0/root/{VERB} his/his/PRON/5/nmod very/very/ADV/5/advmod"
+    " messy/messy/ADJ/6/amod books/book/NOUN/2/obj he/he/PRON/8/nsubj lf/lf/X/2/dep ././PUNCT/2/punct"
+)
+SHELF = treebank(
+    f"He/he/PRON/2/nsubj cleans/clean/VERB/0/root/{VERB} his/his/PRON/5/nmod very/very/ADV/5/advmod"
+    " messy/messy/ADJ/6/amod bookshelf/bookshelf/NOUN/2/obj ././PUNCT/2/punct"
+)
+APPLES = treebank(
+    "She/she/PRON/2/nsubj/Number=Sing gave/give/VERB/0/root him/he/PRON/2/iobj/Number=Sing"
+    " apples/apple/NOUN/2/obj/Number=Plur ././PUNCT/2/punct",
+    "The/the/DET/2/det boys/boy/NOUN/4/nsubj/Number=Plur have/have/AUX/4/aux slept/sleep/VERB/0/root ././PUNCT/4/punct",
+    "They/they/PRON/3/nsubj/Number=Plur are/be/AUX/3/cop old/old/ADJ/0/root ././PUNCT/3/punct",
+)
+
+
+def test_the_hops_of_kallini(tmp_path: Path) -> None:
+    """Table 1 of the paper; its WordHop counts three units as a word."""
+    assert words_of("hop:0:sing=S", MESSY, tmp_path) == ["He clean S his very messy books he lf ."]
+    assert words_of("hop:tokens=4:sing=S", MESSY, tmp_path) == ["He clean his very messy books S he lf ."]
+    assert words_of("hop:words=4:sing=S", SHELF, tmp_path) == ["He clean his very messy bookshelf S ."]
+
+
+def test_the_suffixes_of_ravfogel(tmp_path: Path) -> None:
+    """Suffixes and systems as in the study's program, case on the lemma of the noun and agreement on the auxiliary."""
+    assert words_of("case:stem=lemma", APPLES, tmp_path) == [
+        "shekar gave hekan appleker .",
+        "The boykon have slept .",
+        "theykon are old .",
+    ]
+    assert words_of("case:erg-abs", APPLES, tmp_path)[1:] == ["The boysker have slept .", "Theyker are old ."]
+    assert words_of("case:suffix=free", APPLES, tmp_path)[0] == "She kar gave him kan apples ker ."
+    assert words_of("agree:subj+obj+iobj", APPLES, tmp_path) == [
+        "She gavekankarker him apples .",
+        "The boys havekon slept .",
+        "They arekon old .",
+    ]
+
+
+def test_an_inserted_word_goes_through_what_follows(tmp_path: Path) -> None:
+    """hop,trans: the marker is transliterated; trans,hop: it is written as it is given. So is a free suffix."""
+    script = derivlang.derive(["S"], "trans").words[0]
+    assert words_of("hop:0:sing=S,trans", SHELF, tmp_path)[0].split()[2] == script
+    assert words_of("trans,hop:0:sing=S", SHELF, tmp_path)[0].split()[2] == "S"
+    marked, plain = (words_of(spec, SHELF, tmp_path)[0].split() for spec in ("inv:mark=S,trans", "trans,inv:mark=S"))
+    assert [word for word in marked if word not in plain] == [script]
+
+
+def test_forms_follow_the_transforms_before(tmp_path: Path) -> None:
+    """trans,case: a Georgian word with a Latin suffix; case,trans and trans,lemma: all Georgian."""
+    latin = re.compile("[a-z]")
+    assert [bool(latin.search(word)) for word in words_of("trans,case", APPLES, tmp_path)[0].split()] == [
+        True, False, True, True, False,
+    ]  # fmt: skip
+    for spec in ("case,trans", "trans,lemma", "lemma,trans", "agree:stem=lemma,trans", "trans,hop:0:sing=ს"):
+        assert not latin.search("".join(words_of(spec, APPLES, tmp_path)))
+    assert words_of("lemma,trans", APPLES, tmp_path) == words_of("trans,lemma", APPLES, tmp_path)
+    assert words_of("inv,case", APPLES, tmp_path) == words_of("case,inv", APPLES, tmp_path)
+
+
+def test_special_tokens_and_words_without_a_lemma_stay(tmp_path: Path) -> None:
+    text = treebank("<unk>/thing/NOUN/2/nsubj/Number=Sing Saw/_/VERB/0/root it/it/PRON/2/obj/Number=Sing")
+    assert words_of("case", text, tmp_path) == ["<unk> Saw itkin"]
+    assert words_of("lemma", text, tmp_path) == ["<unk> Saw it"]
+
+
+# plain rules
+
+
+def hop(sentence: list[Token], tail: int, count: int, *, tokens: bool) -> list[str]:
+    out, markers = [], list[tuple[int, str]]()
+    clitics = {f"{mark}{end}" for mark in "'’" for end in ("s", "ll", "re", "ve", "m", "d", "t")} | {"n't", "n’t"}
+    body = len(sentence) - tail
+
+    def counts(word: str) -> bool:
+        return word not in clitics and any(c.isalnum() for c in word)
+
+    for place, token in enumerate(sentence):
+        features = token.feats.split("|")
+        numbers = [feature for feature in features if feature.startswith("Number=")]
+        if numbers and {"Person=3", "Tense=Pres", "VerbForm=Fin"} <= {*features}:
+            after, left = place, count
+            if tokens:
+                after = max(place, min(place + count, body - 1))
+            else:
+                for later in range(place + 1, body):
+                    if left and counts(sentence[later].form):
+                        after, left = later, left - 1
+                while after + 1 < body and sentence[after + 1].form in clitics:
+                    after += 1
+            markers.append((after, "🄿" if "Number=Plur" in features else "🅂"))
+            out.append(token.lemma if token.lemma not in ("", "_") else token.form)
+        else:
+            out.append(token.form)
+    return [
+        word for place, form in enumerate(out) for word in [form, *(mark for after, mark in markers if after == place)]
+    ]
+
+
+ROLES = {"nsubj": 0, "nsubjpass": 0, "obj": 1, "dobj": 1, "iobj": 2}
+SUFFIXES = [("kar", "kon"), ("kin", "ker"), ("kan", "kre")]
+
+
+def suffix(unit: list[Token], token: Token, system: str) -> str:
+    case = ROLES[token.plain]
+    transitive = any(other.head == token.head and ROLES.get(other.plain) == 1 for other in unit)
+    return SUFFIXES[1 if system == "erg-abs" and case == 0 and not transitive else case][token.is_plural]
+
+
+def case(unit: list[Token], system: str) -> list[str]:
+    return [t.form + (suffix(unit, t, system) if t.plain in ROLES and t.head >= 0 else "") for t in unit]
+
+
+def agree(unit: list[Token], roles: set[int]) -> list[str]:
+    out = [token.form for token in unit]
+    for head, verb in enumerate(unit):
+        found = [t for t in unit if t.head == head and ROLES.get(t.plain) in roles]
+        auxiliaries = [place for place, t in enumerate(unit) if t.head == head and t.plain in ("aux", "auxpass")]
+        copulas = [place for place, t in enumerate(unit) if t.head == head and t.plain == "cop"]
+        places = auxiliaries or copulas or ([head] if verb.upos in ("VERB", "AUX") else [])
+        if places:
+            out[places[-1]] += "".join(sorted(suffix(unit, t, "nom-acc") for t in found))
+    return out
+
+
+FUNCTION = {"DET", "AUX", "ADP", "SCONJ", "PART", "CCONJ"}
+# By sentence: the words of a sentence and the number of words in its tail; by unit: all words of a tree.
+BY_SENTENCE: dict[str, Callable[[list[Token], int], list[str]]] = {
+    "hop": lambda sentence, tail: hop(sentence, tail, 4, tokens=False),
+    "hop:0": lambda sentence, tail: hop(sentence, tail, 0, tokens=False),
+    "hop:tokens=3": lambda sentence, tail: hop(sentence, tail, 3, tokens=True),
+}
+BY_UNIT: dict[str, Callable[[list[Token]], list[str]]] = {
+    "case": lambda unit: case(unit, "nom-acc"),
+    "case:erg-abs": lambda unit: case(unit, "erg-abs"),
+    "agree": lambda unit: agree(unit, {0, 1}),
+    "agree:iobj+subj+obj": lambda unit: agree(unit, {0, 1, 2}),
+    "lemma": lambda unit: [t.lemma if t.lemma not in ("", "_") else t.form for t in unit],
+    "drop": lambda unit: [t.form for t in unit if t.upos not in FUNCTION],
+    "drop:punct": lambda unit: [t.form for t in unit if t.upos != "PUNCT"],
+    "drop:NOUN+ADJ": lambda unit: [t.form for t in unit if t.upos not in ("NOUN", "ADJ")],
+}
+
+
+def expected(spec: str, row: dict[str, Any]) -> list[str]:
+    """What a rule makes of a row of the source."""
+    unit = [
+        Token(form, lemma, UPOS[tag], feats, head - 1, relation)
+        for form, lemma, tag, feats, head, relation in zip(*(row[name] for name in COLUMNS), strict=True)
+    ]
+    if spec in BY_UNIT:
+        return BY_UNIT[spec](unit)
+    out, begin = [], 0
+    pairs = row["sentences"] or [len(unit), int(bool(unit) and unit[-1].upos == "PUNCT")]
+    for length, tail in zip(pairs[::2], pairs[1::2], strict=True):
+        out += BY_SENTENCE[spec](unit[begin : begin + length], tail)
+        begin += length
+    return out
+
+
+COLUMNS = ("tokens", "lemmas", "upos", "feats", "head", "deprel")
+# The numbers of the class label, as `datasets` has them.
+UPOS = "NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ VERB AUX".split()
+
+
+@needs_data
+@pytest.mark.parametrize("bank", ["English-EWT", "French-GSD", "Turkish-BOUN"])
+def test_the_rules_by_plain_lists(bank: str, tmp_path: Path) -> None:
+    def made(spec: str) -> list[dict[str, Any]]:
+        out = make(spec, f"pos:{bank}", tmp_path / str(len(list(tmp_path.iterdir()))), data_dir=SHARED, limit=250)
+        found: list[dict[str, Any]] = rows(out, "test").to_pylist()
+        return found
+
+    source = made("identity")
+    for spec in [*BY_SENTENCE, *BY_UNIT]:
+        for row, plain in zip(made(spec), source, strict=True):
+            assert row["tokens"] == expected(spec, plain | {"sentences": row["sentences"]}), (spec, plain["tokens"])
+
+
+def test_a_dictionary_has_every_form_that_occurs(tmp_path: Path) -> None:
+    (tmp_path / "a.conllu").write_text(APPLES * 2 + MESSY, "utf-8")
+    for spec, wanted in (
+        ("case,trans", {"She": ["Სჰეკარ"], "apples": ["აპპლესკერ"], "old": ["ოლდ"]}),
+        ("hop:0", {"cleans": ["clean"], "books": ["books"]}),
+        ("case:erg-abs,inv", {"he": ["hekin"], "He": ["Hekar"], "books": ["bookskin"]}),
+        ("drop:PUNCT,agree:subj", {"are": ["arekon"], "gave": ["gavekar"], ".": []}),
+    ):
+        out = tmp_path / f"{number_of(tmp_path)}.tsv"
+        derivlang.dictionary(str(tmp_path / "a.conllu"), spec, out=out)
+        pairs = [line.split("\t") for line in out.read_text("utf-8").splitlines()[1:]]
+        assert {word: [pair[1] for pair in pairs if pair[0] == word] for word in wanted} == wanted
+
+
+def number_of(folder: Path) -> int:
+    return len(list(folder.iterdir()))
+
+
+def test_a_model_reads_both_languages(tmp_path: Path) -> None:
+    """Markers and changed forms are text of the derived language; links join a word and its form."""
+    (tmp_path / "a.conllu").write_text((APPLES + MESSY) * 40, "utf-8")
+    for spec in ("hop:0,trans", "case,agree"):
+        run = derivlang.pretrain(
+            source=str(tmp_path / "a.conllu"), spec=spec, tokenizer_for="both", objective="xlm", vocab_size=120,
+            steps=2, threads=1, out=tmp_path / spec,
+        )  # fmt: skip
+        assert run.record["status"] == "done"
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("spec", "bank"),
+    [
+        ("hop,trans", "English-GUM"),
+        ("inv,case:erg-abs:stem=lemma", "English-EWT"),
+        ("case:suffix=free,agree:subj,trans", "German-GSD"),
+        ("drop,shuffle", "Irish-IDT"),
+    ],
+)
+def test_a_treebank_is_made_verified_and_undone(spec: str, bank: str, tmp_path: Path) -> None:
+    out = make(spec, f"pos:{bank}", tmp_path / "out", data_dir=SHARED, limit=80, splits=("test",))
+    right(out)
+    source = next((SHARED / "ud" / f"UD_{bank}").glob("*-test.conllu*"))
+    assert undone(out, "test") == first_blocks(file_bytes(source), 80)
+
+
+def test_hop_needs_features(tmp_path: Path) -> None:
+    """A parser of text finds neither features nor lemmas."""
+    (tmp_path / "a.txt").write_text("He cleans his books .\n")
+    result = run("make", "--t", "hop", tmp_path / "a.txt", "-o", tmp_path / "out", code=1)
+    assert "hop needs feats, lemmas" in result.err
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("hop:3:tokens=2", "hop counts words or tokens, not both"),
+        ("hop:sing='a b'", "must be one word"),
+        ("drop:WORD", "'WORD' is not a group of words"),
+        ("agree:subj+subj", "names no arguments of a verb"),
+        ("agree:verb", "names no arguments of a verb"),
+        ("case:missing.tsv", "missing.tsv"),
+    ],
+)
+def test_a_wrong_spec(spec: str, message: str) -> None:
+    with pytest.raises(DerivlangError, match=re.escape(message)):
+        derivlang.Pipeline.parse(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ":1: the file has no suffix"),
+        ("nsubj\n", ":1: 'nsubj' is not a relation and its suffixes"),
+        ("nsubj\tka\nsubject\tko\n", ":2: 'subject' is not a relation of UD v2"),
+        ("nsubj\tka\nnsubj\tko\n", ":2: the relation 'nsubj' comes twice"),
+        ("nsubj\tk a\n", ":1: 'nsubj\\tk a' is not a relation and its suffixes"),
+    ],
+)
+def test_a_wrong_table_of_suffixes(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "table.tsv").write_text(text)
+    with pytest.raises(DerivlangError, match=re.escape(message)):
+        derivlang.Pipeline.parse(f"case:{tmp_path / 'table.tsv'}")
+
+
+def test_a_sentence_may_lose_all_words(tmp_path: Path) -> None:
+    text = treebank("Yes/yes/INTJ/0/root", "He/he/PRON/2/nsubj left/leave/VERB/0/root")
+    assert words_of("drop:INTJ", text, tmp_path) == ["", "He left"]
+    result = run("make", "--t", "drop:INTJ", tmp_path / "a.conllu", "-o", tmp_path / "again")
+    assert "1 sentence lost all words and is empty" in result.out + result.err
+    assert run("verify", tmp_path / "again").code == 0
