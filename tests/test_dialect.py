@@ -160,6 +160,14 @@ def test_a_larger_rate_changes_what_a_smaller_one_changes(counts: dict[str, int]
             assert b in (letter, c)
 
 
+def test_both_cases_of_a_letter_are_letters() -> None:
+    """Else a saved vocabulary of small letters would hold words without an alphabet: Ɣ has ɣ, which the table lacks."""
+    table = sounds.letters()
+    of_table = np.flatnonzero(table.kind == 2)
+    for case in (table.small, table.capital):
+        assert (table.kind[case[of_table]] == 2).all()
+
+
 @needs_data
 @pytest.mark.parametrize("part", ["phon", "suffix", "nonce"])
 def test_a_part_at_0_or_almost_0_changes_nothing(part: str) -> None:

@@ -72,11 +72,11 @@ def letters() -> Letters:
 
 
 def _in_case(convert: Callable[[str], str], kind: UInt8) -> UInt32:
-    """Return uint32[_SIZE]: each letter in a case, itself if it is there several characters, as `ß` in capitals."""
+    """Return uint32[_SIZE]: each letter in a case; itself if that is not a letter of the table, as `ß` in capitals."""
     table = np.arange(_SIZE, dtype=np.uint32)
     for point in np.flatnonzero(kind == _LETTER).tolist():
         other = convert(chr(point))
-        if len(other) == 1 and ord(other) < _SIZE:
+        if len(other) == 1 and ord(other) < _SIZE and kind[ord(other)] == _LETTER:
             table[point] = ord(other)
     return table
 
