@@ -20,6 +20,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.errors import DerivlangError
 from derivlang.formats.progress import words_done
+from derivlang.grammar.labels import V2_RELATIONS
 from derivlang.parsing import normalise
 from derivlang.parsing.base import UPOS, Parses, checked
 from derivlang.parsing.normalise import normalise as normalised
@@ -29,13 +30,6 @@ Tree: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str]]  # tags, he
 WORDS_AT_ONCE = 20_000  # words given to the parser together, so that memory does not grow with the call
 
 _TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"  # torch reads it at each call, before the argument `weights_only`
-
-# universaldependencies.org/u/dep, version 2
-RELATIONS = frozenset(
-    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl
-    fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative
-    xcomp""".split()
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +77,7 @@ class ForeignParser:
             raise not_universal(self.name, f"it has the tag {tag!r}") from None
 
     def _relation(self, name: str) -> str:
-        if name.partition(":")[0] not in RELATIONS:
+        if name.partition(":")[0] not in V2_RELATIONS:
             raise not_universal(self.name, f"it has the relation {name!r}")
         return name
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.parse_errors import reason
+from derivlang.grammar.labels import V2_RELATIONS
 from derivlang.parsing.foreign import (
-    RELATIONS,
     ForeignParser,
     Tree,
     fingerprint,
@@ -70,7 +70,7 @@ def spacy_parser(pipeline: Any, name: str) -> ForeignParser:
         if pipeline.get_pipe_meta(component).factory in _UNUSED:
             pipeline.disable_pipe(component)
     labels = {label for component, names in pipeline.pipe_labels.items() if component == "parser" for label in names}
-    foreign = sorted(labels - {"ROOT"} - {label for label in labels if label.partition(":")[0] in RELATIONS})
+    foreign = sorted(labels - {"ROOT"} - {label for label in labels if label.partition(":")[0] in V2_RELATIONS})
     if foreign:
         raise not_universal(name, f"its relations are {', '.join(foreign[:6])}{' …' * (len(foreign) > 6)}")
 
