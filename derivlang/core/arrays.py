@@ -22,6 +22,7 @@ UInt32: TypeAlias = NDArray[np.uint32]
 UInt64: TypeAlias = NDArray[np.uint64]
 Float32: TypeAlias = NDArray[np.float32]
 Bool: TypeAlias = NDArray[np.bool_]
+Float64: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.integer]
 Objects: TypeAlias = NDArray[np.object_]
 

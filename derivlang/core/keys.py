@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, Ints, UInt8, UInt32, UInt64, lengths_of, offsets_of
+from derivlang.core.arrays import Float64, Int64, Ints, UInt8, UInt32, UInt64, lengths_of, offsets_of
 from derivlang.core.arrow import to_numpy
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -102,6 +102,17 @@ def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
 def draw(stream: np.uint64, keys: UInt64, positions: Ints) -> UInt64:
     """Return uint64[n]: the draw of each (key, position) in a stream."""
     return mix(mix(stream ^ keys) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+
+
+def uniform(draws: UInt64, below: Ints) -> Int64:
+    """Return int64[n]: each draw as a whole number from 0 to `below` - 1 (below 2^31)."""
+    high = draws >> np.uint64(32)
+    return ((high * below.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
+def fractions(draws: UInt64) -> Float64:
+    """Return float64[n]: each draw as a number from 0 to below 1, with 53 bits."""
+    return (draws >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)

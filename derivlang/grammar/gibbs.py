@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, fractions
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
@@ -44,7 +44,7 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
         steps = len(some) * (1 + sweeps)
         drawn = draws.draw(np.full(steps, key, np.uint64), np.arange(first_draw, first_draw + steps))
         first_draw += steps
-        u: Float = (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        u = fractions(drawn)
         # The head's place counts from the begin of the stretch; it may lie before or behind the stretch.
         line, n_left = _line(local, some, head - begin, sweeps, u, best)
         left.append(begin + line[:n_left])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, positions
-from derivlang.core.keys import Draws, mix, sequence_keys, text_key
+from derivlang.core.keys import Draws, fractions, mix, sequence_keys, text_key
 from derivlang.grammar import enumerate_orders, exact, gibbs, inverse, tables
 from derivlang.grammar.enumerate_orders import all_orders, to_members
 from derivlang.grammar.families import Families
@@ -111,7 +111,7 @@ class Sampler:
                 packed[at] = self._tables.draw(n, rows, heads[at], (random[at] >> np.uint64(32)).astype(np.uint32))
             todo &= ~small
         # 53 bits: as many as a float64 in [0, 1) can hold, so that u is never rounded up to 1.
-        u: Float = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        u = fractions(random)
         met = np.flatnonzero(todo & known)
         if met.size:
             orders, hit = self._memo.orders(memo_families[met], u[met])

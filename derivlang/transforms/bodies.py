@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int32, Int64, Ints, UInt64, expand_ranges, lengths_of
 from derivlang.core.batch import Batch
@@ -22,7 +21,6 @@ from derivlang.transforms.base import Transform, check_unit
 
 Unit: TypeAlias = Literal["word", "token"]
 Final: TypeAlias = Literal["keep", "move"]
-Float64: TypeAlias = NDArray[np.float64]
 
 
 def unit_param() -> Any:
@@ -77,14 +75,3 @@ def windows(start: Int64, length: Int64, size: int) -> tuple[Int64, Int64, Int64
 def key_of_length(length: Ints) -> UInt64:
     """Return uint64[n]: lengths as keys of draws, for an order that is the same for all sentences of a length."""
     return length.astype(np.uint64)
-
-
-def uniform(draws: UInt64, below: Ints) -> Int64:
-    """Return int64[n]: each draw as a whole number from 0 to `below` - 1 (below 2^31)."""
-    high = draws >> np.uint64(32)
-    return ((high * below.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
-
-
-def fractions(draws: UInt64) -> Float64:
-    """Return float64[n]: each draw as a number from 0 to below 1, with 53 bits."""
-    return (draws >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -40,10 +40,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, UInt64, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Float64, Int64, UInt64, lengths_of, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws, codepoints, from_codepoints, hash_types
+from derivlang.core.keys import Draws, codepoints, fractions, from_codepoints, hash_types
 from derivlang.core.lexicon import TypeMap, escape, unescape
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
@@ -51,7 +51,6 @@ from derivlang.core.type_index import TypeIndex
 from derivlang.formats.paths import stamp_of
 from derivlang.formats.word_lists import read_word_list
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Float64, fractions
 from derivlang.transforms.made_up import LetterModel
 from derivlang.transforms.sounds import letters
 from derivlang.transforms.word_case import in_case, is_capitals

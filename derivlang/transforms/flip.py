@@ -18,11 +18,11 @@ import numpy as np
 
 from derivlang.core.arrays import expand_ranges
 from derivlang.core.batch import Batch
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, fractions
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Dial, Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, fractions, unit_param
+from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, unit_param
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,11 +29,11 @@ from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, uniform
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, from_numpy, uniform, unit_param, windows
+from derivlang.transforms.bodies import Final, Unit, bodies_of, from_numpy, unit_param, windows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,19 +23,17 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, offsets_of
+from derivlang.core.arrays import Float64, Int32, Int64, UInt64, expand_ranges, offsets_of
 from derivlang.core.batch import Batch
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, fractions
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.bodies import (
     Final,
-    Float64,
     Unit,
     bodies_of,
     final_param,
-    fractions,
     key_of_length,
     unit_param,
 )

@@ -41,7 +41,7 @@ import numpy as np
 from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, segment_any, stretches
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, fractions, uniform
 from derivlang.core.order import Order
 from derivlang.core.spec import param, text_of
 from derivlang.transforms.base import Dial, Transform
@@ -50,10 +50,8 @@ from derivlang.transforms.bodies import (
     Unit,
     bodies_of,
     final_param,
-    fractions,
     from_numpy,
     key_of_length,
-    uniform,
     unit_param,
     windows,
 )
