@@ -63,6 +63,8 @@ def page() -> str:
                 {"splits": lambda source: _codes(source["splits"]), "licence": lambda source: source["licence"]},
             ),
             "\nA source is also a file or a folder of files, a derived set, or `hub:NAME/CONFIG`.\n",
+            "\n## Generated sources\n\n`source:NAME=VALUE:key=value`: [what they make](../guide/generated.md).\n",
+            *(part for entry in found["generators"] for part in _parameterised(entry)),
             _table("File formats", found["formats"], {"suffixes": lambda entry: _codes(entry["suffixes"])}),
             "\nText formats are also read from `.gz` and `.zst`.\n",
             _table("Scripts", found["scripts"], {"`Welcome 2023`": _sample}),
@@ -71,7 +73,7 @@ def page() -> str:
 
 
 def _parameterised(entry: dict[str, Any]) -> Iterator[str]:
-    """The section of a transform or an objective."""
+    """The section of a transform, an objective or a generated source."""
     yield f"\n### `{entry['name']}`\n\n{_cell(entry['summary'])}\n"
     if not entry.get("keyed", True):
         yield f"\n{IN_SEQUENCE[:-1]} ([more](../guide/orders.md#draws-in-sequence)).\n"

@@ -20,6 +20,7 @@ from derivlang.cli.main import COMMANDS
 from derivlang.core.version import with_commit
 from derivlang.formats import conllu
 from derivlang.pipeline import Pipeline
+from derivlang.sources.generated.registry import find_generator
 from derivlang.training.objectives.registry import read_objective
 from tests import commands
 from tests import runs as synthetic
@@ -671,7 +672,9 @@ def test_show_labels_beside_their_words(treebank: Path, tmp_path: Path) -> None:
 
 def test_ls() -> None:
     found = run("ls", "--json").json
-    assert set(found) == {"transforms", "objectives", "tasks", "measures", "sources", "formats", "scripts", "studies"}
+    assert set(found) == {
+        *("transforms", "objectives", "generators", "tasks", "measures", "sources", "formats", "scripts", "studies"),
+    }
     names = {kind: [entry["name"] for entry in entries] for kind, entries in found.items()}
     assert {"identity", "inv", "perm", "trans"} <= set(names["transforms"])
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
@@ -686,7 +689,7 @@ def test_ls() -> None:
         for name in names[kind]:
             assert re.search(rf"^ {{2}}{re.escape(name)}\s", page, re.MULTILINE), name
     # each parameter is shown with its default, as a spec takes it
-    for kind, read in (("transforms", Pipeline.parse), ("objectives", read_objective)):
+    for kind, read in (("transforms", Pipeline.parse), ("objectives", read_objective), ("generators", find_generator)):
         for entry in found[kind]:
             own = re.split(rf"^ {{2}}{re.escape(entry['name'])}\s", page, maxsplit=1, flags=re.MULTILINE)[1]
             for parameter in entry["parameters"]:

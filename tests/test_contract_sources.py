@@ -25,6 +25,7 @@ from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
 from derivlang.sources.find import find
 from derivlang.sources.hub import _hash, offline_if_unreachable
 from derivlang.sources.named import named_sources
+from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written
 from tests.helpers import (
@@ -42,6 +43,8 @@ from tests.real import SHARED, needs_data
 
 SPECS = ("trans,inv", "perm:window=3", "trans")
 DEMO = ("demo", "demo:nli", "demo:qa")
+GENERATED = ("source:dyck=3:length=20", "source:zipf=50", "source:resample=demo:seed=2")
+ANYWHERE = (*DEMO, *GENERATED)
 REPAIRED = ("ner:zh",)  # its tags hold an I- without its B-
 ARGUMENTS = {
     "pos": ("French-GSD", "Japanese-GSD", "Hebrew-HTB"),
@@ -56,6 +59,8 @@ def all_sources() -> Iterator[str]:
     for name in named_sources():
         if name == "demo":
             yield from DEMO
+        elif name == "source":
+            yield from GENERATED
         else:
             yield name
             yield from (f"{name}:{argument}" for argument in ARGUMENTS.get(name, ()))
@@ -63,7 +68,7 @@ def all_sources() -> Iterator[str]:
 
 def found(source: str) -> Corpus:
     """The corpus here, or a skip."""
-    if source in DEMO:
+    if source in ANYWHERE:
         return find(SourceRequest(source))
     if not (SHARED / "ud").is_dir():
         pytest.skip(f"no real data in {SHARED}")
@@ -72,6 +77,8 @@ def found(source: str) -> Corpus:
 
 def cut_source(corpus: Corpus, part: CorpusFile, limit: int) -> Any:
     """The first `limit` documents of a file, in the form that `comparable` gives to what `undo` wrote."""
+    if corpus.format == "generated":
+        return [row for read in tables(corpus, part, limit=limit) for row in read.table.to_pylist()]
     data = file_bytes(part.path)
     if corpus.format == "text":
         return first_lines(data, limit)
@@ -87,6 +94,8 @@ def cut_source(corpus: Corpus, part: CorpusFile, limit: int) -> Any:
 def comparable(corpus: Corpus, data: bytes, folder: Path) -> Any:
     if corpus.format == "squad":
         return questions(data)
+    if corpus.format == "generated":
+        return [json.loads(line) for line in data.splitlines()]
     if corpus.format == "delimited":
         path = folder / "undone.tsv"
         path.write_bytes(data)
@@ -168,13 +177,13 @@ def class_labels(features: datasets.Features, corpus: Corpus) -> None:
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("source", list(all_sources()))
 def test_made_verified_undone_and_loaded(source: str, spec: str, tmp_path: Path) -> None:
-    if spec != SPECS[0] and ":" in source and source not in DEMO:
+    if spec != SPECS[0] and ":" in source and source not in ANYWHERE:
         pytest.skip("one spec does for another language")
     corpus = found(source)
     big = source.startswith("squad") or spec != SPECS[0]
     limit = 20 if big else 200
     warnings: list[str] = []
-    data_dir = None if source in DEMO else SHARED
+    data_dir = None if source in ANYWHERE else SHARED
     out = make(
         spec,
         source,

@@ -16,6 +16,7 @@ from derivlang.explore import app
 from derivlang.formats.spec_paths import FOLDER, files_of, named_files
 from derivlang.grammar.load import shipped
 from derivlang.pipeline import Pipeline
+from derivlang.sources.generated.registry import GENERATORS
 from derivlang.store.manifest import NAME, Derived, dump, read_manifest
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
@@ -25,6 +26,7 @@ SECRET = "a planted secret"
 KINDS: list[type[Parameterised]] = [
     *map(find_transform, transform_names()),
     *map(find_objective, objective_names()),
+    *map(GENERATORS.find, GENERATORS.names()),
 ]
 TEXTS = [(kind, field) for kind in KINDS for field in fields(kind) if kind._types()[field.name] is str]
 NAMING = [(kind, field.name) for kind, field in TEXTS if field.metadata["file"]]

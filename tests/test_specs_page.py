@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from derivlang.sources.generated.registry import GENERATORS
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 from tests.helpers import ROOT
@@ -19,7 +20,14 @@ def test_the_page_is_up_to_date() -> None:
     assert WRITER["page"]() == PAGE, "run: python docs/specs.py"
 
 
-@pytest.mark.parametrize("kind", [*map(find_transform, transform_names()), *map(find_objective, objective_names())])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *map(find_transform, transform_names()),
+        *map(find_objective, objective_names()),
+        *map(GENERATORS.find, GENERATORS.names()),
+    ],
+)
 def test_the_page_has_every_parameter(kind: Any) -> None:
     section = PAGE.split(f"\n### `{kind.name}`\n")[1].partition("\n##")[0]
     assert all(f"\n| `{one['name']}`" in section for one in kind.parameters())

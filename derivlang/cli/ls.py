@@ -27,26 +27,28 @@ def command(study: str | None, as_json: bool) -> None:
     if study is not None:
         _show_study(study, as_json)
         return
-    from derivlang.core.spec import text_of
+    from derivlang.core.spec import Parameterised, text_of
     from derivlang.evaluation.measures.registry import MEASURES
     from derivlang.evaluation.tasks.registry import TASKS
     from derivlang.formats.registry import formats
+    from derivlang.sources.generated.registry import GENERATORS
     from derivlang.sources.named import named_sources
     from derivlang.training.objectives.registry import find_objective, objective_names
     from derivlang.transforms.field import field_studies
     from derivlang.transforms.registry import find_transform, transform_names
     from derivlang.transforms.scripts import load_script, script_names
 
-    transforms = [find_transform(name) for name in transform_names()]
-    objectives = [find_objective(name) for name in objective_names()]
+    parameterised: dict[str, list[type[Parameterised]]] = {
+        "transforms": [find_transform(name) for name in transform_names()],
+        "objectives": [find_objective(name) for name in objective_names()],
+        "generators": [GENERATORS.find(name) for name in GENERATORS.names()],
+    }
     scripts = [load_script(name) for name in script_names()]
     lists: dict[str, list[dict[str, Any]]] = {
-        "transforms": [
-            # keyed: with all parameters; a transform that draws in sequence with some of them has a property
-            {"name": t.name, "summary": t.summary(), "parameters": t.parameters(), "keyed": t.keyed is True}
-            for t in transforms
-        ],
-        "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
+        **{
+            title: [{"name": one.name, "summary": one.summary(), "parameters": one.parameters()} for one in kinds]
+            for title, kinds in parameterised.items()
+        },
         "tasks": [
             {
                 "name": t.kind,
@@ -65,11 +67,15 @@ def command(study: str | None, as_json: bool) -> None:
         "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
         "studies": [asdict(one) for one in field_studies().values()],
     }
+    for entry in lists["transforms"]:
+        # With all parameters; a transform that draws in sequence with some of them has a property.
+        entry["keyed"] = find_transform(entry["name"]).keyed is True
     if as_json:
         echo(json.dumps(lists, ensure_ascii=False))
         return
-    for title in ("transforms", "objectives"):
-        echo("Transforms" if title == "transforms" else "\nObjectives")
+    headings = ("Transforms", "\nObjectives", "\nGenerated sources (source:NAME=VALUE:key=value)")
+    for heading, title in zip(headings, parameterised, strict=True):
+        echo(heading)
         for entry in lists[title]:
             echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
@@ -114,6 +120,9 @@ def _show_study(name: str, as_json: bool) -> None:
     echo(f"\n  {study.sample}")
     for language in study.languages:
         echo(f"\n  {language.name}")
+        if language.source:
+            echo(f"    {shlex.quote(language.source)}")
+            continue
         for spec, what in ((language.spec, ""), (language.published, ", with the draws of the study's program")):
             if spec:
                 pipeline = Pipeline.parse(spec)

@@ -177,7 +177,7 @@ def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events)
     tasks = [task for split in plan.values() for task in split]
     todo = [task for task in tasks if task.name not in journal.done]
     # A parser works for long on the bytes of one read, and the bytes of a set on the hub are unknown.
-    by_words = job.parser is not None or job.corpus.format == "hub"
+    by_words = job.parser is not None or not job.corpus.has_files
     what = "making" if job.parser is None else "parsing"
     with stage(what, "words") if by_words else stage(what, total=total_size(todo)):
         for result in engine(job, todo) if todo else ():

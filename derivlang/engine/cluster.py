@@ -224,10 +224,9 @@ def _failed(error: BaseException) -> DerivlangError:
 
 def _absolute(job: Job, tasks: list[ShardTask]) -> tuple[Job, list[ShardTask]]:
     """Return job and tasks with absolute paths, since workers have other working folders."""
-    on_disk = job.corpus.format != "hub"
 
     def absolute(part: CorpusFile) -> CorpusFile:
-        return replace(part, path=part.path.absolute()) if on_disk else part
+        return replace(part, path=part.path.absolute()) if job.corpus.has_files else part
 
     corpus = replace(job.corpus, parts=tuple(map(absolute, job.corpus.parts)))
     seen = {path.absolute(): stamp for path, stamp in job.seen.items()}

@@ -164,8 +164,10 @@ def read_task(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
     reading = replace(reading, whole_contexts=job.policies.answers == "atomic")
     paths = [span.part.path for span in task.spans]
     seen = {path: job.seen[path] for path in paths if path in job.seen}
-    if corpus.format == "hub" and seen:  # no files; the rows that are loaded are compared
-        corpus, seen = replace(corpus, options={**corpus.options, "sha256": seen[paths[0]].sha256}), {}
+    if corpus.format == "hub" and seen:  # the rows that are loaded are compared
+        corpus = replace(corpus, options={**corpus.options, "sha256": seen[paths[0]].sha256})
+    if not corpus.has_files:
+        seen = {}
     with unchanged(seen):
         yield from batches(
             corpus,

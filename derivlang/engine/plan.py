@@ -128,9 +128,11 @@ def _shared(job: Job, pieces: list[tuple[CorpusFile, Piece]], size: int | None) 
 def _bytes_of(job: Job, part: CorpusFile) -> int | None:
     """Return about how much text a file holds, None for one that shares no shard.
 
-    The shards of a derived set have the size that was asked for when it was made; rows on the hub have no size.
+    The shards of a derived set have the size that was asked for when it was made; other rows may come from no file.
     """
-    if job.corpus.format in ("derived", "hub") or not part.path.is_file():  # a broken link is an error later
+    if (
+        job.corpus.format == "derived" or not job.corpus.has_files or not part.path.is_file()
+    ):  # a broken link is an error later
         return None
     return part.path.stat().st_size * (_PACKED if packing_of(part.path) else 1)
 
@@ -173,7 +175,7 @@ def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
 
 
 def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
-    """Hash the files of some splits, or the rows of a set on the hub.
+    """Hash the files of some splits, the rows of a set on the hub, or what a generated source depends on.
 
     StoreError for a shard of a derived set that is not the one its manifest lists.
     """
@@ -186,14 +188,14 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
 
 def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
-    """Return name, bytes (not of a set on the hub) and SHA-256 of the files that the plan reads."""
+    """Return name, bytes (only of files) and SHA-256 of the files that the plan reads."""
     out = []
     for part in job.corpus.parts:
         if part.split not in splits:
             continue
         entry: dict[str, Any] = {"split": part.split, "name": part.name}
         seen = job.seen.get(part.path) or _stamp(job, part)
-        if job.corpus.format != "hub":
+        if job.corpus.has_files:
             entry["bytes"] = seen.stamp[0]
         out.append({**entry, "sha256": seen.sha256})
     return out
@@ -205,11 +207,16 @@ def as_earlier(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _stamp(job: Job, part: CorpusFile) -> FileStamp:
-    if job.corpus.format != "hub":
+    if job.corpus.has_files:
         return FileStamp.of(part.path)
-    from derivlang.sources.hub import content_hash  # imported late: few sources are on the hub
+    # imported late: few sources have no files
+    if job.corpus.format == "hub":
+        from derivlang.sources import hub
 
-    return FileStamp((0, 0, 0, 0), content_hash(part))
+        return FileStamp((0, 0, 0, 0), hub.content_hash(part))
+    from derivlang.sources.generated import base
+
+    return FileStamp((0, 0, 0, 0), base.content_hash(part, job.corpus.options["made"]))
 
 
 def size_of(task: ShardTask) -> int | None:

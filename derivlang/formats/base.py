@@ -77,7 +77,8 @@ class Format:
 
     `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
-    rows of all pieces are the rows of the file. None: each file is one task.
+    rows of all pieces are the rows of the file. None: each file is one task. size: returns the bytes that are cut, if
+    they are not the file's.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Format:
     write: Callable[[Iterable[pa.Table], BinaryIO, Schema, Mapping[str, Any]], None] | None = None
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
+    size: Callable[..., int] | None = None
     look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
     recognises: Callable[[Path, ReadOptions], bool] | None = None
     running: Callable[..., Iterator[Batch]] | None = None
@@ -142,7 +144,8 @@ class Format:
     ) -> list[Piece]:
         """Return the pieces of a file, of about `target` bytes; one for a smaller file or one that is not cut."""
         with parse_errors(str(path), self.noun, id="missing-file"):
-            size = path.stat().st_size if self.is_cut(path, encoding) else 0
+            measure = self.size or _file_size
+            size = measure(path, **(options or {})) if self.is_cut(path, encoding) else 0
             if size <= target:
                 return [WHOLE]
             assert self.cut is not None
@@ -187,3 +190,7 @@ class Format:
         """Return the keyword arguments of `read` and `count`."""
         given: dict[str, Any] = {} if self.binary else {"encoding": encoding}
         return {**given, **({} if self.cut is None else {"piece": piece}), **(options or {})}
+
+
+def _file_size(path: Path, **options: Any) -> int:
+    return path.stat().st_size

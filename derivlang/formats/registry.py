@@ -24,6 +24,9 @@ FORMATS: Registry[Format] = Registry(
         "squad": "derivlang.formats.squad:FORMAT",
     },
 )
+# What the format of a source says whose rows come from no file.
+GENERATED = "generated"
+NO_FILES = ("hub", GENERATED)
 format_names = FORMATS.names
 find_format = FORMATS.find
 

@@ -16,6 +16,7 @@ from derivlang.core.spec_files import FilePolicy, no_file
 from derivlang.core.splits import SPLITS, split_of
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import PACKED
+from derivlang.formats.registry import NO_FILES
 from derivlang.formats.words import Splitter
 
 
@@ -45,11 +46,11 @@ class FileSpan:
 class Corpus:
     """A source that was found.
 
-    format: of its files (`formats/registry.py`), or `hub`, or `derived`. words: how raw sides are split (`space` for
-    tokenised text). options: for the reader of its format. layout: for the writer, so that `undo` writes the same form.
-    aliases: names of columns in other releases, with the names that the schema uses. language_column: holds the
-    language of each row; only rows of rows_language are read, whatever language the user says the text is in. expected:
-    the splits that the source should have.
+    format: of its files (`formats/registry.py`), or `hub`, `generated` or `derived`. words: how raw sides are split
+    (`space` for tokenised text). options: for the reader of its format. layout: for the writer, so that `undo` writes
+    the same form. aliases: names of columns in other releases, with the names that the schema uses. language_column:
+    holds the language of each row; only rows of rows_language are read, whatever language the user says the text is in.
+    expected: the splits that the source should have.
 
     A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
     again) with the policy for the files that it names, its fitted lexicon with the text of lexicon.tsv, and an origin,
@@ -81,6 +82,11 @@ class Corpus:
         """The splits that were found, train first."""
         present = {part.split for part in self.parts}
         return [s for s in SPLITS if s in present] + sorted(present - set(SPLITS))
+
+    @property
+    def has_files(self) -> bool:
+        """Whether its parts are files of this machine: not for a set on the hub, nor for a generated source."""
+        return self.format not in NO_FILES
 
     @property
     def heldout(self) -> str:

@@ -52,7 +52,7 @@ def find(request: SourceRequest) -> Corpus:
         corpus = replace(corpus, words=request.mode)
     if request.language is not None:
         corpus = replace(corpus, language=request.language)
-    no_text = corpus.format in ("derived", "hub") or find_format(corpus.format).binary
+    no_text = corpus.format == "derived" or not corpus.has_files or find_format(corpus.format).binary
     if no_text and typed(request, ("encoding",)):
         warn(f"{corpus.name} is not a text file, so --encoding has no effect")
     return _with_classes(corpus, request.encoding)
@@ -105,7 +105,7 @@ def name_of(source: str) -> str:
     """Return the name of the corpus of a source, which need not be there. That of a derived set is in its manifest."""
     name, argument = split_name(source)
     if name in SOURCES:
-        return f"{name}:{argument}" if argument else name
+        return SOURCES.find(name).full_name(argument)
     if source.startswith("hub:"):
         return source
     return name_of_path(Path(source))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import Registry
@@ -20,8 +20,12 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
+from derivlang.formats.registry import GENERATED
 from derivlang.formats.squad import MEANING as SQUAD
 from derivlang.sources.corpus import Corpus, CorpusFile, first_matches, not_found
+
+if TYPE_CHECKING:
+    from derivlang.sources.generated.base import Generator
 
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
@@ -100,6 +104,10 @@ class NamedSource:
                 id="several-folders",
             )
 
+    def full_name(self, argument: str) -> str:
+        """Return the name of the corpus of an argument, "" for none."""
+        return f"{self.name}:{argument}" if argument else self.name
+
     def check(self, argument: str) -> None:
         """Raise UsageError for an argument, if the source is one set."""
         several = self.default or callable(self.files) or "{arg}" in str(self.files) or "{arg}" in str(self.hub)
@@ -113,9 +121,8 @@ class NamedSource:
 
     def corpus(self, argument: str, parts: tuple[CorpusFile, ...], **changes: Any) -> Corpus:
         """Return the corpus of these files. changes: fields of it that differ from the source's."""
-        name = f"{self.name}:{argument}" if argument else self.name
         fields: dict[str, Any] = {
-            "name": name,
+            "name": self.full_name(argument),
             "format": self.format,
             "schema": self.schema,
             "parts": parts,
@@ -331,10 +338,34 @@ def _shipped() -> list[tuple[str, str]]:
     return list(zip(SPLITS, ("train", "dev", "test"), strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class _Generated(NamedSource):
+    """The generated sources, whose argument says what is made."""
+
+    def find(self, argument: str, folders: Sequence[Path]) -> Corpus:
+        """Return the source that is made. UsageError, DataError for a wrong argument, or a file that it names."""
+        return _generator(argument).corpus(folders)
+
+    def full_name(self, argument: str) -> str:
+        """Return the canonical name of the source, without folders of files."""
+        return str(_generator(argument))
+
+
+def _generator(argument: str) -> Generator:
+    from derivlang.sources.generated.registry import find_generator  # imported late: generators read sources themselves
+
+    return find_generator(argument)
+
+
+def _generated() -> NamedSource:
+    summary = "generated text, such as source:dyck=64:n=5000; the kinds are listed apart"
+    return _Generated("source", summary, GENERATED, Schema((Side("", words="tokens"),)), _splits(""), licence="cc0-1.0")
+
+
 SOURCES: Registry[NamedSource] = Registry(
     "source",
     NamedSource,
-    {**{named.name: named for named in _NAMED}, "demo": _demo},
+    {**{named.name: named for named in _NAMED}, "demo": _demo, "source": _generated},
     fix="a path to a file or folder works too",
 )
 
@@ -372,10 +403,11 @@ def hub_name(named: NamedSource, argument: str) -> tuple[str, str] | None:
 def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: str | None) -> DataError:
     """Return the error for a named source that was not found. fault: why the hub does not have it, or None."""
     hub = hub_name(named, argument)
-    name = f"{named.name}:{argument}" if argument else named.name
     reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
     there = ", ".join(_siblings(named, folders))
-    return not_found(name, folders, named.layout(argument), f"{reason}; {there} is there" if there else reason)
+    return not_found(
+        named.full_name(argument), folders, named.layout(argument), f"{reason}; {there} is there" if there else reason
+    )
 
 
 def _siblings(named: NamedSource, folders: Sequence[Path]) -> list[str]:

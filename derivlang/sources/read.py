@@ -22,9 +22,10 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
 from derivlang.core.schema import answered_side
+from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.registry import find_format
+from derivlang.formats.registry import GENERATED, find_format
 from derivlang.formats.rows import Rows, together, whole_runs
 from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.formats.words import Splitter
@@ -127,7 +128,7 @@ def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, pi
 
         yield from read_hub(part, limit, corpus.options.get("sha256"))
         return
-    format = find_format(corpus.format)
+    format = _format(corpus)
     if not corpus.aliases:
         yield from format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=corpus.options)
         return
@@ -166,7 +167,7 @@ def count_documents(corpus: Corpus, part: CorpusFile, piece: Piece, encoding: st
         return 0, 0  # a derived set has document numbers of its own
     documents = lines = 0
     if corpus.format != "hub":
-        format = find_format(corpus.format)
+        format = _format(corpus)
         documents, lines = format.documents(part.path, encoding, piece=piece, options=_options(corpus))
     if corpus.format == "hub" or corpus.aliases:  # the rows may be of several languages
         documents = 0
@@ -179,7 +180,16 @@ def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list
     """Return the pieces of a file, of about `target` bytes, if its format says where it may be cut; else one piece."""
     if corpus.format in ("derived", "hub"):
         return [WHOLE]
-    return find_format(corpus.format).pieces(part.path, target, encoding, _options(corpus))
+    return _format(corpus).pieces(part.path, target, encoding, _options(corpus))
+
+
+def _format(corpus: Corpus) -> Format:
+    """Return the format of the files of a corpus, or of what a generator makes."""
+    if corpus.format != GENERATED:
+        return find_format(corpus.format)
+    from derivlang.sources.generated.base import FORMAT  # imported late: few sources are generated
+
+    return FORMAT
 
 
 def _options(corpus: Corpus) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.formulas import Formulas
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import FORMATS as FILE_FORMATS
-from derivlang.formats.registry import find_format, suffixes
+from derivlang.formats.registry import NO_FILES, find_format, suffixes
 from derivlang.store.files import held_file, writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
@@ -159,10 +159,10 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
 def _format_of(derived: Derived, out: Path) -> FileFormat:
     """Return the format that `undo` writes: the source's format, or JSON lines if it has no files or no writer.
 
-    Parquet files and sets of the hub become Parquet if the file is called so, else JSON lines.
+    Parquet files and sources without files become Parquet if the file is called so, else JSON lines.
     """
     name = derived.manifest["source"]["format"]
-    if name in ("hub", "parquet"):
+    if name in (*NO_FILES, "parquet"):
         return find_format("parquet" if out.suffix.lower() == ".parquet" else "jsonl")
     derived.require(FILE_FORMATS, name)
     format = find_format(name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.registry import find_format, suffixes
+from derivlang.formats.registry import NO_FILES, find_format, suffixes
 from derivlang.store.disk import disk
 from derivlang.store.export import undo
 from derivlang.store.folders import replace_folder
@@ -48,6 +48,6 @@ def _suffix(derived: Derived) -> str:
     """Return the suffix of a source's files, without a suffix of compression; JSON lines if its format has none."""
     source = derived.manifest["source"]
     name = "text" if derived.schema.running else source["format"]
-    own = () if name == "hub" else find_format(name).suffixes
+    own = () if name in NO_FILES else find_format(name).suffixes
     of_files = (suffix_of(Path(str(file.get("name", "")))) for file in source["files"] if isinstance(file, dict))
     return next((suffix for suffix in of_files if suffix in own), own[0] if own else ".jsonl")

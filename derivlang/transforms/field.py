@@ -11,11 +11,16 @@ from derivlang.core.errors import unknown
 
 @dataclass(frozen=True)
 class FieldLanguage:
-    """A derived language of a study. published: the spec that gives the rows of its own program, if this one draws."""
+    """A derived language of a study.
+
+    published: the spec that gives the rows of its own program, if this one draws. source: the generated source of the
+    language, if it is one (then `spec` changes nothing).
+    """
 
     name: str
-    spec: str
+    spec: str = "identity"
     published: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)

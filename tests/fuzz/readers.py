@@ -30,6 +30,7 @@ from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
+from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 from tests.fuzz.forge import forge_parser, forge_run, forge_scores, seal
 from tests.real import SHARED
@@ -492,6 +493,16 @@ def _(folder: Path, data: bytes) -> str | None:
     path = folder / "x.tsv"
     path.write_bytes(data)
     read_suffixes.__wrapped__(str(path))
+    return None
+
+
+@reader("pcfg", "text", lambda: [b"S -> A 'b' [0.5] | A [0.5]\n# switch 2\nA -> A \"c\" [0.3] | 'd' [0.7]\n"],
+        "sources.generated.pcfg_file", "sources.generated.pcfg")  # fmt: skip
+def _(folder: Path, data: bytes) -> str | None:
+    (folder / "a.pcfg").write_bytes(data)
+    found = find(SourceRequest(f'source:pcfg="{folder / "a.pcfg"}":n=3'))
+    for part in found.parts:
+        assert all(len(row) for rows in tables(found, part) for row in rows.table["tokens"])
     return None
 
 
