@@ -88,7 +88,16 @@ def test_they_are_listed(site: Path) -> None:
     assert turn["summary"] == "Neighbouring words change places; the final marks stay last."
     assert turn["parameters"][0]["name"] == "skip"
     assert "sample" in {entry["name"] for entry in found["sources"]}
+    assert "echo" in {entry["name"] for entry in found["generators"]}
     assert "turn" in run(site, "ls")
+
+
+def test_a_generated_source(site: Path, tmp_path: Path) -> None:
+    run(site, "make", "--t", "inv", "source:echo=3:n=50", "-o", tmp_path / "out", "--workers", 2)
+    run(site, "verify", tmp_path / "out")
+    found = rows(tmp_path / "out", "train")["tokens"].to_pylist()
+    assert len(found) == 50
+    assert {tuple(words) for words in found} == {("e0", "e0"), ("e1", "e1"), ("e2", "e2")}
 
 
 def test_without_the_package_they_are_unknown(site: Path, tmp_path: Path) -> None:

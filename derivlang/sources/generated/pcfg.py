@@ -55,7 +55,7 @@ class Pcfg(Generator):
     def opened(self, folders: Sequence[Path]) -> Made:
         """Return the grammar of the file."""
         if not self.file:
-            raise UsageError("pcfg: which grammar? a file is missing", fix="source:pcfg=FILE", id="bad-value")
+            raise UsageError("pcfg: the file of the grammar is missing", fix="source:pcfg=FILE", id="bad-value")
         rules, text = read_rules(Path(self.file))
         if not set(self.switch) <= {"0", "1"}:
             raise UsageError(f"pcfg: switch={self.switch} must be zeros and ones", id="bad-value")

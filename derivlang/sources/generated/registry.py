@@ -17,6 +17,7 @@ GENERATORS: Registry[type[Generator]] = Registry(
         "zipf": "derivlang.sources.generated.zipf:Zipf",
     },
     of_classes=True,
+    fix="`derivlang ls` lists the generated sources",
 )
 
 
@@ -31,7 +32,7 @@ def find_generator(argument: str) -> Generator:
     parts = read_spec(name + (f":{rest[1:]}" if rest else ""), where, "source:dyck=64:p=0.49")
     if len(parts) != 1:
         raise UsageError(
-            "a comma, but a generated source is one", where=where, fix='write a value that holds one in "…"',
+            "several sources, but only one is possible", where=where, fix='write a value that holds a comma in "…"',
             id="bad-spec",
         )  # fmt: skip
     _, values, keyed = parts[0]

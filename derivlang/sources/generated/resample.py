@@ -88,7 +88,7 @@ class Resample(Generator):
 
         if not self.source:
             raise UsageError(
-                "resample: which source? its name is missing", fix="source:resample=SOURCE", id="bad-value"
+                "resample: the name of the other source is missing", fix="source:resample=SOURCE", id="bad-value"
             )
         corpus = find(SourceRequest(self.source, folders[0] if folders else None))
         if corpus.format == "derived":
