@@ -111,6 +111,8 @@ class PhraseGrammar:
         sums = np.cumsum(probabilities)
         before = np.concatenate([[0.0], sums[last[:-1]]])[owner]
         symbols = [[words[name] if is_word else left[name] for name, is_word in rule.right] for rule in rules]
+        edges = owner + (sums - before)
+        edges[last] = owner[last] + 1  # exactly: a sum that is rounded up would reach into the next left side
         is_reversed = np.array([rule.switch in on for rule in rules])
         expected = np.zeros((len(left), len(left) + 1))  # of each left side, and of words
         for of, probability, right in zip(owner, probabilities, symbols, strict=True):
@@ -122,7 +124,7 @@ class PhraseGrammar:
             ),
             offsets_of(np.array(list(map(len, symbols)))),
             is_reversed,
-            owner + (sums - before),
+            edges,
             last,
             (*left, *words),
             *_mean_sizes(expected, list(left), rules, file),
