@@ -3,8 +3,8 @@
     Pipeline.parse("trans,inv")        spec: name[:value][:key=value]... , ...   values in "..." where needed
 
 The spec `a,b` applies a first, then b; papers write T_b . T_a. The orders of all transforms are composed into one
-gather, and their lexicons into one chain of type maps. An order never sees the image of a word under a lexicon, so
-`trans` commutes with every order.
+gather, and their lexicons into one chain of type maps. An order never sees the image of a word of the source
+under a lexicon, so `trans` commutes with every permutation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors, steps_of
 from derivlang.transforms.fitting import streams
-from derivlang.transforms.forms import Forms
+from derivlang.transforms.forms import LEMMAS, Forms
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import TRANSFORMS, find_transform
 
@@ -65,6 +65,20 @@ class Pipeline:
 
     transforms: tuple[Transform, ...]
     _begun: tuple[Draws, ...] | None = field(default=None, compare=False)  # of each transform, with live generators
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for lemmas of words that a dictionary has replaced: the lemma is of the source's word."""
+        replaced = None
+        for transform in self.transforms:
+            if replaced is not None and transform.has_forms and LEMMAS in transform.needs:
+                raise UsageError(
+                    f"{transform} takes the lemma of a word, but {replaced} before it may have replaced the word",
+                    where="--t",
+                    fix=f"give {transform} first",
+                    id="bad-spec",
+                )
+            if type(transform).choices is not Transform.choices:
+                replaced = transform
 
     @classmethod
     def parse(cls, spec: str, *, seed: int | None = None, files: FilePolicy = any_file) -> Pipeline:
@@ -176,7 +190,7 @@ class Pipeline:
         for transform in self.transforms:
             if not transform.keyed:
                 raise UsageError(
-                    f"{transform} draws in sequence, from the first sentence of a corpus on; this excludes {what}",
+                    f"{transform} draws in sequence, from the first sentence of a corpus on, so it is not for {what}",
                     where=where,
                     fix="make a set of the corpus with one worker, or leave out what draws in sequence (rng=)",
                     id="not-keyed",
@@ -303,7 +317,8 @@ class Pipeline:
                 step = lexicon.orders.get(place, transform).order(view, draws)
             check_order(transform, step, view)
             if step.inserted is not None:  # hop,trans: the marker is written in the other script
-                step = replace(step, inserted=Lexicon(lexicon.steps[maps:]).apply(step.inserted))
+                later = tuple(one for one in lexicon.steps[maps:] if not chooses(one))  # choices are of source words
+                step = replace(step, inserted=Lexicon(later).apply(step.inserted))
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
 
@@ -338,6 +353,7 @@ def _choose_images(
         if not chooses(step):
             types = step.apply(types)
             continue
+        check_layers(transform, batch)
         type_images = step.images(types)
         images = lengths_of(type_images.offsets).astype(np.int32)[words]
         before = unmoved.copy(place)

@@ -11,6 +11,7 @@ import pytest
 
 import derivlang
 from derivlang.core.errors import DerivlangError
+from derivlang.core.policies import Policies
 from tests.commands import run
 from tests.helpers import file_bytes, first_blocks, make, right, rows, undone
 from tests.real import SHARED, needs_data
@@ -326,3 +327,51 @@ def test_a_sentence_may_lose_all_words(tmp_path: Path) -> None:
     result = run("make", "--t", "drop:INTJ", tmp_path / "a.conllu", "-o", tmp_path / "again")
     assert "1 sentence lost all words and is empty" in result.out + result.err
     assert run("verify", tmp_path / "again").code == 0
+
+
+def test_an_answer_that_loses_words_is_counted(tmp_path: Path) -> None:
+    """Of "The old ferry", drop:DET takes a word of one answer, drop:ADJ+DET+NOUN all words of it."""
+    (tmp_path / "a.json").write_text(
+        '{"data": [{"title": "t", "paragraphs": [{"context": "The old ferry sank .", "qas": [{"id": "1", "question":'
+        ' "What sank ?", "answers": [{"text": "The old ferry", "answer_start": 0}]}]}]}]}'
+    )
+    told = []
+    for spec in ("drop:DET", "drop:ADJ+DET+NOUN"):
+        ran = run("make", "--t", spec, tmp_path / "a.json", "--words", "space", "-o", tmp_path / str(len(told)))
+        told.append(ran.out + ran.err)
+    assert "1 answer of answers lost some of its words" in told[0]
+    assert "1 answer of answers lost all its words and was left out" in told[1]
+
+
+def test_atomic_multiword_tokens_keep_features_and_lemmas(tmp_path: Path) -> None:
+    text = SHELF.replace("2\tcleans", "2-3\tcleanshis\t_\t_\t_\t_\t_\t_\t_\t_\n2\tcleans")
+    (tmp_path / "a.conllu").write_text(text, "utf-8")
+    for spec in ("hop:0", "case:suffix=free:stem=lemma", "agree,inv"):
+        out = make(spec, tmp_path / "a.conllu", tmp_path / spec[:4], policies=Policies(mwt="atomic"))
+        right(out)
+
+
+def test_an_empty_suffix_is_not_a_word(tmp_path: Path) -> None:
+    (tmp_path / "table.tsv").write_text("nsubj\tkar\t\n")
+    spec = f"case:{tmp_path / 'table.tsv'}:suffix=free"
+    assert words_of(spec, APPLES, tmp_path / "x")[:2] == ["She kar gave him apples .", "The boys have slept ."]
+
+
+def test_equal_languages_have_equal_specs() -> None:
+    for one, other in (
+        ("agree:obj+subj", "agree:subj+obj"),
+        ("drop:VERB+NOUN+VERB", "drop:NOUN+VERB"),
+        ("drop:SCONJ+DET+AUX+ADP+PART+CCONJ", "drop"),
+    ):
+        assert str(derivlang.Pipeline.parse(one)) == str(derivlang.Pipeline.parse(other))
+
+
+def test_lemmas_stand_before_a_dictionary(tmp_path: Path) -> None:
+    (tmp_path / "d.txt").write_text("apple pomme\n")
+    spec = f"lex:{tmp_path / 'd.txt'}"
+    assert words_of(f"lemma,{spec}", APPLES, tmp_path / "x")[0] == "she give he pomme ."
+    for after in ("lemma", "hop", "case:stem=lemma"):
+        with pytest.raises(DerivlangError, match="takes the lemma of a word"):
+            derivlang.Pipeline.parse(f"{spec},{after}")
+    (tmp_path / "k.txt").write_text("kar KAR\n")
+    assert "kar" in words_of(f"case:suffix=free,lex:{tmp_path / 'k.txt'}", APPLES, tmp_path / "x")[0].split()

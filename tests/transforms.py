@@ -48,7 +48,7 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "sing": lambda: ["the"],
     "plur": lambda: ["pl"],
     "upos": lambda: ["punct", "NOUN+VERB"],
-    "arguments": lambda: ["subj", "iobj+subj+obj"],
+    "arguments": lambda: ["subj", "subj+obj+iobj"],
     "system": lambda: ["erg-abs", "none", str(_FILES / "suffixes.tsv")],
 }
 # What a transform cannot do without.

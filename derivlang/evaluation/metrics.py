@@ -26,6 +26,7 @@ import numpy as np
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.evaluation.columns import Column
+from derivlang.parsing.base import UPOS
 
 Labels: TypeAlias = Sequence[Sequence[Any]]
 NumberedSpans: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
@@ -33,7 +34,6 @@ NumberedSpans: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last 
 _MILLION = 1_000_000
 _DROPPED = {ord(mark): None for mark in string.punctuation}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,9 +104,10 @@ def entries_by_place(
     types, counts, tags: as of `count`. Special tokens and words that are always deleted have no entry.
     """
     found: Counter[tuple[str, str]] = Counter()
+    pipeline = job.pipeline.begin()
     for task in tasks:
         for batch in read_task(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
-            result = job.pipeline.derive(batch, lexicon)
+            result = pipeline.derive(batch, lexicon)
             source, derived, index = result.source, result.derived, result.order.index
             n = len(derived.types)
             pairs = source.words[index[index >= 0]].astype(np.int64) * n + derived.words[index >= 0]

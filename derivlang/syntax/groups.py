@@ -40,14 +40,14 @@ def contract(batch: Batch, group: Int64) -> Batch:
         types=table.dictionary,
         hashes=hash_types(table.dictionary),
         sentences=np.searchsorted(group, batch.sentences),
-        layers=_contracted_trees(batch, group),
+        layers=_contracted_layers(batch, group),
         gaps=None,
         grouped=None,
     )
 
 
-def _contracted_trees(batch: Batch, group: Int64) -> dict[str, Layer]:
-    """Return tags and heads of groups: from the group's word that is nearest to the root."""
+def _contracted_layers(batch: Batch, group: Int64) -> dict[str, Layer]:
+    """Return heads of groups, and tags, features and lemmas: of the group's word that is nearest to the root."""
     tree, upos = batch.layers.get("head"), batch.layers.get("upos")
     if not isinstance(tree, Tree) or not isinstance(upos, Words):
         return {}
@@ -57,7 +57,8 @@ def _contracted_trees(batch: Batch, group: Int64) -> dict[str, Layer]:
     relations = replace(tree.deprel, codes=tree.deprel.codes[top])
     mwt = _contracted_ranges(tree.mwt, group)
     contracted = replace(tree, head=head.astype(np.int32), deprel=relations, deps=None, mwt=mwt, empty=None)
-    return {"head": contracted, "upos": replace(upos, codes=upos.codes[top])}
+    values = {name: layer for name, layer in batch.layers.items() if isinstance(layer, Words)}
+    return {"head": contracted, **{name: replace(layer, codes=layer.codes[top]) for name, layer in values.items()}}
 
 
 def _contracted_ranges(nodes: Nodes | None, group: Int64) -> Nodes | None:

@@ -57,6 +57,8 @@ class Agree(Transform):
                 fix="give some of subj, obj and iobj, each once: agree:subj+obj",
                 id="bad-value",
             )
+        # Equal transforms have equal specs.
+        object.__setattr__(self, "arguments", "+".join(name for name in _ARGUMENTS if name in names))
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -76,8 +78,8 @@ class Agree(Transform):
         by = np.lexsort((codes, at))
         at, codes = at[by], codes[by]
         rank = np.arange(len(at)) - np.searchsorted(at, at, "left")
-        for number in range(int(rank.max(initial=-1)) + 1):
-            some = rank == number
+        for turn in range(int(rank.max(initial=-1)) + 1):
+            some = rank == turn
             forms = with_suffixes(forms, at[some], codes[some], string_array(sorted(SUFFIXES)))
         return forms
 

@@ -139,7 +139,7 @@ class Transform(Parameterised):
         batch: the words of the source in their own order, with the layers that the transform needs. forms: of these
         words so far; new types follow its types. before: the lexicon of the transforms before, for further words of the
         source. Special tokens stay, whatever it returns for them. A class that overrides it declares
-        `injective = False`.
+        `injective = False`, and does not override `fit`.
         """
         return forms
 
@@ -283,7 +283,12 @@ def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
 def check_layers(transform: Transform, batch: Batch) -> None:
     """Raise LayerError if a batch lacks a layer that a transform needs."""
     if missing := [name for name in transform.needs if name not in batch.layers]:
-        raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
+        raise LayerError(
+            f"{transform.name} needs {', '.join(missing)}, which this set lacks",
+            fix=f"{'add number=no, or ' if missing == ['feats'] and hasattr(transform, 'number') else ''}"
+            "take a source with these columns, such as a treebank in CoNLL-U",
+            id="needs-layer",
+        )
 
 
 def check_unit(transform: Transform, unit: str, batch: Batch) -> None:

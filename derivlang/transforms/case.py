@@ -22,9 +22,10 @@ from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import string_array, to_arrow
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon
@@ -49,7 +50,7 @@ class Case(Transform):
     name = "case"
 
     system: str = param(
-        "nom-acc", "nom-acc, erg-abs, none, or a table (a file)", positional=True, draws=False,
+        "nom-acc", "nom-acc, erg-abs, none, or a file with a table of suffixes", positional=True, draws=False,
         file=Named(lambda: _NAMES),
     )  # fmt: skip
     suffix: Literal["fused", "free"] = param("fused", "suffixes: part of the word, or words after it", draws=False)
@@ -105,7 +106,9 @@ class Case(Transform):
         seen = see(batch)
         codes = table.codes(seen.relations)[seen.relation]
         words = np.flatnonzero(codes >= 0)
-        return words, codes[words] + plurals(batch, words, number=self.number), table.suffixes
+        codes = codes[words] + plurals(batch, words, number=self.number)
+        some = to_numpy(pc.not_equal(table.suffixes, ""))[codes]  # an empty suffix is not a word
+        return words[some], codes[some], table.suffixes
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order with free suffixes as words of their own."""

@@ -23,13 +23,10 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
+from derivlang.parsing.base import UPOS
 from derivlang.transforms.base import Transform
 
-_GROUPS = {"function": ("DET", "AUX", "ADP", "SCONJ", "PART", "CCONJ"), "punct": ("PUNCT",)}
-UPOS = (
-    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
-    "VERB", "X",
-)  # fmt: skip
+_GROUPS = {"function": ("ADP", "AUX", "CCONJ", "DET", "PART", "SCONJ"), "punct": ("PUNCT",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +45,13 @@ class Drop(Transform):
             raise UsageError(
                 f"drop: {unknown[0]!r} is not a group of words",
                 where="--t",
-                fix=f"give function, punct, or tags of {', '.join(UPOS)}, as in drop:DET+AUX",
+                fix=f"give function, punct, or tags joined by +, as in drop:AUX+DET: {', '.join(UPOS)}",
                 id="bad-value",
             )
+        # Equal transforms have equal specs: a group by its name, tags by the alphabet.
+        names = {tags: name for name, tags in _GROUPS.items()}
+        tags = tuple(sorted(self._tags()))
+        object.__setattr__(self, "upos", names.get(tags, "+".join(tags)))
 
     def _tags(self) -> set[str]:
         return {tag for part in self.upos.split("+") for tag in _GROUPS.get(part, (part,))}

@@ -45,6 +45,12 @@ def fit(
     for place, (transform, draws) in enumerate(streams(transforms)):
         if not (transform.has_lexicon or transform.fits_order):
             continue
+        if transform.has_forms and type(transform).fit is not Transform.fit:
+            raise UsageError(
+                f"the transform {transform.name} defines both `fit` and `forms`",
+                fix="define one of them; two transforms in a row do both",
+                id="plug-in",
+            )
         state = next(states, None) if transform.saves else None
         fit = transform.fit_order if transform.fits_order else transform.fit
         if state is None:

@@ -37,7 +37,8 @@ class Forms(NamedTuple):
 def with_lemmas(forms: Forms, batch: Batch, at: Int64, before: Lexicon) -> Forms:
     """Return the forms with the lemma at some words, int64[n]. A word without a lemma keeps its form.
 
-    before: the lexicon of the transforms before; the lemma goes through it, as the word did.
+    before: the lexicon of the transforms before; the lemma goes through it, as the word did. None of them replaced some
+    words only (`Pipeline`).
     """
     lemmas = batch.layers[LEMMAS]
     assert isinstance(lemmas, Words)

@@ -48,10 +48,14 @@ class Hop(Transform):
     is_permutation = False
     needs: ClassVar[tuple[str, ...]] = (FEATS, LEMMAS)
 
-    words: int = param(4, "words between the verb and its marker", positional=True, draws=False, low=0, high=2**31 - 1)
+    words: int = param(
+        4, "words between the verb and its marker, without marks and clitics", positional=True, draws=False, low=0,
+        high=2**31 - 1,
+    )  # fmt: skip
     tokens: int = param(
-        0, "words and marks between the verb and its marker, in place of words", draws=False, low=0, high=2**31 - 1
-    )
+        0, "words and marks between the verb and its marker, in place of words; 0: by words", draws=False, low=0,
+        high=2**31 - 1,
+    )  # fmt: skip
     sing: str = param("🅂", "marker of the singular", draws=False, file=False)
     plur: str = param("🄿", "marker of the plural", draws=False, file=False)
 
@@ -60,6 +64,8 @@ class Hop(Transform):
         for marker in (self.sing, self.plur):
             if not marker or marker != "".join(marker.split()):
                 raise UsageError(f"hop: the marker {marker!r} must be one word, without spaces", id="bad-value")
+        if self.sing == self.plur:
+            raise UsageError(f"hop: {self.sing!r} is the marker of both numbers", fix="give two words", id="bad-value")
         if self.tokens and self.words != 4:
             raise UsageError("hop counts words or tokens, not both", fix="leave one of them out", id="bad-value")
 

@@ -4,6 +4,7 @@
     nsubj	kar	kon
     obj	kin	ker               nsubj covers nsubj:pass unless that has a row of its own
     obl	loc                       one suffix: both numbers have it
+    vocative		en              an empty one: no suffix in that number
 
 Lines that begin with `#` are comments; the header may be left out.
 """
@@ -69,7 +70,7 @@ def read_suffixes(file: str, *stamp: int) -> SuffixTable:
         if relation in rows:
             raise _broken(file, number, f"the relation {relation!r} comes twice")
         rows[relation] = (suffixes[0], suffixes[-1])
-    if not rows:
+    if not any(map("".join, rows.values())):
         raise _broken(file, 1, "the file has no suffix")
     return SuffixTable(rows)
 

@@ -26,7 +26,7 @@ System: TypeAlias = Literal["nom-acc", "erg-abs"]
 
 def number_param() -> Any:
     """Declare the parameter `number`."""
-    return param(True, "whether suffixes have a plural, which features say", draws=False)
+    return param(True, "whether the plural has suffixes of its own, by the feature Number", draws=False)
 
 
 class Marked(NamedTuple):

@@ -50,6 +50,8 @@ class Answers(Layer):
         "[it|them] (--answers atomic keeps [it|them] whole, drop leaves [it|them] out)",
         "{}-dropped": "answer[|s] of {} [was|were] left out, since the reordering splits [it|them] "
         "(--answers atomic keeps [it|them] whole)",
+        "{}-deleted": "answer[|s] of {} lost all [its|their] words and [was|were] left out",
+        "{}-shortened": "answer[|s] of {} lost some of [its|their] words",
         "{}-widened": "answer[|s] of {} [was|were] widened to whole words",
     }
 
@@ -116,7 +118,13 @@ class Answers(Layer):
         return cls(name, offsets, first, last, side, column)
 
     def realign(self, move: Realignment) -> Answers:
-        """Return the answers in the derived order, under the policy `answers`. Counts those cut or dropped."""
+        """Return the answers in the derived order, under the policy `answers`, and count what they lose."""
+        if move.order.n_deleted:
+            stay = offsets_of(move.positions >= 0)  # int64[N + 1]: how many words stay before each
+            left, length = stay[self.end] - stay[self.start], self.end - self.start
+            for what, some in (("deleted", left == 0), ("shortened", (left > 0) & (left < length))):
+                if some.any():
+                    move.counts[f"{self.name}-{what}"] += int(some.sum())
         answer, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)
         broken = len(np.unique(answer[~whole]))
         if broken:

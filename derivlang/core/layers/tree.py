@@ -134,6 +134,7 @@ class Tree(Layer):
     losses: ClassVar[Mapping[str, str]] = {
         "mwt-dissolved": "multiword token[|s] [was|were] dissolved: [its|their] words are no longer adjacent and in "
         "order (--mwt atomic keeps [it|them])",
+        "mwt-deleted": "multiword token[|s] [was|were] dissolved, since [its|their] words were deleted",
         "empty-nodes-dropped": "empty node[|s] [was|were] left out, since [its|their] word was deleted",
     }
 
@@ -309,7 +310,11 @@ def _move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
         bool,
     )
     if not stays.all():
-        move.counts["mwt-dissolved"] += int((~stays).sum())
+        gone = offsets_of(places < 0)  # int64[N + 1]: how many words are deleted before each
+        deleted = gone[nodes.last + 1] > gone[nodes.first]
+        for what, some in (("mwt-dissolved", ~stays & ~deleted), ("mwt-deleted", ~stays & deleted)):
+            if some.any():
+                move.counts[what] += int(some.sum())
     which = np.flatnonzero(stays)
     # CoNLL-U lists multiword tokens in the order of their first words.
     which = which[np.argsort(first[which], kind="stable")]

@@ -6,8 +6,9 @@ pos is English-EWT, pos:French-GSD another treebank. Fine-tuning as published (A
 
 from __future__ import annotations
 
-from derivlang.evaluation.metrics import UPOS, Metric, right_counts, run_counts, tag_counts
+from derivlang.evaluation.metrics import Metric, right_counts, run_counts, tag_counts
 from derivlang.evaluation.tasks.labelling import WordLabelling
+from derivlang.parsing.base import UPOS
 
 
 class PartsOfSpeech(WordLabelling):
