@@ -227,7 +227,7 @@ def test_what_may_not_change_is_restored_by_the_inverse(kind: str, rows: Rows, s
 
 @every
 @laws
-@given(some_rows, seeds, st.sampled_from(["inv", "perm", "mark:2,inv", "drop:2"]))
+@given(some_rows, seeds, st.sampled_from(["inv", "perm", "mark:2,inv", "skip:2"]))
 def test_a_row_has_the_labels_that_it_has_alone(kind: str, rows: Rows, seed: int, spec: str) -> None:
     batch = labelled(kind, rows, seed)
     together, table = written(derive(spec, batch).derived), SAMPLES[kind].columns(rows, random.Random(seed))

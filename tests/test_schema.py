@@ -78,7 +78,7 @@ QUESTIONS = Schema(
 
 PERMUTATIONS = ["identity", "inv", "perm", "trans", "trans,inv", "perm:window=2,trans:greek,inv:final=move"]
 INSERTIONS = ["mark", "mark:2", "trans,mark,inv", "mark:3,inv,trans"]
-DELETIONS = ["drop", "drop:2", "trans,drop:4,inv", "mark,drop:3", "drop:1"]
+DELETIONS = ["skip", "skip:2", "trans,skip:4,inv", "mark,skip:3", "skip:1"]
 ALL = PERMUTATIONS + INSERTIONS + DELETIONS
 
 
@@ -330,7 +330,7 @@ def test_parquet_keeps_all_of_it(
         assert order.index.tolist() == done.order.index.tolist()
 
 
-@pytest.mark.parametrize("spec", ["trans,inv", "trans,drop:2"])
+@pytest.mark.parametrize("spec", ["trans,inv", "trans,skip:2"])
 def test_words_may_be_large_strings(spec: str) -> None:
     """Another program, such as Polars, wrote the table again."""
     tags = [["O", "O"], ["B-PER", "I-PER", "O"]]
@@ -465,7 +465,7 @@ def test_source_columns_of_a_treebank_are_null_but_where_something_is_lost(
 
 
 @laws
-@given(rows_of_words, seeds, st.sampled_from(["drop:5", "drop-punct"]))
+@given(rows_of_words, seeds, st.sampled_from(["skip:5", "drop-punct"]))
 def test_source_columns_are_full_in_the_rows_that_lost_a_word_and_in_no_others(
     rows: list[list[str]], seed: int, spec: str
 ) -> None:
@@ -720,7 +720,7 @@ def test_no_rows() -> None:
         (pa.table({n: pa.array([], pa.string()) for n in ("premise", "hypothesis", "label", "genre")}), PAIRS),
         (pa.Table.from_pylist([], squad.SCHEMA), QUESTIONS),
     ):
-        for spec in ("trans,inv", "perm", "mark", "drop"):
+        for spec in ("trans,inv", "perm", "mark", "skip"):
             done = trip(spec, read(table, schema), schema)
             assert done.table.num_rows == 0
             check_way_back(done)
@@ -803,7 +803,7 @@ def first(rows: Any, n: int) -> Rows:
 
 
 @needs_data
-@pytest.mark.parametrize("spec", ["trans,inv", "perm", "mark,perm", "drop:7"])
+@pytest.mark.parametrize("spec", ["trans,inv", "perm", "mark,perm", "skip:7"])
 @pytest.mark.parametrize("file", ["UD_English-EWT/en_ewt-ud-dev.conllu", "UD_French-GSD/fr_gsd-ud-dev.conllu"])
 def test_real_treebanks_come_back(file: str, spec: str) -> None:
     table = first(conllu.read(SHARED / "ud" / file, limit=300), 1).table
