@@ -204,10 +204,10 @@ def treebank_trees(treebank: str) -> list[Annotated]:
 
 
 @pytest.mark.parametrize("model", ["side=0.75", "pairwise=0.7"])
-def test_without_counts_trees_keep_their_order(model: str, tmp_path: Path) -> None:
+def test_without_counts_of_its_relations_a_tree_keeps_its_order(model: str, tmp_path: Path) -> None:
     """Also where one relation stands on both sides of others; subtrees with gaps apart, which become blocks."""
     path = tmp_path / "a.tsv"
-    path.write_text(f"{FIRST_LINE}\n", "utf-8")
+    path.write_text(f"{FIRST_LINE}\nside\tclf\t1\t0\npair\tclf\tlist\tclf\t1\n", "utf-8")
     found = [tree("a/X/advmod/3 b/X/obj/3 c/X/root/0 d/X/advmod/3 e/X/obj/3"), FRUIT, *trees()]
     wanted = [plainly(one, lambda tree, head, members: members) for one in found]
     assert derived(f'syn:"{path}":model="{model}":{FREE}', found) == wanted
@@ -322,6 +322,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     message = run("grammar", "count", "c.conllu", code=1).err
     assert "c.conllu: word 1 of the file has no relation" in " ".join(message.split())
     assert "[no-labels]" in message
+    Path("d.conllu").write_text(SENTENCE.replace("nsubj:pass", "nsubjpass"))
+    message = run("grammar", "count", "d.conllu", code=1).err
+    assert "d.conllu: 'nsubjpass' is not a relation of UD v2 [unknown-label]" in " ".join(message.split())
 
 
 @pytest.mark.parametrize(
@@ -337,6 +340,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("side\tobj\t1\t" + "9" * 5000, "is not a count"),
         ("side\tobj:agent\t1\t2", "'obj:agent' is not a relation without a subtype"),
         ("pair\troot\t\tobj\t2", "'' is not a relation"),
+        ("side\tdobj\t1\t2", "'dobj' is not a relation of UD v2"),
+        ("pair\troot\tobj\tverb\t2", "'verb' is not a relation of UD v2"),
         ("side\tnsubj\t1\t2", "the row of nsubj comes twice"),
         ("pair\troot\tnsubj\troot\t1", "the row of root nsubj root comes twice"),
         ("# language", "a header line has no colon"),
@@ -351,6 +356,24 @@ def test_damaged_counts(row: str, said: str, tmp_path: Path) -> None:
     assert f"{path}:7: " in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "row", "lacks"),
+    [("side=0.75", "pair\troot\tnsubj\troot\t1", "side"), ("pairwise=0.7", "side\tobj\t1\t0", "pair")],
+)
+def test_counts_without_the_rows_of_a_model(model: str, row: str, lacks: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{FIRST_LINE}\n{row}\n", "utf-8")
+    with pytest.raises(UsageError, match=f"model={model} needs rows `{lacks}`, and the file {path} has none"):
+        Syn(grammar=str(path), model=model)
+
+
+def test_a_number_of_rows_that_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(COUNTED.replace("rows: 2", "rows:"), "utf-8")
+    with pytest.raises(DataError, match="the header says no number of rows, the file has 2"):
+        read(path)
+
+
 def test_cut_counts(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("\n".join(COUNTED.splitlines()[:-1]) + "\n", "utf-8")
@@ -362,9 +385,10 @@ def test_cut_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"model": "side=0.5"}, "model=side=0.5 has no threshold above 0.5 and up to 1"),
-        ({"model": "side=1.1"}, "no threshold above 0.5"),
-        ({"model": "pairwise"}, "no threshold above 0.5"),
+        ({"model": "side=0.5"}, "model=side=0.5 has no threshold above 0.5 and below 1"),
+        ({"model": "side=1.1"}, "no threshold above 0.5 and below 1"),
+        ({"model": "side=1"}, "model=side=1 has no threshold above 0.5 and below 1"),
+        ({"model": "pairwise"}, "no threshold above 0.5 and up to 1"),
         ({"model": "pairwise=nan"}, "no threshold above 0.5"),
         ({"model": "pairs=0.7"}, "there is no model of syn 'pairs'; did you mean pairwise"),
         ({"model": "0.75"}, "there is no model of syn '0.75'; there are: pairwise, side"),

@@ -28,6 +28,7 @@ from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import DataError
 from derivlang.formats import conllu
 from derivlang.grammar.families import families_of_trees
+from derivlang.grammar.labels import V2_RELATIONS
 from derivlang.grammar.orm import broken, lines
 from derivlang.grammar.treebank import words_of_tables
 
@@ -60,7 +61,7 @@ class Counts:
 def count(paths: Iterable[Path], about: Mapping[str, str]) -> Counts:
     """Return the counts of CoNLL-U files. about: the header, to which the number of sentences is added.
 
-    Raises DataError no-labels if a word has no relation.
+    Raises DataError no-labels if a word has no relation, unknown-label if it has one that UD v2 has not.
     """
     sides, pairs, n_sentences = Sides(), Pairs(), 0
     for path in paths:
@@ -78,6 +79,13 @@ def _add(sides: Sides, pairs: Pairs, tables: Iterable[pa.Table], path: Path) -> 
             where=str(path),
             fix="use a treebank with heads and relations, or parse it first",
             id="no-labels",
+        )
+    if other := sorted({*plain} - V2_RELATIONS):
+        raise DataError(
+            f"{other[0]!r} is not a relation of UD v2",
+            where=str(path),
+            fix="use a treebank of UD v2",
+            id="unknown-label",
         )
     families, words = families_of_trees(heads, sentences, columns["upos"], plain)
     names, codes = np.unique([*plain, _PUNCT], return_inverse=True)
@@ -158,10 +166,10 @@ def read(path: Path) -> Counts:
         else:
             what = "a row: side RELATION BEFORE AFTER, or pair HEAD FIRST SECOND COUNT, separated by tabs"
             raise broken(path, number, f"{line[:60]!r} is not {what}")
-    told = about.pop(_ROWS, "")
-    if told and told != str(n_rows):
+    stated_rows = about.pop(_ROWS, None)
+    if stated_rows is not None and stated_rows != str(n_rows):
         raise DataError(
-            f"the header says {told} rows, the file has {n_rows}",
+            f"the header says {stated_rows or 'no number of'} rows, the file has {n_rows}",
             where=str(path),
             fix="the file is truncated or edited: copy it again, or delete the line `# rows` if you edited it",
             id="grammar-cut",
@@ -174,6 +182,8 @@ def _fill(counts: dict[Any, int], new: Mapping[Any, str], names: list[str], path
     for name in names:
         if not name or ":" in name:
             raise broken(path, number, f"{name!r} is not a relation without a subtype")
+        if name not in V2_RELATIONS:
+            raise broken(path, number, f"{name[:40]!r} is not a relation of UD v2")
     for key, cell in new.items():
         if key in counts:
             raise broken(path, number, f"the row of {' '.join(names)} comes twice")

@@ -217,14 +217,24 @@ def _counted(grammar: str, model: str, stamp: object) -> BySide | ByPairs:
         threshold = float(text)
     except ValueError:
         threshold = 0.0
-    if not 0.5 < threshold <= 1:
+    # A share cannot be above 1, so side=1 would move nothing.
+    if not 0.5 < threshold <= 1 or (name == "side" and threshold == 1):
         raise UsageError(
-            f"syn: model={model} has no threshold above 0.5 and up to 1",
+            f"syn: model={model} has no threshold above 0.5 and {'below' if name == 'side' else 'up to'} 1",
             where="--t",
             fix=f'write the share that decides an order, as in model="{name}=0.75"',
             id="bad-value",
         )
-    return _COUNTED[name](load_counts(grammar, where="--t syn"), threshold)
+    counts = load_counts(grammar, where="--t syn")
+    row, rows = ("side", counts.sides) if name == "side" else ("pair", counts.pairs)
+    if not rows:
+        raise UsageError(
+            f"syn: model={model} needs rows `{row}`, and the file {grammar} has none",
+            where="--t",
+            fix="`derivlang grammar count TREEBANK` writes a file with all rows",
+            id="bad-value",
+        )
+    return _COUNTED[name](counts, threshold)
 
 
 @lru_cache(maxsize=32)
