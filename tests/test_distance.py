@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.axes import Axes
 from tokenizers import Tokenizer
 
 import derivlang
 from derivlang.core.errors import UsageError
 from derivlang.distance.match import Family, match
 from derivlang.distance.measure import ALL_MEANINGS, ENTROPIES
+from derivlang.distance.plot import write_plot
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -113,7 +115,9 @@ def test_subwords_that_are_shared_by_a_slow_count(tmp_path: Path) -> None:
 
 def test_several_workers_give_the_same_figures(tmp_path: Path) -> None:
     specs = ["inv", "shuffle", "trans"]
-    assert derivlang.stats("demo", specs, workers=2) == derivlang.stats("demo", specs)
+    tok = tmp_path / "tok"
+    derivlang.tokenizer("demo", out=tok, vocab_size=400)
+    assert derivlang.stats("demo", specs, tokenizer=tok, workers=2) == derivlang.stats("demo", specs, tokenizer=tok)
     folders = [tmp_path / spec for spec in specs]
     for spec, folder in zip(specs, folders, strict=True):
         make(spec, "demo", folder)
@@ -132,6 +136,19 @@ def test_the_picture(suffix: str, tmp_path: Path) -> None:
         assert "sub-words" not in content.decode()
 
 
+def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[float, float]] = []
+    monkeypatch.setattr(
+        Axes, "vlines", lambda self, x, low, high, *colour, **style: drawn.append((x, (low + high) / 2))
+    )
+    lengths: list[float | None] = [3.0, None, 2.0]
+    rows = [
+        {"language": "a", "derived_dependency_length": 2.5, "source_dependency_length": length} for length in lengths
+    ]
+    write_plot(rows, tmp_path / "a.svg")
+    assert drawn == [(3.0, 2), (2.0, 0)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -140,6 +157,8 @@ def test_the_picture(suffix: str, tmp_path: Path) -> None:
         (["--t", "inv", "demo", "--split", "other"], "has no split 'other'"),
         (["--t", "inv", "demo", "--entropy-words", "-1"], "at least 0"),
         (["--t", "trans:overlap=200", "demo"], "from 0 to 100"),
+        (["--t", "inv", "demo", "-o", "a.svg", "--plot", "./a.svg"], "--plot: a.svg is the file of -o, too"),
+        (["--t", "inv", "no-source", "--tokenizer", "/nope"], "--tokenizer /nope: there is no such folder"),
     ],
 )
 def test_stats_refuses(arguments: list[str], message: str) -> None:

@@ -15,6 +15,7 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FILE, completes
+from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.distance.settings import StatsOptions
@@ -56,6 +57,10 @@ def command(
         from derivlang.distance.plot import check_plot, write_plot
 
         check_plot(plot)
+        if out is not None and out.resolve() == plot.resolve():
+            raise UsageError(
+                f"{plot} is the file of -o, too", where="--plot", fix="give the picture a name of its own", id="usage"
+            )
         writers[plot] = write_plot
     told = f"stats of {', '.join(sources)}"
     with ExitStack() as held, Bar() as bar, bar.stage("measuring"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from derivlang.store.files import writing
 from derivlang.store.load import load
 from derivlang.store.manifest import Derived
 
+if TYPE_CHECKING:
+    from derivlang.distance.subwords import Encoder
+
 LONGEST = 5  # words of the longest n-gram
 _HELD_OUT = 10  # one unit in ten, by its words: the same ones in every language
 
@@ -43,27 +46,29 @@ ENTROPIES = {
 ALL_MEANINGS = {**MEANINGS, **SUBWORDS, **ENTROPIES}
 
 
-def measure_set(folder: Path, split: str | None, words: int, tokenizer: Path | None = None) -> Figures:
+def measure_set(folder: Path, split: str | None, words: int, encoder: Encoder | None = None) -> Figures:
     """Return the figures of a split of a derived set, the first one for None, by the names of ALL_MEANINGS.
 
-    words: of the source whose local entropies are measured; 0: none. tokenizer: of the sub-words whose overlap is
+    words: of the source whose local entropies are measured; 0: none. encoder: of the sub-words whose overlap is
     measured. StoreError for a damaged set.
     """
     derived = Derived(folder)
     name = derived.choose_split(split, first=True)
     triples = ((group.source, group.derived, group.order) for group in load(derived, name))
     about = {"language": str(derived.pipeline), "source": str(derived.manifest["source"]["name"]), "split": name}
-    return {**about, **_measured(triples, words, tokenizer)[0]}
+    return {**about, **_measured(triples, words, encoder)[0]}
 
 
-def measure_specs(source: Source, pipelines: Sequence[Pipeline], settings: StatsOptions) -> Iterator[Figures]:
-    """Yield the figures of each pipeline on a split of a source."""
+def measure_specs(
+    source: Source, pipelines: Sequence[Pipeline], settings: StatsOptions, encoder: Encoder | None = None
+) -> Iterator[Figures]:
+    """Yield the figures of each pipeline on a split of a source. encoder: as of `measure_set`."""
     name = source.corpus.splits[0] if settings.split is None else split_name(settings.split)
     of_source: dict[int, float] | None = None  # the same for every language
     for pipeline in pipelines:
         lexicon = pipeline.fit(*source.vocabulary()) if pipeline.needs_counts() else pipeline.fit()
         triples = derive_all(source.batches(name, settings.limit), pipeline, lexicon)
-        figures, of_source = _measured(triples, settings.entropy_words, settings.tokenizer, of_source)
+        figures, of_source = _measured(triples, settings.entropy_words, encoder, of_source)
         yield {"language": str(pipeline), "source": source.corpus.name, "split": name, **figures}
 
 
@@ -76,11 +81,11 @@ def derive_all(batches: Iterable[Batch], pipeline: Pipeline, lexicon: Lexicon) -
 
 
 def _measured(
-    triples: Iterable[Triple], words: int, tokenizer: Path | None, of_source: dict[int, float] | None = None
+    triples: Iterable[Triple], words: int, encoder: Encoder | None, of_source: dict[int, float] | None = None
 ) -> tuple[dict[str, float | int | None], dict[int, float]]:
     """Return all figures, and the local entropies of the source. of_source: these, if they are known.
 
-    words, tokenizer: as of `measure_set`.
+    words, encoder: as of `measure_set`.
     """
     reordering, texts = Reordering(), {"source": _Text(), "derived": _Text()}
     left = words
@@ -88,10 +93,10 @@ def _measured(
         reordering.add(source, derived, order)
         left -= _add(texts, source, derived, left)
     figures = dict.fromkeys(ALL_MEANINGS) | reordering.result()
-    if tokenizer is not None:
+    if encoder is not None:
         from derivlang.distance.subwords import subword_overlap
 
-        figures |= subword_overlap(tokenizer, reordering.source_words, reordering.derived_words)
+        figures |= subword_overlap(encoder, reordering.source_words, reordering.derived_words)
     if not words:
         return figures, {}
     of_source = texts["source"].entropies() if of_source is None else of_source

@@ -1,6 +1,7 @@
 """The figures of languages side by side, a panel for each figure and a row for each language.
 
-The source is drawn as a line where it has a figure of its own: Kendall's tau 1, its dependency length, its entropies.
+Each row has a dashed line at the figure of its own source: Kendall's tau 1, its dependency length, its entropies. Rows
+of one source have one line.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ def write_plot(rows: Sequence[Figures], out: Path) -> None:
     with canvas((2.0 + 1.7 * len(panels), 0.9 + 0.3 * len(rows))) as figure:
         every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (name, (title, of_source)) in zip(every, panels.items(), strict=True):
-            source = rows[0].get(of_source) if isinstance(of_source, str) else of_source
-            if source is not None:
-                axes.axvline(source, color=INK, alpha=0.4, linewidth=0.8, linestyle="--")
+            for row, place in zip(rows, places, strict=True):
+                source = row.get(of_source) if isinstance(of_source, str) else of_source
+                if source is not None:
+                    axes.vlines(source, place - 0.5, place + 0.5, INK, "--", alpha=0.4, linewidth=0.8)
             values = [(row.get(name), place) for row, place in zip(rows, places, strict=True)]
             known = [pair for pair in values if pair[0] is not None]
             axes.plot(*zip(*known, strict=True), "o", markersize=4)
@@ -52,7 +54,7 @@ def write_plot(rows: Sequence[Figures], out: Path) -> None:
             axes.set_title(title, fontsize=8, loc="left")
         every[0].set_yticks(places, [shown(str(row["language"]), 40) for row in rows])
         every[0].set_ylim(-0.6, len(rows) - 0.4)
-        drawn = finished(figure, "languages", "Distances of languages from their source, which is the dashed line")
+        drawn = finished(figure, "languages", "Distances of languages from their sources, which are the dashed lines")
     content = drawn.files[out.suffix[1:]]
     with writing(out) as stream:
         stream.write(content.encode() if isinstance(content, str) else content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.splits import split_name
@@ -16,6 +16,9 @@ from derivlang.engine.batches import Source
 from derivlang.engine.engines import check_main, in_processes
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+
+if TYPE_CHECKING:
+    from derivlang.distance.subwords import Encoder
 
 _DOCUMENTS = 1000  # whose orders show Kendall's tau well enough
 
@@ -31,7 +34,8 @@ def run_stats(
 ) -> list[Figures]:
     """Return the figures of each derived set, or with pipelines of each of these on one source.
 
-    request: how the source is read. Raise UsageError for several sources with pipelines, and as `find` does.
+    request: how the source is read. Raise UsageError for several sources with pipelines, and as `find` does; DataError
+    for a folder without a tokenizer, before anything is read.
     """
     if pipelines and len(sources) != 1:
         raise UsageError(
@@ -41,7 +45,7 @@ def run_stats(
             id="usage",
         )
     check_main()
-    given = _Given(replace(request, source=sources[0]), settings, parser, parses)
+    given = _Given(replace(request, source=sources[0]), settings, parser, parses, _encoder(settings))
     languages: Sequence[Any] = pipelines or [Path(folder) for folder in sources]
     if settings.workers == 1 or len(languages) == 1:
         return list(given.specs(pipelines) if pipelines else map(given.set, languages))
@@ -58,19 +62,28 @@ class _Given:
     settings: StatsOptions
     parser: str | None
     parses: Path | None
+    encoder: Encoder | None
 
     def set(self, folder: Path) -> Figures:
-        return measure_set(folder, self.settings.split, self.settings.entropy_words, self.settings.tokenizer)
+        return measure_set(folder, self.settings.split, self.settings.entropy_words, self.encoder)
 
     def specs(self, pipelines: Sequence[Pipeline]) -> Iterator[Figures]:
         together = Pipeline(tuple(transform for pipeline in pipelines for transform in pipeline.transforms))
         source = _open(together, self.request, self.settings, self.parser, self.parses)
-        return measure_specs(source, pipelines, self.settings)
+        return measure_specs(source, pipelines, self.settings, self.encoder)
 
     def numbered(self, task: tuple[int, Path | Pipeline]) -> tuple[int, Figures]:
         """Return the figures of a language, with its number."""
         number, language = task
         return number, self.set(language) if isinstance(language, Path) else next(self.specs([language]))
+
+
+def _encoder(settings: StatsOptions) -> Encoder | None:
+    if settings.tokenizer is None:
+        return None
+    from derivlang.distance.subwords import load_encoder  # imported late: most calls have no tokenizer
+
+    return load_encoder(settings.tokenizer)
 
 
 def run_match(

@@ -9,24 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array
+from derivlang.core.errors import DataError
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.overlap import subword_counts
 from derivlang.lexical.own import OwnTokenizer
 
+Encoder: TypeAlias = ForeignTokenizer | OwnTokenizer
 
-def subword_overlap(tokenizer: Path, source: Mapping[str, int], derived: Mapping[str, int]) -> dict[str, float | None]:
+
+def load_encoder(tokenizer: Path) -> Encoder:
+    """Return the tokenizer of a folder: one of derivlang, or one that `transformers` reads.
+
+    Raise DataError, at the option, for a folder without one.
+    """
+    try:
+        return ForeignTokenizer.load(tokenizer) if is_foreign(tokenizer) else OwnTokenizer.load(tokenizer)
+    except DataError as error:
+        where = f"--tokenizer {error.where or tokenizer}"
+        raise type(error)(error.what, where=where, fix=error.fix, id=error.id) from None
+
+
+def subword_overlap(encoder: Encoder, source: Mapping[str, int], derived: Mapping[str, int]) -> dict[str, float | None]:
     """Return what the sub-words of two vocabularies share, by the names of `measure.SUBWORDS`; None without words.
 
-    tokenizer: the folder of one of derivlang, or of one that `transformers` reads. source, derived: words and their
-    counts. A sub-word that the tokenizer does not know is never shared. Raise StoreError for a folder without a
-    tokenizer.
+    source, derived: words and their counts. A sub-word that the tokenizer does not know is never shared.
     """
-    encoder = ForeignTokenizer.load(tokenizer) if is_foreign(tokenizer) else OwnTokenizer.load(tokenizer)
     ours, theirs = (_counts(encoder, words) for words in (source, derived))
     n, kinds = int(theirs.sum()), int((theirs > 0).sum())
     unknown = 0
@@ -40,7 +53,7 @@ def subword_overlap(tokenizer: Path, source: Mapping[str, int], derived: Mapping
     }
 
 
-def _counts(encoder: ForeignTokenizer | OwnTokenizer, words: Mapping[str, int]) -> Int64:
+def _counts(encoder: Encoder, words: Mapping[str, int]) -> Int64:
     """Return int64[V]: how often each entry occurs in the running words of a vocabulary."""
     number = np.arange(len(words) + 1)
     encoded = encoder.encode(string_array(list(words)), number[:-1].astype(np.int32), number)
