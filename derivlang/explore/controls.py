@@ -12,9 +12,11 @@ from typing import Any, Literal
 
 from derivlang.core.errors import DerivlangError
 from derivlang.core.spec import quote, read_spec, text_of
+from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import find_transform, transform_names
 
 _SLIDER = 1000  # a range of at most this size is a slider
+_OF_A_SENTENCE = {"head", "upos"}  # the layers of a typed sentence, which is parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,22 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
 
 
 def offered(*, files: bool = True) -> list[str]:
-    """Return the names of the transforms to offer. files=False leaves out those whose first value is a file."""
-    return [
-        name
-        for name in transform_names()
-        if files
-        or not any(p["file"] and p["positional"] and p["default"] == "" for p in find_transform(name).parameters())
-    ]
+    """Return the names of the transforms to offer for a typed sentence.
+
+    files=False: for a page where nobody can name a file, which offers what a visitor can try at once. A typed sentence
+    is parsed, but has no features and no lemmas, and there is no text to count words of. So transforms that need one of
+    these by default are left out, as are those whose first value is a file.
+    """
+    return [name for name in transform_names() if files or _needs_no_more(find_transform(name))]
+
+
+def _needs_no_more(transform: type[Transform]) -> bool:
+    """Return whether the defaults of a transform need nothing but a parsed sentence."""
+    if any(p["file"] and p["positional"] and p["default"] == "" for p in transform.parameters()):
+        return False
+    # The defaults are attributes of the class. Calling the class would check them, and read files of grammars.
+    with_defaults = object.__new__(transform)
+    return {*with_defaults.needs} <= _OF_A_SENTENCE and not with_defaults.needs_reference
 
 
 def spec_of(steps: Sequence[str], values: Mapping[tuple[int, str], Any]) -> str:
