@@ -18,6 +18,29 @@ from derivlang.transforms.registry import find_transform, transform_names
 from tests.commands import run
 from tests.strategies import laws
 
+
+@pytest.mark.parametrize(
+    ("spec", "id", "said"),
+    [
+        ("np:order=N-Num-A-D", "unknown-transform", "write grammar:FILE"),
+        ("switch:110010", "unknown-transform", "source:pcfg=FILE:switch=110010"),
+        ("resample:unigram", "unknown-transform", "source:resample=SOURCE"),
+        ("source:pcfg=a.gr", "unknown-transform", "derivlang make source:pcfg=FILE"),
+        ("lex:phon=0.07", "unknown-parameter", "write dialect:phon="),
+        ("lex:suffix=0.5", "unknown-parameter", "write dialect:suffix="),
+        ("lex:nonce=0.8:pos=function", "unknown-parameter", "write dialect:nonce="),
+        ("lex:shuffle", "missing-file", "write scramble"),
+        ("lex:shuffle:within=length", "unknown-parameter", "write scramble:within=length"),
+        ("shuffle:blocks=2:derange", "bad-spec", "as derange=yes;"),
+    ],
+)
+def test_published_spellings_say_what_to_write(spec: str, id: str, said: str) -> None:
+    with pytest.raises(DerivlangError) as raised:
+        derive("a b c", spec)
+    assert raised.value.id == id
+    assert said in str(raised.value.fix)
+
+
 VALUES = {
     "empty": "",
     "long": "a" * 300,

@@ -34,12 +34,20 @@ class Registry(Generic[Item]):
 
     kind: the noun of messages; entry points have the group `derivlang.<kind>s`. base: the class of the objects; with
     `of_classes` they are its subclasses, otherwise its instances, or functions that return one. built_in: objects, or
-    "module:attribute", imported when it is needed. fix: where to look for a name. added: the objects of `add`.
+    "module:attribute", imported when it is needed. fix: where to look for a name. instead: what to write for
+    names that papers or other programs use. added: the objects of `add`.
     Each plug-in is loaded separately, so a broken one breaks nothing else.
     """
 
     def __init__(
-        self, kind: str, base: type[Any], built_in: Mapping[str, Any], *, of_classes: bool = False, fix: str = ""
+        self,
+        kind: str,
+        base: type[Any],
+        built_in: Mapping[str, Any],
+        *,
+        of_classes: bool = False,
+        fix: str = "",
+        instead: Mapping[str, str] | None = None,
     ) -> None:
         self.kind = kind
         self.base = base
@@ -48,6 +56,7 @@ class Registry(Generic[Item]):
         self.of_classes = of_classes
         listed = f"`derivlang ls` lists the {kind}s"
         self.fix = f"{fix or listed}; a plug-in needs its package to be installed"
+        self.instead = instead or {}
         self.added: dict[str, Item] = {}
 
     def add(self, name: str, item: Item) -> Item:
@@ -112,6 +121,10 @@ class Registry(Generic[Item]):
 
     def unknown(self, name: str, *others: str) -> UsageError:
         """Return the error for an unknown name. others: further names that could be meant."""
+        if name in self.instead:
+            return UsageError(
+                f"there is no {self.kind} {name!r}", fix=f"write {self.instead[name]}", id=f"unknown-{self.kind}"
+            )
         return unknown(self.kind, name, [*self.names(), *others], fix=self.fix)
 
 

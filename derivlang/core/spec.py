@@ -64,6 +64,8 @@ class Parameterised:
     name: ClassVar[str] = ""
     # Names for several parameters at once: `name:as=PRESET` sets them, and others may follow.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    # What to write in place of a parameter that papers or other programs have under this name.
+    instead: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -144,9 +146,11 @@ class Parameterised:
         slots = [name for name, field in fields.items() if field.metadata["positional"]]
         if len(values) > len(slots):
             takes = f"takes {len(slots)}" if slots else "takes none"
+            value = values[len(slots)]
+            example = f"{value}=yes" if value in fields and hints[fields[value].name] is bool else "key=value"
             raise UsageError(
-                f"{cls.name}: a value without a name ({values[len(slots)]!r}) is one too many; it {takes}",
-                fix=f"write parameters as key=value; {cls.name} has: {', '.join(fields) or 'none'}",
+                f"{cls.name}: a value without a name ({value!r}) is one too many; it {takes}",
+                fix=f"write parameters as {example}; {cls.name} has: {', '.join(fields) or 'none'}",
                 id="bad-spec",
             )
         given = dict(zip(slots, values, strict=False))
@@ -157,7 +161,8 @@ class Parameterised:
             if key == "as" and preset is not None:
                 continue
             if key not in fields:
-                raise unknown(f"parameter of {cls.name}", key, fields)
+                fix = f"write {cls.instead[key]}" if key in cls.instead else None
+                raise unknown(f"parameter of {cls.name}", key, fields, fix=fix)
             if key in given:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value

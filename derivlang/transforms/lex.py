@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +27,14 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, positions
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import SPECIALS, Images, TypeMap, pair_rows, read_pair_rows
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.dictionary import Dictionary, read_dictionary
-from derivlang.formats.paths import stamp_of
+from derivlang.formats.paths import is_path, stamp_of
 from derivlang.transforms.base import Transform
 from derivlang.transforms.word_case import in_case
 
@@ -48,6 +48,13 @@ class Lex(Transform):
 
     name = "lex"
     injective = False
+    instead: ClassVar[Mapping[str, str]] = {
+        "phon": "dialect:phon=0.07",
+        "suffix": "dialect:suffix=0.5",
+        "nonce": "dialect:nonce=0.8",
+        "shuffle": "scramble",
+        "within": "scramble:within=length",
+    }
 
     file: str = param("", "dictionary file: MUSE text, TSV or JSON", positional=True, draws=False, file=Named())
     rate: int = param(100, "percentage of the words with an entry to replace", draws=False, low=0, high=100)
@@ -136,6 +143,13 @@ class Translations:
 
 
 def _read(file: str) -> Dictionary:
+    if file == "shuffle" and not is_path(file, "file"):
+        raise DataError(
+            "there is no dictionary file `shuffle`",
+            where="--t lex",
+            fix="for a word shuffle write scramble",
+            id="missing-file",
+        )
     with parse_errors(file, "dictionary"):
         return _read_once(file, *stamp_of(file))
 

@@ -33,6 +33,12 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "trans": "derivlang.transforms.trans:Trans",
     },
     of_classes=True,
+    instead={
+        "np": "grammar:FILE, with weights of det, nummod and amod, for the order in noun phrases",
+        "resample": "source:resample=SOURCE in place of the source",
+        "source": "it in place of the source, as in: derivlang make source:pcfg=FILE …",
+        "switch": "source:pcfg=FILE:switch=110010 in place of the source",
+    },
 )
 transform_names = TRANSFORMS.names
 find_transform = TRANSFORMS.find
