@@ -6,6 +6,8 @@ python docs/specs.py
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from click.testing import CliRunner
 from derivlang.cli.ls import IN_SEQUENCE
 from derivlang.cli.main import main
 from derivlang.core.spec import quote, text_of
+from derivlang.transforms.registry import find_transform, transform_names
 
 PAGE = Path(__file__).parent / "reference" / "specs.md"
 
@@ -75,6 +78,8 @@ def page() -> str:
 def _parameterised(entry: dict[str, Any]) -> Iterator[str]:
     """The section of a transform, an objective or a generated source."""
     yield f"\n### `{entry['name']}`\n\n{_cell(entry['summary'])}\n"
+    if source := _source(entry["name"]):
+        yield f"\nFrom: {source}\n"
     if not entry.get("keyed", True):
         yield f"\n{IN_SEQUENCE[:-1]} ([more](../guide/orders.md#draws-in-sequence)).\n"
     if entry["parameters"]:
@@ -83,6 +88,15 @@ def _parameterised(entry: dict[str, Any]) -> Iterator[str]:
         name = f"`{one['name']}`" + (", by place" if one["positional"] else "")
         default = f"`{quote(text_of(one['default']))}`" if one["default"] not in ("", None) else "–"
         yield f"| {name} | {_values(one)} | {default} | {_cell(one['help'])} |\n"
+
+
+def _source(name: str) -> str:
+    """The papers of a transform, with their sections: the end of its module's docstring; "" for other names."""
+    if name not in transform_names():
+        return ""
+    text = sys.modules[find_transform(name).__module__].__doc__ or ""
+    found = re.search(r"^Sources?: (.*?)(?:\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
 
 
 def _values(parameter: dict[str, Any]) -> str:
