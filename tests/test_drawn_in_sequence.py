@@ -270,7 +270,7 @@ def test_a_set_of_files_of_any_size(transform: Transform, tmp_path: Path) -> Non
     same_rows(rows(two).drop(["document"]), rows(one).drop(["document"]))
     lines = derive_lines([[line] for line in "".join(text).split("\n")[:-1]], str(transform), words="space")
     assert [w for (line,) in lines for w in line.words] == [w for row in rows(one)["tokens"].to_pylist() for w in row]
-    assert "excludes a language of two corpora [not-keyed]" in run("verify", one, two, code=2).err
+    assert "it is not for a language of two corpora [not-keyed]" in run("verify", one, two, code=2).err
     limited = make(str(transform), folders[0], tmp_path / "limited", limit=7)
     same_rows(rows(limited), rows(one)[: rows(limited).num_rows])
 
@@ -384,6 +384,6 @@ def test_on_the_command_line() -> None:
     line = LINES[0]
     for command in ("derive", "show"):
         done = run(command, "--words", "space", "--t", KALLINI, line, code=2)
-        assert "excludes a single sentence [not-keyed]" in done.err
+        assert "it is not for a single sentence [not-keyed]" in done.err
     assert len(spawn("derive", "--words", "space", "--t", KALLINI, "-", input=f"{line}\n").out.split()) == 10
     assert run("ls").out.count("It may draw in sequence") == 3

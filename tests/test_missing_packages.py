@@ -48,6 +48,7 @@ CASES: list[tuple[str, str]] = [
     ("grammar show fr", ""),
     ("grammar score fr TREES", ""),
     ("grammar fit DEMO -o OUT", "fit"),
+    ("grammar count DEMO -o OUT", ""),
     ("grammar probs --superstrate fr --head VERB --nodes NOUN&nsubj,@VERB&@,NOUN&obj", ""),
     ("tokenizer train TREES --vocab-size 50 --min-frequency 1 -o OUT", ""),
     ("tokenizer twin TOK --t trans -o OUT", ""),

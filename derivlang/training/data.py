@@ -244,7 +244,7 @@ def damages(folder: Path) -> Iterator[tuple[str, str]]:
 def write_stamps(folder: Path) -> None:
     """Write size and time of the files of data that has just been written."""
     stamps = {path.name: _stamp(path) for path in sorted(folder.glob("*.bin"))}
-    (folder / STAMPS).write_text(record_text(stamps), "utf-8")
+    (folder / STAMPS).write_bytes(record_text(stamps).encode())
 
 
 def _damage(path: Path, recipe: dict[str, Any], *, hashed: bool) -> str | None:

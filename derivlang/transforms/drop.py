@@ -22,10 +22,11 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
+from derivlang.core.schema import UPOS
 from derivlang.core.spec import param
-from derivlang.parsing.base import UPOS
 from derivlang.transforms.base import Transform
 
+_TAGS = {*UPOS} - {"_"}
 _GROUPS = {"function": ("ADP", "AUX", "CCONJ", "DET", "PART", "SCONJ"), "punct": ("PUNCT",)}
 
 
@@ -41,11 +42,11 @@ class Drop(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if unknown := sorted(self._tags() - {*UPOS}):
+        if unknown := sorted(self._tags() - _TAGS):
             raise UsageError(
                 f"drop: {unknown[0]!r} is not a group of words",
                 where="--t",
-                fix=f"give function, punct, or tags joined by +, as in drop:AUX+DET: {', '.join(UPOS)}",
+                fix=f"give function, punct, or tags joined by +, as in drop:AUX+DET: {', '.join(sorted(_TAGS))}",
                 id="bad-value",
             )
         # Equal transforms have equal specs: a group by its name, tags by the alphabet.

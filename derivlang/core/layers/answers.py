@@ -122,9 +122,10 @@ class Answers(Layer):
         if move.order.n_deleted:
             stay = offsets_of(move.positions >= 0)  # int64[N + 1]: how many words stay before each
             left, length = stay[self.end] - stay[self.start], self.end - self.start
-            for what, some in (("deleted", left == 0), ("shortened", (left > 0) & (left < length))):
-                if some.any():
-                    move.counts[f"{self.name}-{what}"] += int(some.sum())
+            if (deleted := left == 0).any():
+                move.counts[f"{self.name}-deleted"] += int(deleted.sum())
+            if (shortened := (left > 0) & (left < length)).any():
+                move.counts[f"{self.name}-shortened"] += int(shortened.sum())
         answer, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)
         broken = len(np.unique(answer[~whole]))
         if broken:

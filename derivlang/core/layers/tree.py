@@ -312,9 +312,10 @@ def _move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
     if not stays.all():
         gone = offsets_of(places < 0)  # int64[N + 1]: how many words are deleted before each
         deleted = gone[nodes.last + 1] > gone[nodes.first]
-        for what, some in (("mwt-dissolved", ~stays & ~deleted), ("mwt-deleted", ~stays & deleted)):
-            if some.any():
-                move.counts[what] += int(some.sum())
+        if deleted.any():
+            move.counts["mwt-deleted"] += int(deleted.sum())
+        if (dissolved := ~stays & ~deleted).any():
+            move.counts["mwt-dissolved"] += int(dissolved.sum())
     which = np.flatnonzero(stays)
     # CoNLL-U lists multiword tokens in the order of their first words.
     which = which[np.argsort(first[which], kind="stable")]
