@@ -178,7 +178,8 @@ class Deriver:
     def derive(self, batch: Batch, n_texts: int, *, one: bool = False) -> list[DerivedText]:
         """Return the texts of a batch, whose documents are their numbers, ascending; one without words is empty.
 
-        one: they are all that is derived. Raise UsageError for one sentence that belongs to a sequence.
+        one: whether these texts are all that is derived. Raise UsageError if they are one sentence, under transforms
+        that draw in sequence.
         """
         result = self.pipeline.derive(batch, self.fitted, rule=self.sentences, parser=self.parser)
         source, derived = result.source, result.derived

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -375,3 +376,12 @@ def test_lemmas_stand_before_a_dictionary(tmp_path: Path) -> None:
             derivlang.Pipeline.parse(f"{spec},{after}")
     (tmp_path / "k.txt").write_text("kar KAR\n")
     assert "kar" in words_of(f"case:suffix=free,lex:{tmp_path / 'k.txt'}", APPLES, tmp_path / "x")[0].split()
+
+
+def test_groups_keep_their_tags_without_trees(tmp_path: Path) -> None:
+    """Under --entities atomic a group has the tag of its first word."""
+    line = {"tokens": ["The", "Old", "Town", "sleeps"], "upos": ["DET", "PROPN", "PROPN", "VERB"]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line | {"ner_tags": ["O", "B-LOC", "I-LOC", "O"]}) + "\n")
+    out = make("drop:DET,inv", tmp_path / "a.jsonl", tmp_path / "out", policies=Policies(entities="atomic"))
+    right(out)
+    assert rows(out)["tokens"].to_pylist() == [["sleeps", "Old", "Town"]]

@@ -505,8 +505,21 @@ def test_a_saved_lexicon_that_its_transform_cannot_load() -> None:
     pipeline = Pipeline((Shout(),))
     lexicon = pipeline.fit()
     assert lexicon.apply(pa.array(["a"])).to_pylist() == ["A"]
-    with pytest.raises(UsageError, match=r"shout saves what it was fitted with, but cannot load it \[plug-in\]"):
+    with pytest.raises(UsageError, match=r"shout saves what it was fitted with, but has no `load` \[plug-in\]"):
         pipeline.fit(saved=pipeline.save(lexicon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saving(Transform):
+    """An order that says it is saved, and has nothing to save."""
+
+    name = "saving"
+    saves = True
+
+
+def test_an_order_that_cannot_be_fitted() -> None:
+    with pytest.raises(UsageError, match=r"saving saves what it was fitted with, but has no `fit_order` \[plug-in\]"):
+        Pipeline((Saving(),)).fit()
 
 
 @pytest.mark.parametrize("spec", ["inv", "trans,trans:copy,inv"])

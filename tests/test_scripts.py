@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers.normalizers import BertNormalizer
 
 from derivlang.transforms.scripts import (
     CLONES,
@@ -462,3 +463,22 @@ def test_broken_table_is_refused_with_file_and_line(line: str, message: str) -> 
 def test_table_without_description_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^broken\.tsv:1: no description"):
         parse_script("a\tb\n", name="broken", file="broken.tsv")
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "stays"),
+    [
+        ("offset=200000", "Lo", True),
+        ("offset=262144", "Cn", True),
+        ("offset=786432", "Cn", True),
+        ("private", "Co", False),
+    ],
+)
+def test_what_other_programs_make_of_the_images(name: str, category: str, stays: bool) -> None:
+    """The table of docs/reference/scripts.md: letters or not, normal forms, and what BERT's normaliser deletes."""
+    image = load_script(name).map_text("Welcome to ACL")
+    assert {unicodedata.category(letter) for letter in image.replace(" ", "")} == {category}
+    assert image.replace(" ", "").isalpha() == (category == "Lo")
+    assert all(unicodedata.normalize(form, image) == image for form in ("NFC", "NFKC"))
+    kept = BertNormalizer(lowercase=True).normalize_str(image)
+    assert kept.split() == (image.split() if stays else [])

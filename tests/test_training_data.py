@@ -392,7 +392,7 @@ def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_content_is_read_where_size_or_time_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As written: nothing is read. A copy, and data without stamps: the hashes are. `damages` reads them always."""
+    """Data as it was written is not read. A copy is, and so is data without stamps. `damages` always reads all."""
     folder, read = tmp_path / "data", list[Path]()
     prepared(folder)
     monkeypatch.setattr("derivlang.training.data.file_hash", lambda path: read.append(path) or file_hash(path))

@@ -26,7 +26,7 @@ SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def check_plot(out: Path) -> None:
-    """Raise UsageError unless the file's name ends as a picture's."""
+    """Raise UsageError unless the name of the file ends in .svg, .png or .pdf."""
     if out.suffix not in SUFFIXES:
         raise UsageError(
             f"{out.name} does not say what kind of picture it is",

@@ -42,7 +42,7 @@ def write_counts(words: Iterable[str], counts: Iterable[int]) -> str:
 def parse_counts(text: str, where: str) -> dict[str, int]:
     """Return the count of each word of a text. Raise DataError word-counts; where: the text's name in errors."""
     counts: dict[str, int] = {}
-    # Not splitlines, which also cuts at characters inside words.
+    # Not splitlines: it also cuts at characters that may stand inside a word.
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")
         if not line or (number == 1 and line in _HEADERS):

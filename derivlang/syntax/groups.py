@@ -47,18 +47,21 @@ def contract(batch: Batch, group: Int64) -> Batch:
 
 
 def _contracted_layers(batch: Batch, group: Int64) -> dict[str, Layer]:
-    """Return heads of groups, and tags, features and lemmas: of the group's word that is nearest to the root."""
-    tree, upos = batch.layers.get("head"), batch.layers.get("upos")
-    if not isinstance(tree, Tree) or not isinstance(upos, Words):
-        return {}
+    """Return tags, features and lemmas of groups, and heads where there are trees.
+
+    They are of the group's word that is nearest to the root, or without trees of its first word.
+    """
+    words = {name: layer for name, layer in batch.layers.items() if isinstance(layer, Words)}
+    tree = batch.layers.get("head")
+    if not isinstance(tree, Tree):
+        return {name: replace(layer, codes=layer.codes[group[:-1]]) for name, layer in words.items()}
     forest, top = forest_of(tree.head, batch.unit_words, batch.sentences).contracted(group)
     units = np.searchsorted(group, batch.unit_words)
     head = np.where(forest.parent < 0, 0, forest.parent - np.repeat(units[:-1], np.diff(units)) + 1)
     relations = replace(tree.deprel, codes=tree.deprel.codes[top])
     mwt = _contracted_ranges(tree.mwt, group)
     contracted = replace(tree, head=head.astype(np.int32), deprel=relations, deps=None, mwt=mwt, empty=None)
-    values = {name: layer for name, layer in batch.layers.items() if isinstance(layer, Words)}
-    return {"head": contracted, **{name: replace(layer, codes=layer.codes[top]) for name, layer in values.items()}}
+    return {"head": contracted, **{name: replace(layer, codes=layer.codes[top]) for name, layer in words.items()}}
 
 
 def _contracted_ranges(nodes: Nodes | None, group: Int64) -> Nodes | None:

@@ -104,22 +104,25 @@ class Transform(Parameterised):
 
         A transform that `saves` must override it.
         """
-        raise UsageError(
-            f"the transform {self.name} saves what it was fitted with, but cannot load it",
-            fix="define `load` in its class",
-            id="plug-in",
-        )
+        raise self._lacks("load")
 
     def fit_order(self, types: pa.Array, counts: Int64, draws: Draws) -> FittedOrder:
         """Return the order, fitted on the source's vocabulary: Arrow strings [T] and int64[T] counts.
 
-        It is called if a transform `saves` but changes no words.
+        It is called if a transform `saves` but changes no words; such a transform must override it, and `load_order`.
         """
-        raise NotImplementedError
+        raise self._lacks("fit_order")
 
     def load_order(self, state: str, draws: Draws) -> FittedOrder:
         """Return the fitted order from the text that its `state()` returned. Raise ValueError for any other text."""
-        raise NotImplementedError
+        raise self._lacks("load_order")
+
+    def _lacks(self, method: str) -> UsageError:
+        return UsageError(
+            f"the transform {self.name} saves what it was fitted with, but has no `{method}`",
+            fix=f"define `{method}` in its class",
+            id="plug-in",
+        )
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return warnings about the fitted map on a vocabulary, one sentence each; usually an empty list."""

@@ -258,7 +258,7 @@ class DialectMap:
         return out
 
     def _letter_draws(self, keys: UInt64, start: int, rows: Int64, place: int) -> Float64:
-        """Return float64[m]: the draws of the letters at a place of some words. keys: uint64[n], of all words."""
+        """Return float64[m]: the draws for the letter at one place of m words. keys: uint64[n], of all words."""
         return self._fractions(keys[rows], start + place)
 
     def _fitted(self) -> tuple[LetterModel, TypeIndex]:

@@ -41,7 +41,7 @@ _VERB = ("Person=3", "Tense=Pres", "VerbForm=Fin")
 
 @dataclass(frozen=True, kw_only=True)
 class Hop(Transform):
-    """Hop: a marker of the verb's number stands some words after the verb, which becomes its lemma."""
+    """Hop: a verb becomes its lemma, and a marker of its number stands some words later."""
 
     name = "hop"
     injective = False
