@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import derivlang
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -33,7 +35,7 @@ from derivlang.studies.plan import PlannedCommand, data_folder, plan
 from derivlang.studies.records import write_study
 from derivlang.studies.run import prepare, run_study
 from derivlang.studies.settings import Place
-from derivlang.studies.text import join
+from derivlang.studies.text import is_joined, join
 from derivlang.training.record import levels_of
 from tests.commands import ROOT, command_line, environment, run, snapshot
 
@@ -1055,12 +1057,30 @@ def test_joined_text_is_the_words_of_its_sources(tmp_path: Path) -> None:
     (tmp_path / "a" / "train.tokens").write_text(" = One = \n\n A cat sat . It slept . \n", "utf-8")
     (tmp_path / "a" / "dev.tokens").write_text(" A dog ran . \n", "utf-8")
     (tmp_path / "b.txt").write_text("He didn't go.\nShe did.\n", "utf-8")
-    words = join([SourceRequest(str(tmp_path / "a")), SourceRequest(str(tmp_path / "b.txt"))], tmp_path / "out")
+    join([SourceRequest(str(tmp_path / "a")), SourceRequest(str(tmp_path / "b.txt"))], tmp_path / "out")
     lines = (tmp_path / "out" / "train.tokens").read_text("utf-8").splitlines()
     assert lines == ["= One =", "A cat sat . It slept .", "He did n't go .", "She did ."]
     assert (tmp_path / "out" / "valid.tokens").read_text("utf-8") == "A dog ran .\n"
-    assert words == {"train": sum(len(line.split()) for line in lines), "validation": 4}
     assert find(SourceRequest(str(tmp_path / "out"))).splits == ["train", "validation"]
+
+
+def test_joined_treebanks_keep_their_labels(tmp_path: Path) -> None:
+    """The rows are those of each treebank in turn; one of them is compressed and ends without an empty line."""
+    sentence = "1\t{}\t{}\tVERB\t_\tNumber=Sing\t0\troot\t_\t_"
+    names = {"a": "train.conllu", "b": "train.conllu.gz"}
+    for folder, word in (("a", "runs"), ("b", "sings")):
+        (tmp_path / folder).mkdir()
+        data = sentence.format(word, word[:-1]).encode()
+        (tmp_path / folder / names[folder]).write_bytes(gzip.compress(data) if folder == "b" else data)
+    requests = [SourceRequest(str(tmp_path / folder)) for folder in names]
+    join(requests, tmp_path / "out", labelled=True)
+    assert is_joined(tmp_path / "out")
+    made = derivlang.make(tmp_path / "out", "lemma", out=tmp_path / "set")
+    rows = made.dataset("train")
+    assert [row["tokens"] for row in rows] == [["run"], ["sing"]]
+    (tmp_path / "b.txt").write_text("She did .\n", "utf-8")
+    with pytest.raises(UsageError, match=r"b.txt, which is not in CoNLL-U"):
+        join([*requests, SourceRequest(str(tmp_path / "b.txt"))], tmp_path / "other", labelled=True)
 
 
 def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -40,11 +40,12 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
 MAXIMUM = 10_000  # cells of a study
-TEXT = "text"  # the source that the texts of `text` are joined into
+TEXT = "text"  # the source that the sources of `text` or `treebanks` are joined into
+_JOINED = ("text", "treebanks")
 _TABLES = ("study", "factors", "zip", "cell", "evaluate", "report", "grid")
 # title: the question, in a line. paper: that asks it, "Name et al. (2022)". table: of the paper.
 _STUDY: dict[str, type] = {
-    "source": str, "text": list, "model": str, "steps": int, "workers": int, "threads": int,
+    "source": str, "text": list, "treebanks": list, "model": str, "steps": int, "workers": int, "threads": int,
     "title": str, "paper": str, "table": str,
 }  # fmt: skip
 _GRID = ("name", "factors", "zip", "cell", "evaluate")
@@ -56,8 +57,8 @@ class StudyFile:
     """A study as its file describes it.
 
     place: its file, or the name of a shipped study. title, paper, table: of [study], "" if not given. text: sources to
-    join into one text, or (). shared: options that all cells have unless a factor or grid changes them. factors: the
-    levels of each factor.
+    join into one, or (). labelled: whether they are treebanks, which keep their labels. shared: options that all cells
+    have unless a factor or grid changes them. factors: the levels of each factor.
     """
 
     name: str
@@ -66,6 +67,7 @@ class StudyFile:
     paper: str
     table: str
     text: tuple[str, ...]
+    labelled: bool
     workers: int
     threads: int | None
     shared: Mapping[str, Any]
@@ -139,7 +141,7 @@ class _Reader:
         self._known(self.tables, _TABLES, "table", self.place)
         head = self._head()
         shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
-        if "text" in head:
+        if any(key in head for key in _JOINED):
             shared["source"] = TEXT
         common = self._options(self.tables, "cell", PRETRAIN)
         all_grids = self._grids(common)
@@ -171,7 +173,8 @@ class _Reader:
             title=head.get("title", ""),
             paper=head.get("paper", ""),
             table=head.get("table", ""),
-            text=tuple(head.get("text", ())),
+            text=tuple(source for key in _JOINED for source in head.get(key, ())),
+            labelled="treebanks" in head,
             workers=head.get("workers", 1),
             threads=head.get("threads"),
             shared=self._paths({key: v for key, v in {**shared, **common}.items() if not named_in(v)}, folder),
@@ -192,11 +195,14 @@ class _Reader:
                 raise UsageError(f"{key} = {value!r} must be {form}", where=where, id="bad-value")
             if isinstance(value, int) and value < 1:
                 raise UsageError(f"{key} = {value} must be at least 1", where=where, id="bad-value")
-        for source in head.get("text", ()):
-            if not isinstance(source, str):
-                raise UsageError(f"text has {source!r}, which is not a source", where=where, id="bad-value")
-        if {"source", "text"} <= head.keys():
-            raise UsageError("gives both source and text", where=where, fix="leave one of them out", id="study")
+        for key in _JOINED:
+            for source in head.get(key, ()):
+                if not isinstance(source, str):
+                    raise UsageError(f"{key} has {source!r}, which is not a source", where=where, id="bad-value")
+        if len(given := [key for key in ("source", *_JOINED) if key in head]) > 1:
+            raise UsageError(
+                f"gives both {' and '.join(given[:2])}", where=where, fix="leave one of them out", id="study"
+            )
         return head
 
     def _grids(self, common: Mapping[str, Any]) -> list[Grid]:

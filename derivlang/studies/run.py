@@ -30,7 +30,7 @@ from derivlang.studies.plan import PlannedCommand, data_folder, plan, report_of
 from derivlang.studies.processes import Processes
 from derivlang.studies.records import check_fits, check_shared, is_done, mark_done, other_beginning, write_study
 from derivlang.studies.settings import Place
-from derivlang.studies.text import join
+from derivlang.studies.text import is_joined, join
 from derivlang.training.objectives.registry import read_objective
 
 _OF_ROWS = ("model", "packing", "seq-len", "pair-length", "dict-coverage", "dict-by", "dict-seed")  # besides the folder
@@ -218,7 +218,7 @@ def _from_out(source: str, place: Place) -> str:
 
 def _text(study: StudyFile, place: Place, say: Say) -> None:
     folder = place.out / TEXT
-    if (folder / "train.tokens").exists():
+    if is_joined(folder):
         return
     requests = []
     for name in study.text:
@@ -235,4 +235,4 @@ def _text(study: StudyFile, place: Place, say: Say) -> None:
             )
         requests.append(SourceRequest(str(path)))
     say("text")
-    join(requests, folder)
+    join(requests, folder, labelled=study.labelled)

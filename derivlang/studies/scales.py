@@ -33,7 +33,7 @@ NAMES = ("tiny", "small", "paper")
 _PARTS = ("study", "cell", "evaluate", "factors", "report")
 _KEYS = (*_PARTS, "seeds")
 _GRID_KEYS = ("cell", "evaluate", "factors", "seeds")  # of [grid.scale.NAME]
-_TEXT = ("source", "text")  # of [study], one of which takes the place of the other
+_TEXT = ("source", "text", "treebanks")  # of [study], one of which takes the place of another
 
 
 def scales_of(tables: Mapping[str, Any], place: str) -> list[str]:

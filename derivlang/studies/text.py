@@ -1,46 +1,69 @@
-"""Join several sources into one tokenised text: one paragraph per line, words joined by one space."""
+"""Join several sources into one: as tokenised text, a paragraph a line, or as a treebank with all labels."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from derivlang.core.arrow import to_arrow
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
+from derivlang.formats.opening import open_bytes
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.files import writing
 
-FILES = {"validation": "valid.tokens", "train": "train.tokens"}  # train is last: if it exists, the text is complete
+NAMES = {"validation": "valid", "train": "train"}  # train is last: if it exists, the text is complete
 
 
-def join(requests: Sequence[SourceRequest], folder: Path) -> dict[str, int]:
-    """Write folder/train.tokens of all sources, and valid.tokens of those with a validation split.
+def is_joined(folder: Path) -> bool:
+    """Return whether a folder holds a whole joined text."""
+    return any((folder / f"{NAMES['train']}.{suffix}").exists() for suffix in ("tokens", "conllu"))
 
-    Return the number of words in each split. A file without splits is train data. Raise DataError if there is no train
-    data.
+
+def join(requests: Sequence[SourceRequest], folder: Path, *, labelled: bool = False) -> None:
+    """Write the train data of all sources, and the validation data of those that have some, into a folder.
+
+    The files are train.tokens and valid.tokens or, labelled, train.conllu and valid.conllu. A file without splits is
+    train data. Raise DataError if there is no train data, UsageError for a labelled source that is not in CoNLL-U.
     """
     sources = [Source.open(Pipeline.parse("identity"), request) for request in requests]
+    if not any("train" in source.corpus.splits for source in sources):
+        raise DataError("no source has a train split", where=str(folder), id="empty-split")
+    for source in sources if labelled else ():
+        if source.corpus.format != "conllu":
+            raise UsageError(
+                f"treebanks has {source.corpus.name}, which is not in CoNLL-U",
+                where="[study]",
+                fix="give text in place of treebanks, which keeps only words",
+                id="study",
+            )
     folder.mkdir(parents=True, exist_ok=True)
-    words = {}
-    for split, name in FILES.items():
+    for split, name in NAMES.items():
         some = [source for source in sources if split in source.corpus.splits]
         if not some:
             continue
-        words[split] = 0
-        with writing(folder / name) as file:
+        with writing(folder / f"{name}.{'conllu' if labelled else 'tokens'}") as file:
             for source in some:
-                words[split] += _write(source, split, file)
-    if not words.get("train"):
-        raise DataError("no source has a train split", where=str(folder), id="empty-split")
-    return words
+                (_copy if labelled else _write)(source, split, file)
 
 
-def _write(source: Source, split: str, file: object) -> int:
-    total, last, line = 0, -1, []  # type: tuple[int, int, list[str]]
+def _copy(source: Source, split: str, file: BinaryIO) -> None:
+    """Write the files of a split of a treebank, each with an empty line after its last sentence."""
+    for part in source.corpus.parts:
+        if part.split == split:
+            with open_bytes(part.path) as treebank:
+                shutil.copyfileobj(treebank, file)
+            file.write(b"\n\n")
+
+
+def _write(source: Source, split: str, file: BinaryIO) -> None:
+    """Write the paragraphs of a split, one a line."""
+    last, line = -1, list[str]()
     for batch in source.batches(split):
         names = batch.types.take(to_arrow(batch.words)).to_pylist()
         units = batch.unit_words
@@ -49,13 +72,11 @@ def _write(source: Source, split: str, file: object) -> int:
         for end in ends.tolist():
             document = int(batch.documents[begin])
             if document != last and line:
-                file.write((" ".join(line) + "\n").encode())  # type: ignore[attr-defined]
+                file.write((" ".join(line) + "\n").encode())
                 line = []
             last = document
             first, after = int(units[batch.records[begin, 0]]), int(units[batch.records[end - 1, -1] + 1])
             line += [name.replace(" ", "\u00a0") for name in names[first:after]]
             begin = end
-        total += batch.n_words
     if line:
-        file.write((" ".join(line) + "\n").encode())  # type: ignore[attr-defined]
-    return total
+        file.write((" ".join(line) + "\n").encode())
