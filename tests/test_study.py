@@ -275,6 +275,14 @@ def test_a_baseline_is_a_level_as_the_factor_has_it(tmp_path: Path) -> None:
     assert str(study_of(tmp_path, text).report["baseline"]["warmup"]) == "0.0"
 
 
+def test_a_number_and_its_negative_have_folders_of_their_own(tmp_path: Path) -> None:
+    text = GRID.replace("overlap = [0, 25, 50, 100]", "overlap = [-0.5, 0.5]")
+    text = text.replace("trans:overlap={overlap},{order}", "mallows:{overlap}").replace("overlap = 0", "overlap = 0.5")
+    study = study_of(tmp_path, text.replace('order = ["identity", "perm"]', 'order = ["identity"]'))
+    assert [cell.name for cell in study.cells if cell.options["seed"] == 1] == ["identity.minus0.5.1", "identity.0.5.1"]
+    assert {data_folder(cell, study) for cell in study.cells} == {"data/mallows-minus0.5", "data/mallows-0.5"}
+
+
 def test_levels_that_are_equal_numbers_but_other_text_are_two(tmp_path: Path) -> None:
     """Cells have names, and reports have rows, by the text of a level."""
     grids = "[[grid]]\nfactors = { w = [0, 0.5] }\n[[grid]]\nfactors = { w = [0.0] }\n"

@@ -101,5 +101,6 @@ def named_in(value: Any) -> set[str]:
 
 
 def slug(text: str) -> str:
-    """Return a level as a part of a folder's name: `trans,inv` -> trans-inv."""
+    """Return a level as a part of a folder's name: `trans,inv` -> trans-inv, `mallows:-2` -> mallows-minus2."""
+    text = re.sub(r"(?<![A-Za-z0-9._-])-(?=[0-9.])", "-minus", text)
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "none"

@@ -91,7 +91,7 @@ class TrainingSettings:
     source: str
     spec: str
     objective: str = setting("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
-    model: str = setting("tiny", "Model: tiny, tiny-gpt, roberta-8, or a FILE.toml.")
+    model: str = setting("tiny", "Model: tiny, tiny-gpt, roberta-8, gpt-8, or a FILE.toml.")
     seed: int = _shared(1, "Seed of weights, masks and the order of rows.", minimum=0, maximum=2**63 - 1)
     steps: int = _shared(0, "Number of updates of the weights.", minimum=1, unset=_MODELS)
     batch_size: int = _shared(128, "Number of rows in a step, of both languages together.", minimum=1, unset=_MODELS)
