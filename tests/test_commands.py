@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,17 @@ def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     ran = run("export", made.path, "--split", "test", "--source", "-o", tmp_path / "c.conllu", "--json")
     assert (tmp_path / "p.conllu").read_bytes() == (tmp_path / "c.conllu").read_bytes()
     assert {**told, "out": ""} == {**ran.json, "out": ""}
+
+
+def test_a_dataset_is_of_the_set_that_is_there_now(tmp_path: Path) -> None:
+    """Two sets of one folder, with equal columns and counts, have one name in the cache of `datasets`."""
+    rows = []
+    for spec in ("identity", "inv"):
+        shutil.rmtree(tmp_path / "set", ignore_errors=True)
+        made = derivlang.make("demo", spec, out=tmp_path / "set", splits="test")
+        rows.append(made.dataset("test")[0]["tokens"])
+    assert rows[0] != rows[1]
+    assert sorted(rows[0]) == sorted(rows[1])
 
 
 def test_a_parse_is_that_of_the_command(tmp_path: Path) -> None:

@@ -33,10 +33,16 @@ class DerivedSet(InFolder):
         return read_manifest(self.path)
 
     def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
-        """Return the set, or a split of it, as `datasets.load_dataset` does."""
+        """Return the set, or a split of it, as `datasets.load_dataset` does. Raise StoreError as `manifest`.
+
+        `load_dataset` names its cache by the folder's name and card, so it may return an earlier set of that folder.
+        Here, the files are named, and with them their time stamps.
+        """
         import datasets
 
-        loaded: Dataset | DatasetDict = datasets.load_dataset(str(self.path), split=split)
+        splits = self.manifest["splits"]
+        files = {name: [str(self.path / shard["file"]) for shard in one["shards"]] for name, one in splits.items()}
+        loaded: Dataset | DatasetDict = datasets.load_dataset("parquet", data_files=files, split=split)
         return loaded
 
     def verify(self) -> dict[str, Any]:
