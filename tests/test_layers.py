@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch, groups, realign, split_sentences
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import Gaps
@@ -404,7 +405,7 @@ def tree_batch(rows: list[list[str]], seed: int) -> tuple[Batch, list[dict[str, 
     tree = Tree(
         np.array(flat("head"), np.int32),
         Words.of("deprel", pa.array(flat("deprel"), pa.string()), filler="dep"),
-        tuple(flat("deps")),
+        string_array(flat("deps")),
         Nodes.read(pa.array([s["mwt"] for s in sentences], NODES), offsets, "-"),
         Nodes.read(pa.array([s["empty_nodes"] for s in sentences], NODES), offsets, "."),
     )
@@ -550,7 +551,9 @@ def test_a_deleted_root_leaves_a_tree_whose_root_is_called_root() -> None:
 def test_an_inserted_word_hangs_under_the_word_that_it_marks() -> None:
     head = np.array([2, 0, 2], np.int32)
     deprel = Words.of("deprel", pa.array(["nsubj", "root", "obj"]), filler="dep")
-    batch = batch_of([["a", "b", "c"]], layers={"head": Tree(head, deprel, ("2:nsubj", "0:root", "1:x|2:obj"))})
+    batch = batch_of(
+        [["a", "b", "c"]], layers={"head": Tree(head, deprel, string_array(["2:nsubj", "0:root", "1:x|2:obj"]))}
+    )
     out = Pipeline((Mark(word=3), Pipeline.parse("inv").transforms[0])).derive(batch, Lexicon()).derived
     assert sentence_lists(out) == [["c", "🅁", "b", "a"]]
     assert column(out.layers["head"], out, "head") == [[3, 1, 0, 3]]

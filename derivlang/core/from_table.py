@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, owners
-from derivlang.core.arrow import list_array, to_arrow, to_numpy, whole
+from derivlang.core.arrow import decoded, list_array, to_arrow, to_numpy, whole
 from derivlang.core.batch import Batch, build, realign
 from derivlang.core.errors import LayerError
 from derivlang.core.gaps import Gaps
@@ -202,12 +202,9 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
 
 def _coalesce(first: pa.Array, second: pa.Array) -> pa.Array:
     """Return the rows of the first column; where they are null, the rows of the second."""
-    if first.null_count == 0:
-        return first
-    if first.null_count == len(first):
-        return second
-    rows = [b if a is None else a for a, b in zip(first.to_pylist(), second.to_pylist(), strict=True)]
-    return pa.array(rows, second.type)
+    if first.null_count in (0, len(first)):
+        return second if first.null_count else first
+    return pc.coalesce(decoded(first).cast(decoded(second).type), decoded(second))
 
 
 def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) -> dict[str, Layer]:

@@ -7,11 +7,15 @@ its words 1 and 2, `4.1` of an empty node after word 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, lengths_of, owners, positions
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
+
+NO_WORD = string_array(["_", "0:root"])  # DEPS that name no word
 
 # The id of a multiword token or an empty node. A sentence has fewer than 10^9 words, and `int` refuses 5,000 digits.
 NODE_ID = re.compile(r"(0|[1-9][0-9]{0,8})([-.])([1-9][0-9]{0,8})")
@@ -49,19 +53,30 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
     return None
 
 
-def first_stray(deps: Sequence[str], words: Sequence[int]) -> int | None:
+def only_governors(deps: pa.Array) -> tuple[Int64, pa.Array]:
+    """Return (int64[N], strings [N]) of DEPS that name one word: its number and the relation; 0 and null of others.
+
+    2:nsubj, 0:root, 2:nsubj|4:conj, _   ->   2 0 0 0, nsubj null null null
+    """
+    found = pc.extract_regex(deps, r"^(?P<number>[1-9][0-9]{0,8}):(?P<relation>[^|]*)$")
+    numbers, relations = (pc.struct_field(found, name) for name in ("number", "relation"))
+    return to_numpy(pc.fill_null(pc.cast(numbers, pa.int64()), scalar(0))), relations
+
+
+def first_stray(deps: pa.Array, words: Int64) -> int | None:
     """Return the index of the first DEPS with a reference to a word that its sentence lacks, or None.
 
-    words: the number of words of the sentence of each. `_` and references without a number are left as they are.
+    words: int64[N], the number of words of the sentence of each. `_` and references without a number are left as they
+    are.
     """
-    for i, (all_of, n_words) in enumerate(zip(deps, words, strict=True)):
-        if all_of == "_":
-            continue
+    number, _ = only_governors(deps)
+    stray = number > words
+    others = np.flatnonzero((number == 0) & ~to_numpy(pc.is_in(deps, value_set=NO_WORD)))
+    for i, all_of in zip(others.tolist(), deps.take(to_arrow(others)).to_pylist(), strict=True):
         for one in all_of.split("|"):
-            number = one.partition(":")[0].partition(".")[0]
-            if number.isdecimal() and (len(number) > 9 or int(number) > n_words):
-                return i
-    return None
+            name = one.partition(":")[0].partition(".")[0]
+            stray[i] |= name.isdecimal() and (len(name) > 9 or int(name) > words[i])
+    return first_true(stray) if stray.any() else None
 
 
 def in_cycle(heads: Int32, offsets: Int64) -> Bool:

@@ -19,9 +19,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of, offsets_of
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
@@ -30,7 +31,7 @@ from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
-from derivlang.core.trees import NODE_ID, first_fault, first_stray
+from derivlang.core.trees import NO_WORD, NODE_ID, first_fault, first_stray, only_governors
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
@@ -77,13 +78,15 @@ class Nodes:
                 if not (1 <= begin <= end <= n_words if mark == "-" else 0 <= begin <= n_words):
                     what = "range" if mark == "-" else "empty node"
                     raise LayerError(f"{node['id']!r} is not a {what} of {n_words} words", where=where(u), id="node-id")
-                if first_stray([node["deps"]], [n_words]) is not None:
-                    raise _stray(node["deps"], n_words, where(u))
                 unit.append(u)
                 first.append(start + begin - 1 if begin else -1)
                 last.append(start + end - 1 if mark == "-" else first[-1])
                 fields.append(node)
         arrays = [np.array(values, np.int64) for values in (unit, first, last)]
+        n_words_of = lengths_of(unit_words)[arrays[0]]
+        stray = first_stray(string_array(node["deps"] for node in fields), n_words_of)
+        if stray is not None:
+            raise _stray(fields[stray]["deps"], int(n_words_of[stray]), where(unit[stray]))
         return cls(arrays[0], arrays[1], arrays[2], tuple(fields))
 
     def under(self, lexicon: Lexicon) -> Nodes:
@@ -126,7 +129,7 @@ def parents(head: Int32, units: Int64) -> Int64:
 class Tree(Layer):
     """The trees of N words. A gold tree spans its unit.
 
-    head: int32[N], 1-based in the unit, 0 = root. deprel: the relations. deps: the DEPS of each word
+    head: int32[N], 1-based in the unit, 0 = root. deprel: the relations. deps: strings [N], the DEPS of each word
     (`2:nsubj|4:conj`), or None. mwt, empty: the multiword tokens and empty nodes, or None. lexical: a lexicon maps
     their forms and lemmas.
     """
@@ -140,7 +143,7 @@ class Tree(Layer):
 
     head: Int32
     deprel: Words
-    deps: tuple[str, ...] | None = None
+    deps: pa.Array | None = None
     mwt: Nodes | None = None
     empty: Nodes | None = None
     lexical: bool = False
@@ -168,12 +171,12 @@ class Tree(Layer):
             for name, mark in (("mwt", "-"), ("empty_nodes", "."))
         )
         deprel = Words.of("deprel", labels.strings("deprel"), "dep")
-        deps = tuple(labels.strings("deps").to_pylist()) if "deps" in labels else None
+        deps = labels.strings("deps").cast(pa.string()) if "deps" in labels else None
         if deps is not None:
-            n_words = np.repeat(lengths_of(units), lengths_of(units)).tolist()
+            n_words = np.repeat(lengths_of(units), lengths_of(units))
             stray = first_stray(deps, n_words)
             if stray is not None:
-                raise _stray(deps[stray], n_words[stray], labels.word(stray))
+                raise _stray(deps[stray].as_py(), int(n_words[stray]), labels.word(stray))
         return cls(to_numpy(_heads("head", labels)), deprel, deps, mwt, empty, lexical=field.lexical)
 
     def realign(self, move: Realignment) -> Self:
@@ -208,7 +211,7 @@ class Tree(Layer):
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
         out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
-            out["deps"] = record_lists(batch, string_array(self.deps))
+            out["deps"] = record_lists(batch, self.deps)
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
@@ -354,21 +357,29 @@ def _move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, dict[tuple[int,
     return kept, numbers
 
 
-def _move_deps(
-    deps: tuple[str, ...], move: Realignment, numbers: dict[tuple[int, str], str], unit: Int32
-) -> tuple[str, ...]:
+def _move_deps(deps: pa.Array, move: Realignment, numbers: dict[tuple[int, str], str], unit: Int32) -> pa.Array:
     """Return the DEPS of M derived words, `_` for inserted ones. numbers: of `_move_empty`. unit: int32[M]."""
-    out = []
-    places, sources, bases = move.positions.tolist(), move.source.unit_words.tolist(), move.derived_units.tolist()
-    for i, u in zip(move.order.index.tolist(), unit.tolist(), strict=True):
-        dep = deps[i] if i >= 0 else "_"
-        number, _, relation = dep.partition(":")
-        if dep != "_" and number.isdecimal() and number != "0" and "|" not in relation:  # one governor: nearly all
-            place = places[sources[u] + int(number) - 1]
-            out.append(f"{place - bases[u] + 1}:{relation}" if place >= 0 else "_")
-        else:
-            out.append(dep if dep in ("_", "0:root") else _map_deps(dep, u, move, numbers))
-    return tuple(out)
+    index = move.order.index
+    kept = index >= 0
+    number, relations = only_governors(deps)  # one governor: nearly all
+    deps, number = deps.take(to_arrow(np.maximum(index, 0))), np.where(kept, number[np.maximum(index, 0)], 0)
+    relations = relations.take(to_arrow(np.maximum(index, 0)))
+    one = number > 0
+    place = np.full(len(index), -1, np.int64)
+    place[one] = move.positions[move.source.unit_words[unit[one]] + number[one] - 1]
+    moved = pc.binary_join_element_wise(
+        pc.cast(to_arrow(place - move.derived_units[unit] + 1), pa.string()), pc.fill_null(relations, ""), ":"
+    )
+    gone = ~kept | (one & (place < 0))
+    out = pc.if_else(to_arrow(gone), scalar("_"), pc.if_else(to_arrow(one), moved, deps))
+    some = np.flatnonzero(kept & ~one & to_numpy(pc.invert(pc.is_in(deps, value_set=NO_WORD))))
+    mapped = [
+        _map_deps(text, u, move, numbers)
+        for text, u in zip(deps.take(to_arrow(some)).to_pylist(), unit[some].tolist(), strict=True)
+    ]
+    at = np.zeros(len(index), bool)
+    at[some] = True
+    return pc.replace_with_mask(out, to_arrow(at), string_array(mapped))
 
 
 def _map_deps(deps: str, unit: int, move: Realignment, numbers: dict[tuple[int, str], str]) -> str:
