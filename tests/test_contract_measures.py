@@ -23,10 +23,12 @@ from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import counts_of, table_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.evaluation.training_text import TrainingText
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.measures import Centroids
 from tests.tiny_runs import write_run
+from tests.training import trained
 
 Row = dict[str, Any]
 REGIMES = ("", "source", "derived", "chance")
@@ -39,10 +41,20 @@ RUNS: dict[str, dict[str, Any]] = {
     "trans:overlap=20,inv": {"kind": "gpt2"},
     "trans,perm": {"kind": "llama"},
 }
+MARKED = "inv:from=random:mark=R"  # inserts a word, so it has no twin
 CAUSAL = ("trans:overlap=20,inv", "trans,perm")
-# Every measure on every run that it applies to.
-CASES = [(name, spec) for name in NAMES for spec in RUNS if name != "surprisal" or spec in CAUSAL]
-cases = pytest.mark.parametrize(("name", "spec"), CASES)
+
+
+def specs_of(name: str) -> tuple[str, ...]:
+    """The runs that a measure applies to."""
+    if name == "regions":
+        return (MARKED,)
+    measure = MEASURES.find(name) if name in MEASURES.built_in else Centroids()
+    twins = CAUSAL if measure.needs_causal else tuple(RUNS)
+    return twins if measure.needs_twin else (*twins, MARKED)
+
+
+cases = pytest.mark.parametrize(("name", "spec"), [(name, spec) for name in NAMES for spec in specs_of(name)])
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +67,10 @@ def sample() -> Iterator[None]:
 
 @cache
 def run(spec: str) -> PretrainedRun:
+    if spec == MARKED:
+        folder = Path(mkdtemp(prefix="derivlang-tests-"))
+        trained(folder / "run", "clm", spec, steps=1, data=folder / "data", tokenizer_for="both", seq_len=64)
+        return PretrainedRun.load(folder / "run")
     return PretrainedRun.load(write_run(Path(mkdtemp(prefix="derivlang-tests-")) / "run", spec, **RUNS[spec]))
 
 
@@ -70,7 +86,10 @@ def sets(spec: str, n: int = 30) -> MeasureSets:
     def read() -> Heldout:
         return Heldout.read(Source.open(found.pipeline, SourceRequest("demo")), "validation", found, n, 60)
 
-    return MeasureSets(run(spec).folder, found, "demo", read, n, n)
+    def read_training() -> TrainingText:
+        return TrainingText.read(Source.open(found.pipeline, SourceRequest("demo")), found, 500, {"seq_len": 60})
+
+    return MeasureSets(run(spec).folder, found, "demo", read, n, n, read_training=read_training)
 
 
 def scores(name: str, model: Encoder, sets: MeasureSets) -> list[Row]:
@@ -122,9 +141,10 @@ def test_scores_are_what_the_columns_declare(name: str, spec: str) -> None:
     own = {row["metric"]: row for row in found if row["regime"] != "chance"}
     guesses = {row["metric"] for row in found if row["regime"] == "chance"}
     assert guesses == {metric for metric in own if columns[metric].chance}
+    every = set(range(1 + run(spec).config.num_hidden_layers))
     for metric in own:
         layers = [row["layer"] for row in found if row["metric"] == metric and row["regime"] != "chance"]
-        assert set(layers) == ({0, 1, 2} if columns[metric].over == "layer" else {None})
+        assert set(layers) == (every if columns[metric].over == "layer" else {None})
     for hash in {row["set_hash"] for row in found} - {""}:
         widths = {row["metric"]: formula_of(row["formula"])[1] for row in found if row["formula"]}
         units = {
@@ -135,14 +155,14 @@ def test_scores_are_what_the_columns_declare(name: str, spec: str) -> None:
 
 @ALL
 def test_runs_of_two_languages_and_models_have_the_same_set(name: str) -> None:
-    specs = CAUSAL if MEASURES.find(name).needs_causal else ("trans,inv", "trans", "trans:overlap=30,perm:unit=token")
+    specs = specs_of(name)
     found = [{row["set_hash"] for row in found_of(name, spec) if row["layer"] in (None, 0)} for spec in specs]
     assert all(one & found[0] for one in found)
 
 
 @ALL
 def test_one_sentence_is_enough(name: str) -> None:
-    spec = CAUSAL[0] if MEASURES.find(name).needs_causal else "trans,inv"
+    spec = specs_of(name)[0]
     assert scores(name, model(spec), sets(spec, 1))
 
 
@@ -150,7 +170,7 @@ def test_one_sentence_is_enough(name: str) -> None:
 def test_only_a_measure_that_says_so_needs_a_head(name: str) -> None:
     measure = MEASURES.find(name)
     if measure.needs_head or measure.needs_causal:
-        spec = CAUSAL[0] if measure.needs_causal else "trans,inv"
+        spec = specs_of(name)[-1]
         with pytest.raises(UsageError, match="it has no head"):
             scores(name, model(spec).base(), sets(spec))
     else:
@@ -171,7 +191,7 @@ def test_a_measure_is_one_short_file_with_docstrings(name: str) -> None:
 
 def test_names_of_options() -> None:
     assert EvaluateOptions().measures == tuple(
-        name for name in MEASURES.built_in if name not in ("projection", "surprisal")
+        name for name in MEASURES.built_in if name not in ("ngrams", "projection", "regions", "surprisal")
     )
     assert EvaluateOptions(measures=("centroids",)).measures == ("centroids",)
     with pytest.raises(UsageError, match="did you mean retrieval"):

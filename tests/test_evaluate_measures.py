@@ -215,7 +215,8 @@ def text_of(source: list[list[int]], words: list[list[int]], orders: list[list[i
     index = np.concatenate([np.array(order) + begin for order, begin in zip(orders, offsets, strict=False)])
     keys = np.arange(len(source), dtype=np.uint64)
     sides = LanguageSide(ids, np.arange(len(ids))), LanguageSide(ids[index] + 100, index)
-    return Heldout(keys, offsets, np.concatenate(words).astype(np.int32), *sides, "test")
+    numbers = np.concatenate(words).astype(np.int32)
+    return Heldout(keys, offsets, numbers, np.zeros(len(numbers), bool), *sides, "test")
 
 
 # word 0 0 1 2 3 4 | 0 1 2: `the cat saw the dog` with two sub-words in `the`, and `the a the`

@@ -15,7 +15,7 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import task_of
 
-_SENTENCES = ("pairs", "sentences", "heldout_length")  # of the text that measures read
+_SENTENCES = ("pairs", "sentences", "ngram_sentences", "heldout_length")  # of the text that measures read
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.measures.base import Measure
@@ -88,6 +88,19 @@ def why_not_measured(name: str, measure: Measure, trained: PretrainedRun) -> str
         return f"the model has no language-model head, so there is no {name}"
     if measure.needs_causal and not (trained.causal and trained.has_lm_head):
         return f"{name} needs a causal language model, so there is none of this {trained.config.model_type}"
+    if measure.needs_training_text and (why := _unread_text(trained.facts)):
+        return f"{name} needs the text that both languages were trained on, but {why}"
     if measure.needs_twin and not trained.languages.has_twin:
         return f"{name} needs a tokenizer with a twin, so there is none of these languages"
     return ""
+
+
+def _unread_text(facts: Mapping[str, Any]) -> str:
+    """Return why the text of a run's training cannot be read as one text of both languages, "" if it can."""
+    if "checkpoint" in facts:
+        return "the model was trained elsewhere"
+    settings = facts["settings"]
+    return next((f"each has another one ({option})" for name, option in _TWO_TEXTS.items() if settings.get(name)), "")
+
+
+_TWO_TEXTS = {"halves": "--halves", "derived_source": "--derived-source"}

@@ -16,6 +16,7 @@ from derivlang.evaluation.sets import Sets, check_sources
 from derivlang.evaluation.sources import Sources
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
+from derivlang.evaluation.training_text import TrainingText
 from derivlang.formats.progress import stage
 
 
@@ -68,3 +69,8 @@ class EncodedText:
     def heldout(self) -> Heldout:
         """The held-out text of the run's source. Raise DerivlangError as of `Sources.heldout`."""
         return self._sources.heldout()
+
+    @cached_property
+    def training(self) -> TrainingText:
+        """The text that the run was trained on. Raise DerivlangError as of `Sources.training_text`."""
+        return self._sources.training_text()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
@@ -23,21 +24,44 @@ from derivlang.training.languages import Languages, LanguageSide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SpokenWords:
+    """The W words of S sentences in one language, in its order, also those that only this language has.
+
+    offsets: int64[S + 1]. slots: int64[W], the slot of each word's first sub-word. of_subwords: int64[M], the word of
+    each sub-word. inserted: bool[W]. With an order of sub-words, the place of a word is the place of its first one.
+
+        slots of the words 0 1 1 2, sub-words in the slots 3 1 0 2   ->   slots [3, 1, 0], of_subwords [0, 1, 2, 1]
+    """
+
+    offsets: Int64
+    slots: Int64
+    of_subwords: Int64
+    inserted: Bool
+
+    def sums(self, values: Floats) -> Floats:
+        """Return float64[W]: the sum over the sub-words of each word. values: float64[M]."""
+        return np.asarray(np.bincount(self.of_subwords, values, len(self.slots)), np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Heldout:
     """S sentences in both languages. keys: uint64[S]. offsets: int64[S + 1], the slots of each.
 
-    words: int32[K], the word (in its sentence) of each slot. source, derived: sub-words and their slots
-    (`training/languages/base.py`). split: their split. forms: Arrow strings [K], the text of each
-    slot's word; None for sub-words without text.
+    words: int32[K], the source word (in its sentence) of each slot. inserted: bool[K], the slots that begin an inserted
+    word. source, derived: sub-words and their slots (`training/languages/base.py`). split: their split. forms,
+    derived_forms: Arrow strings [K], the source word of each slot, and the derived word of one that has a derived
+    sub-word; None for sub-words without text.
     """
 
     keys: UInt64
     offsets: Int64
     words: Int32
+    inserted: Bool
     source: LanguageSide
     derived: LanguageSide
     split: str
     forms: pa.Array | None = None
+    derived_forms: pa.Array | None = None
 
     @property
     def n_sentences(self) -> int:
@@ -45,15 +69,36 @@ class Heldout:
 
     @property
     def begins(self) -> Bool:
-        """bool[K]: the slots that begin a word; words that have no sub-words in either language have none."""
+        """bool[K]: the slots that begin a word, of the source or inserted; one without any sub-word has none."""
         begins = np.ones(len(self.words), bool)
         begins[1:] = (np.diff(self.rows) | np.diff(self.words)) != 0
-        return begins
+        return begins | self.inserted
+
+    @property
+    def n_words(self) -> Int64:
+        """int64[S]: the number of source words of each sentence. An inserted word is not one, a deleted word is."""
+        return np.bincount(self.rows[self.begins & ~self.inserted], minlength=self.n_sentences)
 
     @property
     def rows(self) -> Int32:
         """int32[K]: the sentence of each slot."""
         return owners(self.offsets)
+
+    @property
+    def spoken(self) -> tuple[SpokenWords, SpokenWords]:
+        """The words of both languages."""
+        return self._spoken(self.source), self._spoken(self.derived)
+
+    def _spoken(self, side: LanguageSide) -> SpokenWords:
+        number = np.cumsum(self.begins) - 1
+        _, first, word = np.unique(number[side.slots], return_index=True, return_inverse=True)
+        order = np.argsort(first)  # words by the place of their first sub-word
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        slots = side.slots[first[order]]
+        offsets = offsets_of(np.bincount(self.rows[slots], minlength=self.n_sentences))
+        inserted = self.inserted[np.flatnonzero(self.begins)][number[slots]]
+        return SpokenWords(offsets, slots, place[word], inserted)
 
     def offsets_in(self, side: LanguageSide) -> Int64:
         """Return int64[S + 1]: the sub-word offsets of the sentences in a language."""
@@ -81,10 +126,12 @@ class Heldout:
             np.concatenate([part.keys for part in parts]),
             offsets,
             np.concatenate([part.words for part in parts]),
+            np.concatenate([part.inserted for part in parts]),
             _joined([part.source for part in parts], starts),
             _joined([part.derived for part in parts], starts),
             split,
             pa.concat_arrays([part.forms for part in parts]),
+            pa.concat_arrays([part.derived_forms for part in parts]),
         )
         return every.distinct().first(n)
 
@@ -99,9 +146,10 @@ class Heldout:
         at, offsets = expand_ranges(self.offsets[rows], lengths), offsets_of(lengths)
         shift = np.zeros(self.n_sentences, np.int64)
         shift[rows] = offsets[:-1] - self.offsets[rows]
-        forms = None if self.forms is None else self.forms.take(to_arrow(at))
+        forms = (None if some is None else some.take(to_arrow(at)) for some in (self.forms, self.derived_forms))
         source, derived = (self._side(side, rows, shift) for side in (self.source, self.derived))
-        return Heldout(self.keys[rows], offsets, self.words[at], source, derived, self.split, forms)
+        words = self.words[at], self.inserted[at]
+        return Heldout(self.keys[rows], offsets, *words, source, derived, self.split, *forms)
 
     def _side(self, side: LanguageSide, rows: Int64, shift: Int64) -> LanguageSide:
         """Return a side of these sentences. shift: int64[S], what is added to the slots of a sentence."""
@@ -127,8 +175,10 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     offsets = both.offsets[sentences]
     word = owners(both.offsets)
     words = word - np.repeat(sentences[:-1], lengths_of(offsets))
-    forms = batch.strings().take(to_arrow(word))
-    every = Heldout(keys, offsets, words.astype(np.int32), both.source, both.derived, split, forms)
+    inserted = np.zeros(len(word), bool)
+    inserted[both.inserted] = True
+    forms = batch.strings().take(to_arrow(word)), languages.spelt(batch, both)
+    every = Heldout(keys, offsets, words.astype(np.int32), inserted, *both.sides, split, *forms)
     some = np.diff(sentences) >= SHORTEST
     for side in both.sides:
         lengths = lengths_of(every.offsets_in(side))
@@ -136,11 +186,11 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     return every.take(np.flatnonzero(some))
 
 
-def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], where: str) -> None:
-    """Raise StoreError other-data unless the source has the files of held-out text that a run recorded.
+def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], what: str, where: str) -> None:
+    """Raise StoreError other-data unless the source has the files of a text that a run recorded.
 
     told: the run's record, None for an earlier version or a run without its source. files: the files that exist now.
-    Both as of `source_files`.
+    Both as of `source_files`. what: the text, for the message.
     """
     if told is None:
         return
@@ -149,9 +199,9 @@ def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], 
         return
     before, there = (", ".join(f"{file['name']} ({file['split']})" for file in some) for some in (told, files))
     raise StoreError(
-        f"held-out text was {before}, and is now {there}"
+        f"{what} was {before}, and is now {there}"
         if before != there
-        else f"held-out text has changed since the run was trained: {there}",
+        else f"{what} has changed since the run was trained: {there}",
         where=where,
         fix="restore the source, or name its folder with --data-dir",
         id="other-data",

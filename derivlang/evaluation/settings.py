@@ -55,9 +55,12 @@ class EvaluateOptions:
     seeds: int = setting(3, "Number of fine-tunings, with seeds 1, 2, and so on.", minimum=1)
     measures: tuple[str, ...] = USUAL
     pairs: int = setting(500, "Number of sentence pairs of contextual, retrieval and links.", minimum=1)
-    sentences: int = setting(2000, "Number of sentences of perplexity and surprisal.", minimum=1)
+    sentences: int = setting(2000, "Number of sentences of perplexity, ngrams, regions and surprisal.", minimum=1)
+    ngram_sentences: int = setting(
+        200_000, "Number of sentences of the training text that ngrams reads, from its start.", minimum=1
+    )
     heldout_length: int | None = setting(
-        None, "Maximum length of these sentences, in sub-words with <s> and </s>.", minimum=8,
+        None, "Maximum length of held-out sentences, in sub-words with <s> and </s>.", minimum=8,
         unset=f"{MAX_LENGTH}, or the model's"
     )  # fmt: skip
     predictions: bool = setting(

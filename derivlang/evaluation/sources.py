@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
@@ -19,6 +19,7 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.evaluation.training_text import TrainingText
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
@@ -85,8 +86,7 @@ class Sources:
         request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
         corpus = find(request)
         split = corpus.heldout
-        files = source_files(Job(corpus, encoding=request.encoding), [split])
-        check_files(trained.facts.get("heldout_files"), files, f"the source of {trained.folder}")
+        self._check_files(request, corpus, split, "heldout")
         if split == corpus.splits[0] and "checkpoint" not in trained.facts:
             self.events.warn(
                 f"{corpus.name} has no held-out split: the sentences come from {split}, which the run was trained on"
@@ -100,6 +100,25 @@ class Sources:
             if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
                 self.events.warn(told)
         return text
+
+    def training_text(self) -> TrainingText:
+        """Return the text that the run was trained on. Raise StoreError if its files are others now."""
+        facts, options = self.trained.facts, self.options
+        request = request_of(facts["source"], options, facts.get("reading"))
+        corpus = find(request)
+        split = corpus.splits[0]
+        self._check_files(request, corpus, split, "training")
+        source = self._open(request, (split,))
+        with stage("reading training text"):
+            return TrainingText.read(source, self.trained.languages, options.ngram_sentences, facts["settings"])
+
+    def _check_files(
+        self, request: SourceRequest, corpus: Corpus, split: str, kind: Literal["heldout", "training"]
+    ) -> None:
+        """Raise StoreError unless a split of the source has the files that run.json recorded."""
+        files = source_files(Job(corpus, encoding=request.encoding), [split])
+        told, what = self.trained.facts.get(f"{kind}_files"), {"heldout": "held-out text", "training": "training text"}
+        check_files(told, files, what[kind], f"the source of {self.trained.folder}")
 
     def _open(self, request: SourceRequest, splits: tuple[str, ...]) -> Source:
         self.trained.check_pipeline()

@@ -43,10 +43,13 @@ def measured(
     model = trained.language_model(device)
     source = short_name(str(trained.facts["source"]))
     of_text = source, lambda: text.heldout, options.pairs, options.sentences
-    sets = MeasureSets(trained.folder, trained.languages, *of_text, trained.cells)
+    sets = MeasureSets(trained.folder, trained.languages, *of_text, trained.cells, lambda: text.training)
     for name in options.measures:
         measure = MEASURES.find(name)
-        if why := why_not_measured(name, measure, trained):
+        why = why_not_measured(name, measure, trained)
+        if not why and (what := measure.lacks(sets)):
+            why = f"{name} needs {what}, but the held-out text of {trained.languages.pipeline} has none"
+        if why:
             warn(why)
             continue
         with stage(name, None):

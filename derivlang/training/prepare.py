@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from derivlang.core.messages import warn
 from derivlang.engine.batches import Source
@@ -52,7 +51,7 @@ class Prepared:
     tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words, None of pairs only
     (pairs_only.py); encoded: for each row length. pairs: the dictionary; without a twin it is one of words, None if
     none was given. given: the name of the file of a dictionary that was given, "" if it was made.
-    heldout: names and hashes of the files of held-out text; None if the data was taken without its source. derived:
+    origin: the files of the source; None if the data was taken without it. derived:
     the text of the derived language if it is another one (derived_text.py), encoded for rows of `seq_len` sub-words.
     """
 
@@ -63,7 +62,7 @@ class Prepared:
     pairs: JointDictionary | WordDictionary | None
     encoded: Mapping[int, Data]
     given: str = ""
-    heldout: list[dict[str, Any]] | None = None
+    origin: Origin | None = None
     derived: Data | None = None
 
     @property
@@ -135,8 +134,7 @@ def _prepared(folder: DataFolder, lengths: list[int]) -> Prepared:
         if told := unknown_warning(share, side, f"the tokenizer of {reader}", hint):
             folder.warn(told)
     name = "" if paths.dictionary is None else paths.dictionary.name
-    heldout = None if origin is None else origin.heldout
-    return Prepared(folder.path, languages, files, data, pairs, encoded, name, heldout, derived)
+    return Prepared(folder.path, languages, files, data, pairs, encoded, name, origin, derived)
 
 
 def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:

@@ -179,9 +179,10 @@ class RunInputs:
         parameters: number of the model's weights. before: the record of the resumed run. factors: as of --factor.
         """
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
-        unread, heldout = self.unread, prepared.heldout
-        if before is not None and heldout is None:  # the run began where the source was
-            heldout = before.get("heldout_files")
+        unread, origin = self.unread, prepared.origin
+        files = {"training_files": origin and origin.files, "heldout_files": origin and origin.heldout}
+        if before is not None and origin is None:  # the run began where the source was
+            files = {name: before.get(name) for name in files}
         record = {
             "format": run_folder.FORMAT,
             "derivlang": __version__,
@@ -210,7 +211,7 @@ class RunInputs:
             "data": prepared.fingerprint,
             "fingerprint": self.fingerprint,
             "pipeline": pipeline_of(prepared.languages),
-            "heldout_files": heldout,
+            **files,
             "settings": {name: value for name, value in record_of(self.resolved).items() if name not in unread},
             "unread": unread,
             "reading": None if request is None else reading_of(request),

@@ -101,14 +101,15 @@ def check(record: dict[str, Any]) -> None:
         "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
         "objective": str, "rules": int, "derived_data": str, "heldout_overlap": int,
         "streams": dict, "init": dict, "factors": dict, "checkpoint": str, "pipeline": dict, "heldout_files": list,
-        FILES: dict,
+        "training_files": list, FILES: dict,
     }  # fmt: skip
     check_types(record, required, optional)
     check_sealed(record)
     if record.get("pipeline") is not None:
         check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
-    for file in record.get("heldout_files") or ():
-        check_types(file, {"split": str, "name": str, "sha256": str}, where="heldout_files.")
+    for name in ("training_files", "heldout_files"):
+        for file in record.get(name) or ():
+            check_types(file, {"split": str, "name": str, "sha256": str}, where=f"{name}.")
     for name, facts in (record.get("streams") or {}).items():
         check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
     if record.get("init") is not None:

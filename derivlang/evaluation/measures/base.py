@@ -17,17 +17,23 @@ class Measure(ABC):
     """A measure of a pre-trained model that needs no fine-tuning.
 
     columns: its scores. needs_head: whether it needs logits; needs_causal: whether it needs a causal model; needs_twin:
-    whether it needs a tokenizer with a twin. `evaluate` leaves it out, with a warning, for another model. reads: the
-    options that say how many held-out sentences it reads; () without text. files: the names of the files that it
-    writes in `MeasureSets.files`, which `evaluate --force` removes with earlier results.
+    whether it needs a tokenizer with a twin; needs_training_text: whether it reads the text that the run was trained
+    on. `evaluate` leaves it out, with a warning, for another run. reads: the options that say how many sentences it
+    reads; () without text. files: the names of the files that it writes in `MeasureSets.files`, which `evaluate
+    --force` removes with earlier results.
     """
 
     columns: ClassVar[tuple[Column, ...]]
     needs_head: ClassVar[bool] = False
     needs_causal: ClassVar[bool] = False
     needs_twin: ClassVar[bool] = False
-    reads: ClassVar[tuple[Literal["pairs", "sentences"], ...]] = ("pairs", "sentences")
+    needs_training_text: ClassVar[bool] = False
+    reads: ClassVar[tuple[Literal["pairs", "sentences", "ngram_sentences"], ...]] = ("pairs", "sentences")
     files: ClassVar[tuple[str, ...]] = ()
+
+    def lacks(self, sets: MeasureSets) -> str:
+        """Return what the sets of a run lack for this measure, "" for nothing. `evaluate` then leaves it out, too."""
+        return ""
 
     @abstractmethod
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterable[Score]:

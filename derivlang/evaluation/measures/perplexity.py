@@ -12,9 +12,10 @@ A causal model predicts every sub-word and the closing </s> from what is before 
 
     <s> we low er </s>        exp(-mean log p(x_t | x_<t)) over we, low, er and </s>
 
-Its bits per word are the bits of all of these, the closing </s> included, divided by the number of words of the text,
-among which </s> does not count. They do not depend on the number of sub-words in a word. The perplexities of the two
-kinds of models are different quantities.
+Its bits per word are the bits of all of these, the closing </s> included, divided by the number of words of the source,
+in both languages: a word that the derived language inserts does not count, a word that it deletes does, and </s> does
+not. So they compare languages, whatever the number of sub-words in a word. The perplexities of the two kinds of models
+are different quantities.
 """
 
 from __future__ import annotations
@@ -61,8 +62,7 @@ class Perplexity(Measure):
             for regime, side, bits in zip(SIDES, (text.source, text.derived), sets.bits(model), strict=True):
                 n = lengths_of(text.offsets_in(side)) + 1
                 yield averaged("perplexity", regime, bits.sentences * math.log(2), n, sets.of_sentences)
-                words = np.bincount(text.rows[text.begins], minlength=text.n_sentences)
-                yield averaged("bits", regime, bits.sentences, words, sets.of_sentences)
+                yield averaged("bits", regime, bits.sentences, text.n_words, sets.of_sentences)
             return
         by_slot = chosen(text)
         with stage("perplexity", "rows", 2 * text.n_sentences):

@@ -16,10 +16,12 @@ MEASURES: Registry[Measure] = Registry(
         "contextual": "derivlang.evaluation.measures.contextual:Contextual",
         "retrieval": "derivlang.evaluation.measures.retrieval:Retrieval",
         "links": "derivlang.evaluation.measures.links:WordLinks",
+        "ngrams": "derivlang.evaluation.measures.ngrams:NGrams",
         "perplexity": "derivlang.evaluation.measures.perplexity:Perplexity",
         "projection": "derivlang.evaluation.measures.projection:Projection",
+        "regions": "derivlang.evaluation.measures.regions:Regions",
         "surprisal": "derivlang.evaluation.measures.surprisal:Surprisal",
     },
 )
-# Projection is for a picture; surprisal needs a causal model and writes files.
-USUAL = tuple(name for name in MEASURES.built_in if name not in ("projection", "surprisal"))
+# Projection is for a picture, ngrams reads the training text; the others need a causal model.
+USUAL = tuple(name for name in MEASURES.built_in if name not in ("ngrams", "projection", "regions", "surprisal"))

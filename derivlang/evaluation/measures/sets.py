@@ -15,6 +15,7 @@ from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.states import JointStates, ParallelStates, ParallelWords
 from derivlang.evaluation.scores import ScoredSet, set_hash
+from derivlang.evaluation.training_text import TrainingText
 from derivlang.formats.progress import stage
 from derivlang.training.languages import DERIVED, SOURCE, Languages, TwinLanguages
 
@@ -28,7 +29,7 @@ class MeasureSets:
 
     folder: the run's, with its dictionary and its tokenizer. source: the name of the held-out text's source. read:
     returns that text. n_pairs, n_sentences: maximum numbers of `pairs` and `sentences`. out: the folder of files that
-    measures write, by default RUN/evaluation.
+    measures write, by default RUN/evaluation. read_training: returns the text that the run was trained on.
     """
 
     folder: Path
@@ -38,6 +39,7 @@ class MeasureSets:
     n_pairs: int
     n_sentences: int
     out: Path | None = None
+    read_training: Callable[[], TrainingText] | None = None
     _bits: dict[Encoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
     _states: dict[Encoder, ParallelStates] = field(default_factory=dict)
     _joint: dict[Encoder, JointStates] = field(default_factory=dict)
@@ -46,6 +48,12 @@ class MeasureSets:
     def text(self) -> Heldout:
         """The held-out text that `pairs` and `sentences` come from."""
         return self.read()
+
+    @cached_property
+    def training_text(self) -> TrainingText:
+        """The text that the run was trained on, for measures that declare `needs_training_text`."""
+        assert self.read_training is not None
+        return self.read_training()
 
     @cached_property
     def pairs(self) -> Heldout:

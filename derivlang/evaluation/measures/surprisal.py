@@ -7,11 +7,12 @@
     end      double          the same for the closing </s>
     total    double          -log2 p(sentence), of all its sub-words and of </s>
     subword_bits     list<float>    the same for each sub-word, in the order of the language
-    subword_words    list<int32>    the place of its word in `words`; -1 if that has no sub-words in the other language
+    subword_words    list<int32>    the place of its word in `words`
 
-Row i of both files is the same sentence. With an order of sub-words (unit=token) the sub-words of a word may be apart:
-its place is the place of the first, and its bits are of all. Words of only white space have no sub-words and are left
-out. Source: Hale (2001), section 2.
+Row i of both files is the same sentence, each with its own words: a word that the derived language inserts is only in
+its file, a word that it deletes only in the source's. With an order of sub-words (unit=token) the sub-words of a word
+may be apart: its place is the place of the first, and its bits are of all. Words of only white space have no sub-words
+and are left out. Source: Hale (2001), section 2.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from derivlang.core.arrays import Int64, owners
+from derivlang.core.arrays import owners
 from derivlang.core.arrow import list_array, to_arrow
 from derivlang.evaluation.columns import SIDES, Column
+from derivlang.evaluation.heldout import SpokenWords
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.bits import SentenceBits, averaged
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.scores import Score
 from derivlang.store.files import writing
 
@@ -49,28 +50,20 @@ class Surprisal(Measure):
         """Write both files. Yield the bits of each sentence in both languages."""
         text = sets.sentences
         sets.files.mkdir(parents=True, exist_ok=True)
-        words = ParallelWords.of(text)
-        assert text.forms is not None
-        source, derived = text.forms, sets.languages.images(text.forms)
-        forms = source.take(to_arrow(text.source.slots)), derived.take(to_arrow(text.derived.slots))
-        numbers = words.of_source, words.of_derived
-        columns = zip(SIDES, self.files, sets.bits(model), forms, numbers, strict=True)
-        for name, file, bits, spelt, number in columns:
+        columns = zip(SIDES, self.files, sets.bits(model), text.spoken, (text.forms, text.derived_forms), strict=True)
+        for name, file, bits, words, forms in columns:
             with writing(sets.files / file) as stream:
-                pq.write_table(_table(words, bits, spelt, number), stream, compression="zstd")
+                pq.write_table(_table(words, bits, forms), stream, compression="zstd")
             yield averaged("bits", name, bits.sentences, np.ones(text.n_sentences), sets.of_sentences)
 
 
-def _table(words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64) -> pa.Table:
-    """Return the table of a language. forms: [M], the word of each sub-word; number: int64[M], its place."""
-    kept = np.flatnonzero(number >= 0)
-    by_word = np.bincount(number[kept], bits.subwords[kept], minlength=len(words.source))
-    _, first = np.unique(number[kept], return_index=True)
-    places = np.where(number < 0, -1, number - words.offsets[:-1][owners(bits.offsets)])
+def _table(words: SpokenWords, bits: SentenceBits, forms: pa.Array) -> pa.Table:
+    """Return the table of a language. forms: [K], the word of each slot."""
+    places = words.of_subwords - words.offsets[:-1][owners(bits.offsets)]
     return pa.table(
         {
-            "words": list_array(words.offsets, forms.take(to_arrow(kept[first]))),
-            "bits": list_array(words.offsets, to_arrow(by_word.astype(np.float32))),
+            "words": list_array(words.offsets, forms.take(to_arrow(words.slots))),
+            "bits": list_array(words.offsets, to_arrow(words.sums(bits.subwords).astype(np.float32))),
             "end": bits.ends,
             "total": bits.sentences,
             "subword_bits": list_array(bits.offsets, to_arrow(bits.subwords.astype(np.float32))),

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, owners
-from derivlang.core.arrow import to_arrow
+from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.batch import Batch
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
@@ -60,7 +60,8 @@ class ParallelBatch:
 
     offsets: int64[N + 1], the slots of its words; an inserted word has its slots after the word that it marks. blocks:
     int64[S + 1], the slots of what an order keeps together: a sentence, or all sentences that a tree spans. inserted:
-    int64[K], the slots at which inserted words begin.
+    int64[K], the slots at which inserted words begin. types, codes: Arrow strings and int32[M], the derived word of
+    each derived sub-word; None with a twin, where it follows from the source word.
     """
 
     offsets: Int64
@@ -68,6 +69,8 @@ class ParallelBatch:
     derived: LanguageSide
     blocks: Int64
     inserted: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    types: pa.Array | None = None
+    codes: Int32 | None = None
 
     @property
     def sides(self) -> tuple[LanguageSide, LanguageSide]:
@@ -123,6 +126,14 @@ class Languages(ABC):
     def derived_words(self, batch: Batch) -> pa.Array:
         """Return the derived form of each word of a batch that is split into sentences, Arrow strings [N]."""
         return self.images(batch.types).take(to_arrow(batch.words))
+
+    def spelt(self, batch: Batch, both: ParallelBatch) -> pa.Array:
+        """Return the derived word at each slot of a batch, Arrow strings [K]; "" without a derived sub-word."""
+        if both.types is None or both.codes is None:
+            return self.derived_words(batch).take(to_arrow(owners(both.offsets)))
+        codes = np.full(int(both.offsets[-1]), len(both.types), np.int32)
+        codes[both.derived.slots] = both.codes
+        return pa.concat_arrays([both.types, string_array([""])]).take(to_arrow(codes))
 
     def fingerprint(self, format: int = FORMAT) -> str:
         """Return 16 hex digits that identify the derived language. format: as of `Pipeline.fingerprint`."""

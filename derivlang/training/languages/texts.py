@@ -131,6 +131,8 @@ class TextLanguages(Languages):
             LanguageSide(derived.ids, expand_ranges(starts, theirs)),
             offsets[blocks],
             starts[~kept & (theirs > 0)],
+            derivation.derived.types,
+            np.repeat(derivation.derived.words, theirs),
         )
 
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
