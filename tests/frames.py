@@ -58,6 +58,19 @@ ALIGNMENT = FakeTask("alignment", (Column("heldout", "held-out", headline=True),
 PERPLEXITY = FakeTask(
     "perplexity", (Column("perplexity", unit="", better="down", formula="exp", headline=True),), ("source", "derived")
 )
+BITS = FakeTask(
+    "perplexity",
+    (*PERPLEXITY.columns, Column("bits", "bits a word", unit="", better="down", formula="mean")),
+    ("source", "derived"),
+)
+NGRAMS = FakeTask(
+    "ngrams",
+    tuple(
+        Column(f"bits_{m}", unit="", better="down", formula="mean", headline=m == 5, explains="perplexity.bits")
+        for m in (2, 5)
+    ),
+    ("source", "derived"),
+)
 PICTURE = FakeTask("projection", (Column("variance", formula="", over="points", headline=True),), ("source", "derived"))
 
 

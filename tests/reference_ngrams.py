@@ -1,4 +1,4 @@
-"""Interpolated Kneser-Ney smoothing, written plainly: the reference of `derivlang/distance/ngrams.py`."""
+"""Interpolated Kneser-Ney smoothing, written plainly: the reference of `derivlang/core/ngrams.py`."""
 
 from __future__ import annotations
 

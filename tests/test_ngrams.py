@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.distance.ngrams import Sentences, entropies
+from derivlang.core.ngrams import Sentences, entropies
 from tests.reference_ngrams import cross_entropy
 from tests.strategies import laws
 

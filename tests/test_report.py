@@ -20,14 +20,27 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import Table, number, signed
-from tests.frames import ALIGNMENT, DOCUMENTS, LINKS, NER, PERPLEXITY, PICTURE, POS, FakeTask, frame, study
+from tests.frames import (
+    ALIGNMENT,
+    BITS,
+    DOCUMENTS,
+    LINKS,
+    NER,
+    NGRAMS,
+    PERPLEXITY,
+    PICTURE,
+    POS,
+    FakeTask,
+    frame,
+    study,
+)
 
 stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("matplotlib")
 
 from derivlang.evaluation.report import write as report_module  # noqa: E402
 from derivlang.evaluation.report.compare import compared  # noqa: E402
-from derivlang.evaluation.report.correlation import spearman  # noqa: E402
+from derivlang.evaluation.report.correlation import correlation  # noqa: E402
 from derivlang.evaluation.report.factors import sections_of  # noqa: E402
 from derivlang.evaluation.report.figures import score_figures  # noqa: E402
 from derivlang.evaluation.report.frame import ScoreTable  # noqa: E402
@@ -469,7 +482,7 @@ def test_small_permutation_tests_are_exact(groups: str | None) -> None:
         for order in permutations(range(5))
         if all(place[i] == place[at] for at, i in enumerate(order))
     ]
-    found = spearman(first, second, groups)
+    found = correlation(first, second, groups)
     assert found.exact
     assert found.rho == pytest.approx(stats.spearmanr(first, second).statistic)
     assert found.p == pytest.approx(np.mean(np.array(others) >= abs(found.rho or 0) - 1e-9))
@@ -480,18 +493,18 @@ def test_large_permutation_tests_are_near_the_theory() -> None:
     rng = np.random.default_rng(1)
     first = rng.normal(size=40)
     second = -first + rng.normal(size=40) * 3
-    found, theory = spearman(first.tolist(), second.tolist()), stats.spearmanr(first, second)
+    found, theory = correlation(first.tolist(), second.tolist()), stats.spearmanr(first, second)
     assert found.rho == pytest.approx(theory.statistic)
     assert found.p == pytest.approx(theory.pvalue, abs=0.01)
     assert not found.exact
-    assert found == spearman(first.tolist(), second.tolist())
+    assert found == correlation(first.tolist(), second.tolist())
 
 
 @pytest.mark.parametrize(
     ("first", "second"), [([], []), ([1, 2], [2, 1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [5, 5, 5])]
 )
 def test_too_little_for_a_correlation(first: list[float], second: list[float]) -> None:
-    found = spearman(first, second)
+    found = correlation(first, second)
     assert (found.n, found.rho, found.p) == (len(first), None, None)
 
 
@@ -504,5 +517,23 @@ def test_the_headline_of_each_measure_goes_with_each_fine_tuned_task() -> None:
     means = found[(found["kind"] == "mean") & (found["layer"].isna() | (found["layer"] == 2))]
     x, y = (means[(means["metric"] == metric) & (means["regime"] == regime)]["value"].tolist()
             for metric, regime in (("transport", ""), ("accuracy", "delta")))  # fmt: skip
-    assert scatters[0].correlation == spearman(x, y, [0, 0, 1, 1])  # objectives are exchanged within a language
+    assert scatters[0].correlation == correlation(x, y, [0, 0, 1, 1])  # objectives are exchanged within a language
     assert len(correlation_table(one, scatters).shown) == len(scatters)
+
+
+def test_a_score_goes_with_what_explains_it() -> None:
+    """All columns that name it, headline or not; in the derived language, a point for each condition."""
+    one, found = analysed(study({"t": list("abcde")}, [BITS, NGRAMS], primary="perplexity.bits.derived"))
+    scatters = scatters_of(one, found)
+    assert [s.name for s in scatters] == [f"ngrams-bits_{m}-perplexity-bits-correlation" for m in (2, 5)]
+    means = found[(found["kind"] == "mean") & (found["regime"] == "derived")]
+    x, y = (means[(means["task"] == task) & (means["metric"] == metric)]["value"].tolist()
+            for task, metric in (("ngrams", "bits_5"), ("perplexity", "bits")))  # fmt: skip
+    pearson = stats.pearsonr(x, y)
+    got, interval = scatters[1].correlation, pearson.confidence_interval(0.95)
+    assert (got.n, got.r) == (5, pytest.approx(pearson.statistic))
+    assert (got.low, got.high) == pytest.approx((interval.low, interval.high))
+    blocks = {block.name: block for block in part_of(one).blocks}
+    assert {"perplexity-bits", "perplexity-bits-derived-by-factor"} <= blocks.keys()  # not its headline
+    assert f"r = {got.r:.2f} ({got.interval})".replace("-", "−") in blocks[scatters[1].name].caption
+    assert "interval too narrow" in blocks["correlation"].note

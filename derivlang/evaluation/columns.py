@@ -21,7 +21,8 @@ class Column:
     of the sums of counts (`formulas.py`); "" if a value has no counts. headline: whether reports show it first.
 
     over: "layer" if each layer has a value, "points" if the counts are points of a picture, two coordinates each in
-    ten-thousandths. chance: whether rows of the regime `chance` say what a guess reaches.
+    ten-thousandths. chance: whether rows of the regime `chance` say what a guess reaches. explains: another score, such
+    as "perplexity.bits", that reports correlate with it over conditions.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Column:
     headline: bool = False
     over: Literal["", "layer", "points"] = ""
     chance: bool = False
+    explains: str = ""
 
     def __post_init__(self) -> None:
         if self.formula:

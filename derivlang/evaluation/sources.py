@@ -109,8 +109,9 @@ class Sources:
         split = corpus.splits[0]
         self._check_files(request, corpus, split, "training")
         source = self._open(request, (split,))
+        settings = {"seq_len": self.trained.longest, **facts["settings"]}
         with stage("reading training text"):
-            return TrainingText.read(source, self.trained.languages, options.ngram_sentences, facts["settings"])
+            return TrainingText.read(source, self.trained.languages, options.ngram_sentences, settings)
 
     def _check_files(
         self, request: SourceRequest, corpus: Corpus, split: str, kind: Literal["heldout", "training"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64, owners
-from derivlang.distance.ngrams import Sentences
+from derivlang.core.ngrams import Sentences
 from derivlang.engine.batches import Source
 from derivlang.evaluation.columns import SIDES
 from derivlang.training.languages import Languages, LanguageSide

@@ -3,7 +3,7 @@
     train        we low er </s> it is low </s> …     the sub-words of the run's training text
     held out     it is low er </s>                   the same sentences as `perplexity`, with the same divisor
 
-Interpolated Kneser-Ney models of 2 to 5 sub-words (`distance/ngrams.py`) predict each sub-word and the closing </s> of
+Interpolated Kneser-Ney models of 2 to 5 sub-words (`core/ngrams.py`) predict each sub-word and the closing </s> of
 a sentence, as the causal model does. `bits_5`, by 5-grams, stands beside `perplexity.bits`. `bits_m` is the m-local
 entropy of Someya et al. (2025, arXiv 2506.05136) of the text as the model reads it, in sub-words; `derivlang stats` has
 it over words, without a tokenizer. Each language that the run was trained on has a figure. The model itself is not
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivlang.core.arrays import owners
-from derivlang.distance.ngrams import word_bits
+from derivlang.core.ngrams import word_bits
 from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.bits import averaged
@@ -37,7 +37,15 @@ class NGrams(Measure):
     """Bits per word of held-out sentences under Kneser-Ney models of the run's training text."""
 
     columns = tuple(
-        Column(f"bits_{m}", f"bits a word, {m}-grams", unit="", better="down", formula="mean", headline=m == LONGEST)
+        Column(
+            f"bits_{m}",
+            f"bits a word, {m}-grams",
+            unit="",
+            better="down",
+            formula="mean",
+            headline=m == LONGEST,
+            explains="perplexity.bits",
+        )
         for m in range(2, LONGEST + 1)
     )
     needs_training_text = True

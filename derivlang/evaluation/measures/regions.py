@@ -55,7 +55,7 @@ class Regions(Measure):
         return "" if sets.sentences.inserted.any() else "inserted words"
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the bits of each sentence's words by region; those of markers also by form, as a group."""
+        """Yield the bits of each sentence's words by region, and the bits of markers also by form, as a group."""
         text, words = sets.sentences, sets.sentences.spoken[DERIVED]
         bits = words.sums(sets.bits(model)[DERIVED].subwords)
         sentence, markers = owners(words.offsets), np.flatnonzero(words.inserted)

@@ -63,8 +63,11 @@ def correlation_figure(section: Section, one: Scatter) -> Figure:
         axes.set(xlabel=shown(one.x), ylabel=shown(one.y))
         axes.margins(0.08)
         legend(figure, axes, labels)
-        rho = "" if one.correlation.rho is None else f": Spearman's ρ = {number(one.correlation.rho, '')}"
-        caption = f"{one.y} against {one.x}{rho}. Each mark is a condition, a mean over pre-training seeds."
+        found, told = one.correlation, ""
+        if found.rho is not None and found.r is not None:
+            interval = f" ({found.interval})" if found.interval else ""
+            told = f": Spearman's ρ = {number(found.rho, '')}, Pearson's r = {number(found.r, '')}{interval}"
+        caption = f"{one.y} against {one.x}{told}. Each mark is a condition, a mean over pre-training seeds."
         return finished(figure, one.name, caption + _constant(section))
 
 

@@ -1,22 +1,29 @@
-"""Does a measure of a pre-trained model go with what its fine-tuning transfers? Correlations over conditions."""
+"""Correlations over conditions: of measures with what fine-tuning transfers, and of scores with what explains them.
+
+alignment.heldout      and pos.accuracy        of each measure with each fine-tuned task, by their headlines
+ngrams.bits_5          and perplexity.bits     of a column that declares what it explains, with that score
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import product
+from typing import TypeAlias
 
 import pandas as pd
 
 from derivlang.evaluation.report.cells import EMPTY, MEAN, Table, file_name, p_value
-from derivlang.evaluation.report.correlation import Correlation, spearman
+from derivlang.evaluation.report.correlation import Correlation, correlation
 from derivlang.evaluation.report.factors import Condition, Section
 from derivlang.evaluation.report.frame import DELTA, REGIMES
 from derivlang.evaluation.report.tables import condition_of, of_score, regime_title, regimes_of, title_of
 
+Key: TypeAlias = tuple[str, str]  # task, metric
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """The headline of a measure, x, against the headline of a fine-tuned task, y. points: (condition, x, y)."""
+    """A score, x, against another one, y. points: (condition, x, y)."""
 
     name: str
     x: str
@@ -26,31 +33,49 @@ class Scatter:
 
 
 def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
-    """Return the correlation of each measure with each fine-tuned task, over three conditions or more.
+    """Return the correlations over three conditions or more: of each measure with each fine-tuned task, by their
+    headlines, and of each column with the score that it explains.
 
     Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
     """
-    tasks: dict[str, tuple[str, dict[Condition, float]]] = {}
-    measures: dict[str, tuple[str, dict[Condition, float]]] = {}
-    for (task, metric), column in section.scores.columns.items():
-        means = of_score(comparisons, task, metric, MEAN)
-        if not column.headline or means.empty or column.over == "points":
-            continue
-        regimes = regimes_of(means)
-        title = ", ".join(filter(None, [title_of(section, task, metric), regime_title(regimes[-1])]))
-        some = means[(means["regime"] == regimes[-1]) & means["value"].notna()]
-        side = tasks if set(regimes) <= {*REGIMES, DELTA} else measures
-        side[file_name(task, metric)] = (
-            title, {condition_of(section, row): row["value"] for row in some.to_dict("records")}
-        )  # fmt: skip
+    sides: dict[Key, Side] = {}
+    for key, column in section.scores.columns.items():
+        means = of_score(comparisons, *key, MEAN)
+        if not means.empty and column.over != "points":
+            sides[key] = _side(section, key, means)
+    headlines = [key for key in sides if section.scores.columns[key].headline]
+    tasks = [key for key in headlines if sides[key].is_tuned]
+    pairs = list(product([key for key in headlines if key not in tasks], tasks))
+    for key in sides:
+        task, _, metric = section.scores.columns[key].explains.rpartition(".")
+        if (task, metric) in sides:
+            pairs.append((key, (task, metric)))
     scatters = []
-    for (x, (x_title, xs)), (y, (y_title, ys)) in product(measures.items(), tasks.items()):
-        points = [(one, xs[one], ys[one]) for one in section.planned if one in xs and one in ys]
+    for (x, y), (xs, ys) in ((pair, (sides[pair[0]], sides[pair[1]])) for pair in pairs):
+        points = [(one, xs.means[one], ys.means[one]) for one in section.planned if one in xs.means and one in ys.means]
         if len(points) >= 3:
             groups = [_group(section, condition) for condition, _, _ in points]
-            one = spearman([x for _, x, _ in points], [y for _, _, y in points], groups)
-            scatters.append(Scatter(f"{x}-{y}-correlation", x_title, y_title, points, one))
+            one = correlation([x for _, x, _ in points], [y for _, _, y in points], groups)
+            name = f"{file_name(*x)}-{file_name(*y)}-correlation"
+            scatters.append(Scatter(name, xs.title, ys.title, points, one))
     return scatters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """The means of a score by condition, in the last of its regimes. is_tuned: whether it is of a fine-tuned task."""
+
+    title: str
+    means: dict[Condition, float]
+    is_tuned: bool
+
+
+def _side(section: Section, key: Key, means: pd.DataFrame) -> Side:
+    regimes = regimes_of(means)
+    title = ", ".join(filter(None, [title_of(section, *key), regime_title(regimes[-1])]))
+    some = means[(means["regime"] == regimes[-1]) & means["value"].notna()]
+    by_condition = {condition_of(section, row): row["value"] for row in some.to_dict("records")}
+    return Side(title, by_condition, set(regimes) <= {*REGIMES, DELTA})
 
 
 def _group(section: Section, condition: Condition) -> Condition:
@@ -62,14 +87,16 @@ def _group(section: Section, condition: Condition) -> Condition:
 def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
     """Return the table of correlations."""
     correlations = [one.correlation for one in scatters]
-    index = pd.MultiIndex.from_tuples([(one.x, one.y) for one in scatters], names=["Measure", "Task"])
+    index = pd.MultiIndex.from_tuples([(one.x, one.y) for one in scatters], names=["Measure", "Score"])
     data = pd.DataFrame([asdict(one) for one in correlations], index).rename(columns={"n": "conditions"})
     shown = pd.DataFrame(
         {
             "conditions": [str(one.n) for one in correlations],
-            "ρ": [EMPTY if one.rho is None else f"{one.rho:.3f}".replace("-", "−") for one in correlations],
+            "ρ": [_number(one.rho) for one in correlations],
             "p": [EMPTY if one.p is None else p_value(one.p) for one in correlations],
             "floor of p": [EMPTY if one.floor is None else p_value(one.floor) for one in correlations],
+            "r": [_number(one.r) for one in correlations],
+            "95 % interval of r": [one.interval or EMPTY for one in correlations],
         },
         index,
     )
@@ -78,7 +105,12 @@ def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
         "Spearman's ρ over conditions, each a mean over pre-training seeds. p: two-sided permutation test"
         f"{f', which exchanges conditions that differ only in {free}' if free else ''}; over all permutations up to "
         "50,000, else over 10,000. Floor: the smallest p that is possible with these conditions; where it is above "
-        "0.05, no ρ is significant. All are exploratory. Conditions share levels, so they are not independent, and p "
-        "is too small."
+        "0.05, no ρ is significant. r: Pearson's, with Fisher's interval, of four conditions or more. All are "
+        "exploratory. Conditions share levels and a source, so they are not independent: p is too small, and the "
+        "interval too narrow."
     )
-    return Table("correlation", "Correlation of measures with transfer", shown, data.reset_index(), note)
+    return Table("correlation", "Correlations over conditions", shown, data.reset_index(), note)
+
+
+def _number(value: float | None) -> str:
+    return EMPTY if value is None else f"{value:.3f}".replace("-", "−")

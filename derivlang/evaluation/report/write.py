@@ -110,7 +110,8 @@ def part_of(section: Section, prefix: str = "") -> Part:
     prefix: of the names of its files.
     """
     comparisons = compared(section)
-    headlines = [key for key in section.of_score if section.scores.columns[key].headline]
+    primary = section.primary and section.primary[:2]
+    headlines = [key for key in section.of_score if section.scores.columns[key].headline or key == primary]
     blocks: list[Table | Figure | None] = []
     for task, metric in headlines:
         blocks.append(score_table(section, comparisons, task, metric))
