@@ -57,17 +57,19 @@ def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric
 def correlation_figure(section: Section, one: Scatter) -> Figure:
     """Return the scatter of a measure against a task over conditions."""
     labels = [shown(section.label(condition) or "none") for condition, _, _ in one.points]
-    with drawing(title=f"{one.x} and {one.y}") as (figure, axes):
+    found, told = one.correlation, ""
+    if found.rho is not None and found.r is not None:
+        interval = f" ({found.interval})" if found.interval else ""
+        told = f"Spearman's ρ = {number(found.rho, '')}, Pearson's r = {number(found.r, '')}{interval}"
+    with drawing(title=told) as (figure, axes):
         for at, ((_, x, y), label) in enumerate(zip(one.points, labels, strict=True)):
             axes.plot([x], [y], markersize=6.5, linestyle="none", label=label, **_mark(at))
         axes.set(xlabel=shown(one.x), ylabel=shown(one.y))
         axes.margins(0.08)
         legend(figure, axes, labels)
-        found, told = one.correlation, ""
-        if found.rho is not None and found.r is not None:
-            interval = f" ({found.interval})" if found.interval else ""
-            told = f": Spearman's ρ = {number(found.rho, '')}, Pearson's r = {number(found.r, '')}{interval}"
-        caption = f"{one.y} against {one.x}{told}. Each mark is a condition, a mean over pre-training seeds."
+        caption = (
+            f"{one.y} against {one.x}{told and f': {told}'}. Each mark is a condition, a mean over pre-training seeds."
+        )
         return finished(figure, one.name, caption + _constant(section))
 
 

@@ -38,7 +38,7 @@ def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
 
     Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
     """
-    sides: dict[Key, Side] = {}
+    sides: dict[Key, ScatterSide] = {}
     for key, column in section.scores.columns.items():
         means = of_score(comparisons, *key, MEAN)
         if not means.empty and column.over != "points":
@@ -62,7 +62,7 @@ def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class ScatterSide:
     """The means of a score by condition, in the last of its regimes. is_tuned: whether it is of a fine-tuned task."""
 
     title: str
@@ -70,12 +70,12 @@ class Side:
     is_tuned: bool
 
 
-def _side(section: Section, key: Key, means: pd.DataFrame) -> Side:
+def _side(section: Section, key: Key, means: pd.DataFrame) -> ScatterSide:
     regimes = regimes_of(means)
     title = ", ".join(filter(None, [title_of(section, *key), regime_title(regimes[-1])]))
     some = means[(means["regime"] == regimes[-1]) & means["value"].notna()]
     by_condition = {condition_of(section, row): row["value"] for row in some.to_dict("records")}
-    return Side(title, by_condition, set(regimes) <= {*REGIMES, DELTA})
+    return ScatterSide(title, by_condition, set(regimes) <= {*REGIMES, DELTA})
 
 
 def _group(section: Section, condition: Condition) -> Condition:
