@@ -125,6 +125,45 @@ def test_a_row_is_cut_before_a_word_and_labels_stay_with_their_words(spec: str, 
             assert sorted((ours[at], c) for at, c in gold.items()) == sorted((theirs[at], c) for at, c in moved.items())
 
 
+@pytest.mark.parametrize("spec", [*SPECS, "trans,inv:unit=token"])
+@pytest.mark.parametrize("name", ["pos", "ner", "dep"])
+def test_the_labels_of_a_causal_model_are_at_last_subwords(spec: str, name: str) -> None:
+    task = task_of(name)
+    assert isinstance(task, Task)
+    first, source, both = made(spec, task, 512)
+    last, _, _ = made(spec, replace(task, last=True), 512)
+    assert last.unscored == first.unscored == 0
+    every = both.both(source)
+    starts = every.offsets[source.unit_words]
+    for side, ours, theirs in ((every.source, first.source, last.source), (every.derived, first.derived, last.derived)):
+        assert rows(ours) == rows(theirs)
+        owner, gold = every.words(side), iter(zip(ours.gold.tolist(), theirs.gold.tolist(), strict=True))
+        for start, end, at in zip(starts[:-1], starts[1:], theirs.by_row(theirs.at.tolist()), strict=True):
+            words = owner[start:end].tolist()
+            place = {word: number + 1 for number, word in enumerate(words)}  # the last one stays
+            assert at == sorted(place.values())
+            where = {0: 0} | {words.index(word) + 1: number for word, number in place.items()}
+            for _ in at:
+                one, other = next(gold)
+                if name == "dep" and "token" not in spec:
+                    one[0] = where[one[0]]
+                assert one == other or "token" in spec
+
+
+@pytest.mark.parametrize("name", ["pos", "ner", "dep"])
+def test_a_row_that_is_cut_has_the_same_labels_for_a_causal_model(name: str) -> None:
+    task = task_of(name)
+    assert isinstance(task, Task)
+    for length in (8, 9, 14):
+        first, last = (made("trans,perm", replace(task, last=end), length)[0] for end in (False, True))
+        assert first.unscored == last.unscored > 0
+        for ours, theirs in ((first.source, last.source), (first.derived, last.derived)):
+            assert rows(ours) == rows(theirs)
+            assert (theirs.at >= ours.at).all()
+            assert (theirs.at < np.repeat(theirs.lengths - 1, np.diff(theirs.label_offsets))).all()
+            assert np.array_equal(ours.gold[:, -1], theirs.gold[:, -1])
+
+
 def test_entities_that_an_order_takes_apart_are_several() -> None:
     found, _, _ = made("trans,perm:seed=4", task_of("ner"))
     begins = [i for i, name in enumerate(found.classes) if name.startswith("B-")]

@@ -337,13 +337,39 @@ def test_a_causal_run(tmp_path: Path) -> None:
     files = {path.name for path in (run / "evaluation").glob("surprisal*")}
     assert files == {"surprisal.derived.parquet", "surprisal.source.parquet", "surprisal.parquet"}
     assert files == set(found.record["measures"]["surprisal"]["files"])
-    with pytest.raises(UsageError, match="fine-tuning needs an encoder") as error:
-        evaluate(run, options("pos"))
-    assert error.value.id == "causal-model"
     # files of other weights do not stay
     save_other_weights(run, "gpt2")
     evaluate(run, options(measures=("perplexity",), force=True))
     assert [path.name for path in (run / "evaluation").iterdir()] == ["perplexity.parquet"]
+
+
+def test_tasks_of_a_causal_run(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", kind="gpt2")
+    for frozen in (True, False):
+        record = evaluate(run, options("pos", "xnli", frozen=frozen, max_length=60)).record
+        assert record["tasks"]["pos"]["settings"]["word"] == "last"
+        assert "word" not in record["tasks"]["xnli"]["settings"]
+    with pytest.raises(UsageError, match="qa needs an encoder") as error:
+        evaluate(run, options("pos", "qa"))
+    assert error.value.id == "causal-model"
+
+
+def test_a_run_that_has_not_seen_the_source_is_not_fine_tuned_on_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", settings={"languages": "derived"})
+    warnings: list[str] = []
+    found = evaluate(run, options("pos", regimes=("sup", "zs")), Events(warn=warnings.append))
+    assert regimes(found, "pos") == {"sup"}
+    (told,) = warnings
+    assert told.endswith("was trained only on the derived language (--languages derived), so regimes that fine-tune on "
+                         "the source are left out: zs")  # fmt: skip
+    with pytest.raises(UsageError, match="not fine-tuned on the source") as error:
+        evaluate(run, options("pos", regimes=("zs",)))
+    assert error.value.id == "unseen-source"
+    evaluate(run, options(measures=("perplexity",), regimes=("zs",)), Events(warn=warnings.append))
+    begun = write_run(tmp_path / "begun", settings={"languages": "derived"}, init={"run": "a", "weights": "0"})
+    for seen in (begun, write_run(tmp_path / "source", settings={"languages": "source"})):
+        assert "zs" in regimes(evaluate(seen, options("pos"), Events(warn=warnings.append)), "pos")
+    assert len(warnings) == 1
 
 
 def test_a_masked_model_has_no_surprisal(run: Path) -> None:

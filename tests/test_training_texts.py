@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import pytest
 
 from derivlang.core.arrays import lengths_of
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.layers.words import Words
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model
+from derivlang.evaluation.tasks.pos import PartsOfSpeech
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.own import OwnTokenizer
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.studies.file import read
 from derivlang.studies.plan import plan
 from derivlang.studies.settings import Place
@@ -82,6 +87,30 @@ def test_the_ids_of_a_language_are_its_text(spec: str, texts: str) -> None:
         begins = both.begins()
         assert begins.sum() == batch.n_words + int((lengths_of(read.offsets)[order.index < 0] > 0).sum())
         assert not np.isin(both.inserted, both.source.slots).any()
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("spec", ["mark", "trans,mark:2,inv", "skip,trans"])
+def test_inserted_and_deleted_words_are_not_labelled(spec: str, last: bool) -> None:
+    """A word of the source stands at the first or the last sub-word of its image, whatever is inserted around it."""
+    languages = run_of(spec, "both").languages
+    task = replace(PartsOfSpeech("pos:demo").with_settings(max_length=999), last=last)
+    classes = task.classes(find(SourceRequest("demo")))
+    for batch in batches(spec):
+        derivation = languages.pipeline.derive(batch, languages.lexicon, split=False)
+        order, derived = derivation.order, derivation.derived
+        assert not order.is_permutation
+        read = languages.encode(derived.types, derived.words, order.sentences, DERIVED)
+        kept = np.flatnonzero(order.index >= 0)
+        starts = order.sentences[np.searchsorted(batch.sentences, batch.unit_words)]  # a row may have two sentences
+        begin = read.offsets[starts[np.searchsorted(starts, kept, "right") - 1]]
+        at = read.offsets[kept + 1] - begin if last else read.offsets[kept] + 1 - begin  # after `<s>`
+        tags = batch.layers["upos"]
+        assert isinstance(tags, Words)
+        names = [tags.values[int(tags.codes[word])].as_py() for word in order.index[kept]]
+        made = task.examples(batch, languages, classes).derived
+        assert made.at.tolist() == at.tolist()
+        assert [classes[label] for label in made.gold[:, 0].tolist()] == names
 
 
 @pytest.mark.parametrize("spec", SPECS)

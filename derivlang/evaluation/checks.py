@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
@@ -22,6 +23,26 @@ def check_asked(trained: PretrainedRun, options: EvaluateOptions) -> None:
     check_mixed(options)
     for task in options.tasks:
         _check_model(trained, task)
+
+
+def with_seen_regimes(trained: PretrainedRun, options: EvaluateOptions, warn: Callable[[str], None]) -> EvaluateOptions:
+    """Return the options without regimes that fine-tune on the source, if the model has never seen the source.
+
+    warn: called with what was left out. Raise UsageError if no regime is left.
+    """
+    unseen = [regime for regime in options.regimes if regime != "sup"]
+    if trained.has_seen_source or not unseen or not any(isinstance(task, Task) for task in options.tasks):
+        return options
+    why = f"{trained.folder} was trained only on the derived language (--languages derived)"
+    if len(unseen) == len(options.regimes):
+        raise UsageError(
+            f"{why}, so it is not fine-tuned on the source",
+            where="--regime",
+            fix="give --regime sup, or train on both languages",
+            id="unseen-source",
+        )
+    warn(f"{why}, so regimes that fine-tune on the source are left out: {', '.join(unseen)}")
+    return replace(options, regimes=("sup",))
 
 
 def check_mixed(options: EvaluateOptions) -> None:
@@ -55,24 +76,26 @@ def _check_model(trained: PretrainedRun, task: NamedTask) -> None:
                 fix="leave it out",
                 id="no-head",
             )
-    elif trained.causal:
+    elif trained.causal and isinstance(task, Task) and not task.causal:
+        suited = ", ".join(sorted(name for name, kind in tuned_tasks().items() if kind.causal))
         raise UsageError(
-            f"fine-tuning needs an encoder, but the model of {trained.folder} is causal ({trained.config.model_type})",
+            f"{task.kind} needs an encoder, but the model of {trained.folder} is causal ({trained.config.model_type})",
             where="--task",
-            fix="leave it out; --task blimp:FILE and --measure perplexity,surprisal suit causal models",
+            fix=f"leave it out; {suited}, blimp:FILE and --measure perplexity,surprisal suit causal models",
             id="causal-model",
         )
 
 
 def fitting(tasks: Sequence[NamedTask], trained: PretrainedRun) -> list[NamedTask]:
-    """Return the tasks with rows that fit into the model.
+    """Return the tasks with rows that fit into the model, and labels where its states have seen what they label.
 
     The published length is lowered if necessary. Raise UsageError for a length that the user gave.
     """
-    return [_fitting(task, trained.longest) if isinstance(task, Task) else task for task in tasks]
+    return [_fitting(task, trained) if isinstance(task, Task) else task for task in tasks]
 
 
-def _fitting(task: Task, longest: int) -> Task:
+def _fitting(task: Task, trained: PretrainedRun) -> Task:
+    task, longest = replace(task, last=trained.causal), trained.longest
     if task.settings.max_length <= longest:
         return task
     if task.settings.max_length == task.defaults.max_length:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from derivlang.engine.events import Events
 from derivlang.evaluation import results
-from derivlang.evaluation.checks import check_asked, fitting
+from derivlang.evaluation.checks import check_asked, fitting, with_seen_regimes
 from derivlang.evaluation.encoded import EncodedText
 from derivlang.evaluation.finetuned import finetuned
 from derivlang.evaluation.settings import EvaluateOptions
@@ -79,6 +79,7 @@ class Evaluation:
 
         # Checks
         check_asked(trained, options)
+        options = with_seen_regimes(trained, options, events.warn)
         tasks = fitting(options.tasks, trained)
         device = device_of(options.device)
         use_threads(options.threads, trained.config.hidden_size)

@@ -121,7 +121,7 @@ def _settings(task: Task, sources: Sequence[Source], sets: Sets) -> dict[str, An
     return {
         "source": "+".join(map(short_name, task.sources)),
         **({"data": digest([digest_of(corpus) for corpus in by_path])} if by_path else {}),
-        **({"word": task.word} if task.word else {}),
+        **({"word": task.told_word} if task.word else {}),
         **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
         **{name: getattr(sets, name).n_rows for name in SPLITS},
     }

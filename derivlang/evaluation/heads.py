@@ -16,7 +16,7 @@ from derivlang.evaluation.finetune import LabelBatch
 
 
 class Classification(nn.Module):
-    """Scores [G, C] of G labels from the states at their places. pooled: with another layer, for labels at `<s>`."""
+    """Scores [G, C] of G labels from the states at their places. pooled: with another layer, for labels of rows."""
 
     def __init__(self, config: Any, n_classes: int, *, pooled: bool = False):
         super().__init__()
@@ -96,5 +96,5 @@ def _with_one(states: torch.Tensor) -> torch.Tensor:
 
 def dropout_of(config: Any) -> float:
     """Return the dropout of a classifier on an encoder with this config."""
-    own = getattr(config, "classifier_dropout", None)
-    return float(getattr(config, "hidden_dropout_prob", 0.0) if own is None else own)
+    names = "classifier_dropout", "hidden_dropout_prob", "resid_pdrop"  # the last one is GPT-2's
+    return float(next((value for name in names if (value := getattr(config, name, None)) is not None), 0.0))

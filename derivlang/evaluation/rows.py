@@ -5,7 +5,8 @@
 Each side of a pair is derived separately. A row that is too long is cut between words of the *source*, the longer side
 of a pair first, and the order is restricted to the rest. So rows of both languages hold the same slots
 (`training/languages/base.py`): with a twin the same sub-words, otherwise the same words. A word stands at its first
-sub-word; its label moves with it.
+sub-word, or for a causal model at the last one in the row, the only one whose state has seen the whole word; its label
+moves with it. An inserted word has no label.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class SegmentRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageRows:
-    """R rows of one language, and the W words that begin in them, in the order of this language.
+    """R rows of one language, and the W words that stand in them, in the order of this language.
 
     ids: int32[M], with special ids; segment_offsets: int64[R * n_sides + 1]. words: int64[W], words of the batch. at:
     int64[W], the position of each in its row. segments: int64[W], the segment of each: row * n_sides + side. languages:
@@ -253,9 +254,12 @@ class ParallelRows:
     has_subwords: Bool
 
     @classmethod
-    def of(cls, batch: Batch, languages: Languages, max_length: int) -> ParallelRows:
-        """Return the rows of a batch of at most `max_length` sub-words, which may be cut."""
-        return _parallel_rows(batch, languages, max_length)
+    def of(cls, batch: Batch, languages: Languages, max_length: int, *, last: bool = False) -> ParallelRows:
+        """Return the rows of a batch of at most `max_length` sub-words, which may be cut.
+
+        last: whether a word stands at its last sub-word.
+        """
+        return _parallel_rows(batch, languages, max_length, last)
 
     def in_all_rows(self, segments: Int64, words: Int64) -> Int64:
         """Return words of the batch, in these segments, as words of all rows, one row after the other.
@@ -292,9 +296,10 @@ class ParallelRows:
 
 
 @lru_cache(maxsize=1)  # tasks of one set, and both kinds of rows of a task of pairs, ask for a batch's rows in turn
-def _parallel_rows(batch: Batch, languages: Languages, max_length: int) -> ParallelRows:
+def _parallel_rows(batch: Batch, languages: Languages, max_length: int, last: bool) -> ParallelRows:
     both = languages.both(batch)
     segments = SegmentRows.of(batch, both.offsets, max_length)
+    inserted = both.of_inserted()
 
     def rows(side: LanguageSide) -> LanguageRows:
         at, segment = segments.gather(side.slots)
@@ -302,12 +307,26 @@ def _parallel_rows(batch: Batch, languages: Languages, max_length: int) -> Paral
         ids, ends = framed(side.ids[at], inside, languages.special_ids, segments.n_sides)
         # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
         places = positions(inside[:: segments.n_sides]) + 1 + segment % segments.n_sides
-        words = both.words(side)[at]
-        begins = side.slots[at] == both.offsets[words]
-        return LanguageRows(ids, ends, words[begins], places[begins], segment[begins], segments.n_sides)
+        words, slots = both.words(side)[at], side.slots[at]
+        stand = slots == both.offsets[words]
+        if last:
+            stand = _is_last(segment * batch.n_words + words, ~inserted[slots])
+        return LanguageRows(ids, ends, words[stand], places[stand], segment[stand], segments.n_sides)
 
     has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
     return ParallelRows(batch, segments, rows(both.source), rows(both.derived), has_subwords)
+
+
+def _is_last(groups: Int64, members: Bool) -> Bool:
+    """Return bool[M]: whether an element is the last member of its group. groups: int64[M]; members: bool[M].
+
+    groups 7 7 3 7 3, members True True True False True  ->  False True False False True
+    """
+    some = np.flatnonzero(members)[::-1]
+    _, first = np.unique(groups[some], return_index=True)
+    last = np.zeros(len(groups), bool)
+    last[some[first]] = True
+    return last
 
 
 def _columns(gold: Int64) -> Int64:

@@ -127,6 +127,12 @@ class PretrainedRun:
         return self.config.model_type in CAUSAL
 
     @property
+    def has_seen_source(self) -> bool:
+        """Whether it was trained on the source, too, or begun from weights that may have been."""
+        only = (self.facts.get("settings") or {}).get("languages")
+        return only != "derived" or bool(self.facts.get("init"))
+
+    @property
     def has_lm_head(self) -> bool:
         ends = ("ForCausalLM", "LMHeadModel") if self.causal else ("ForMaskedLM",)
         return any(name.endswith(ends) for name in getattr(self.config, "architectures", None) or ())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from derivlang.core.batch import Batch
     from derivlang.evaluation.examples import Examples, Instances
     from derivlang.evaluation.metrics import Metric
-    from derivlang.evaluation.rows import RowWords
+    from derivlang.evaluation.rows import ParallelRows, RowWords
     from derivlang.sources.corpus import Corpus
     from derivlang.training.languages import Languages
 
@@ -41,20 +41,23 @@ class Task(NamedTask):
     """A task on one set, or on two.
 
     source: the named source of its sets; default: the set of a name without a colon.
-    needs: what a corpus must have, for messages. word: the sub-word that stands for a word, "" if no sub-word does.
-    defaults: settings of fine-tuning.
+    needs: what a corpus must have, for messages. word: the sub-word that stands for a word in an encoder, "" if no
+    sub-word does. causal: whether the task suits causal models. defaults: settings of fine-tuning.
 
-    settings: of fine-tuning, the defaults if None is given.
+    settings: of fine-tuning, the defaults if None is given. last: whether the model is causal, so that only the last
+    state has seen all of a word, or of a row; labels are there.
     """
 
     source: ClassVar[str]
     default: ClassVar[str]
     needs: ClassVar[str]
     word: ClassVar[str] = ""
+    causal: ClassVar[bool] = False
     columns: ClassVar[tuple[Metric, ...]]
     defaults: ClassVar[FinetuneSettings] = FinetuneSettings()
 
     given: FinetuneSettings | None = None
+    last: bool = False
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -64,6 +67,11 @@ class Task(NamedTask):
         """Return the task with other settings. None leaves a setting unchanged."""
         changed = {name: value for name, value in changes.items() if value is not None}
         return replace(self, given=replace(self.settings, **changed))
+
+    @property
+    def told_word(self) -> str:
+        """The sub-word that stands for a word of this model: first, last, or ""."""
+        return "last" if self.word and self.last else self.word
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -95,6 +103,12 @@ class Task(NamedTask):
     @abstractmethod
     def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         """Return the examples of a batch that is split into sentences. Raise DataError if it has no such labels."""
+
+    def rows(self, batch: Batch, languages: Languages) -> ParallelRows:
+        """Return the rows of a batch, for `examples`."""
+        from derivlang.evaluation.rows import ParallelRows
+
+        return ParallelRows.of(batch, languages, self.settings.max_length, last=self.last)
 
     @abstractmethod
     def head(self, config: Any, n_classes: int) -> torch.nn.Module:

@@ -2,9 +2,10 @@
 
     s(i, j) = d_i · U · [h_j; 1]      r(i, j) = [d_i; 1] · W · [h_j; 1]      d, h: projections of the encoder's states
 
-A word stands at its first sub-word, the root at `<s>`. The head of word i is the best j among `<s>` and the other words
-of the row; its relation is the best at that head. Heads are chosen word by word, so they need not form a tree. With
---frozen this is a probe of the pre-trained states; otherwise the encoder is trained too.
+A word stands at its first sub-word (in a causal model at its last one), the root at `<s>`. The head of word i is the
+best j among `<s>` and the other words of the row; its relation is the best at that head. Heads are chosen word by word,
+so they need not form a tree. With --frozen this is a probe of the pre-trained states; otherwise the encoder is trained
+too.
 
     uas    words with the right head, in percent
     las    words with the right head and relation
@@ -29,7 +30,7 @@ from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.metrics import Metric, head_counts, right_counts
-from derivlang.evaluation.rows import LanguageRows, ParallelRows
+from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.tasks.base import Task
 from derivlang.grammar.labels import V2_RELATIONS
 from derivlang.sources.corpus import Corpus
@@ -48,7 +49,7 @@ class Dependencies(Task):
     source = "pos"
     default = "English-EWT"
     needs = "a tree for each sentence"
-    word = "first"
+    word, causal = "first", True
     columns = (
         Metric("uas", "UAS", count=head_counts, chance=True),
         Metric("las", "LAS", count=right_counts, headline=True),
@@ -64,7 +65,7 @@ class Dependencies(Task):
         tree = batch.layers.get("head")
         if not isinstance(tree, Tree):
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length)
+        rows = self.rows(batch, languages)
         starts = batch.unit_words[:-1][owners(batch.unit_words)]
         governor = np.where(tree.head > 0, starts + tree.head - 1, batch.n_words)  # the root's: one past the last word
         relation = self._relations(tree, classes)

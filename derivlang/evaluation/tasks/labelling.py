@@ -3,7 +3,8 @@
     one a word    logits = W · dropout(h at the word's first sub-word)                     (RoBERTa's taggers)
     one a pair    logits = W2 · dropout(tanh(W1 · dropout(h at <s>)))                      (RoBERTa's classifiers)
 
-A word's label moves with it. Entities move as spans, as in a derived set; an entity that the order splits becomes
+For a causal model h is at the word's last sub-word, and at the last `</s>` of a pair (Radford et al. 2018, §3.2). A
+word's label moves with it. Entities move as spans, as in a derived set; an entity that the order splits becomes
 several. The chance level is the score of the most frequent training label.
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, offsets_of, owners
+from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.layers.base import Realignment
 from derivlang.core.layers.classes import read_classes
@@ -24,7 +25,7 @@ from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.schema import NO_LABEL, Field
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.evaluation.rows import LanguageRows, ParallelRows
+from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
@@ -68,13 +69,13 @@ class WordLabelling(Labelling):
     """A task with a label per word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
 
     needs: ClassVar[str] = "a label for each word"
-    word = "first"
+    word, causal = "first", True
 
     def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Words | Spans):
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length)
+        rows = self.rows(batch, languages)
         sentence_of = owners(batch.sentences)
         known = {name: i for i, name in enumerate(classes)}
         numbers = np.zeros(0, np.int64)
@@ -98,14 +99,14 @@ class WordLabelling(Labelling):
 
 
 class PairLabelling(PairTask, Labelling):
-    """A task with a label per pair of sentences, at `<s>`. A pair without a label is left out.
+    """A task with a label per pair of sentences. A pair without a label is left out.
 
     names: the labels of a set that does not list its labels, such as a TSV file.
     """
 
     needs: ClassVar[str] = "a label for each pair of sentences"
     names: ClassVar[tuple[str, ...]]
-    pooled = True
+    pooled = causal = True
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
         field = corpus.schema.field(self.layer)
@@ -115,13 +116,17 @@ class PairLabelling(PairTask, Labelling):
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values) or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length)
+        rows = self.rows(batch, languages)
         rows = rows.mixed() if mixed else rows
         field = Field(self.layer, "value", classes)
         gold = read_classes(field, layer.values, lambda row: None, missing=NO_LABEL).astype(np.int64)
         some = np.flatnonzero(gold >= 0)
-        examples = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)
-        return examples.take(some)
+
+        def instances(text: LanguageRows) -> Instances:
+            at = lengths_of(text.offsets)[some] - 1 if self.last else np.zeros_like(some)
+            return text.instances(some, at, gold[some])
+
+        return rows.examples(instances, classes).take(some)
 
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
         """Return the label of each pair."""

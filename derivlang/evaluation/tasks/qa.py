@@ -78,7 +78,7 @@ class Questions(PairTask):
         if len(layers) != 1 or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
         (layer,) = layers
-        rows = ParallelRows.of(batch, languages, self.settings.max_length)
+        rows = self.rows(batch, languages)
         answers, gaps = _by_row(rows, layer), _gaps(batch)
         lost = np.flatnonzero((lengths_of(layer.offsets) > 0) & (lengths_of(answers.offsets) == 0))
         # The text of a word, with the space before it and, if it is joined to the word before, without.

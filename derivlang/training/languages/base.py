@@ -86,6 +86,11 @@ class ParallelBatch:
         begins[self.inserted] = True
         return begins
 
+    def of_inserted(self) -> Bool:
+        """Return bool[K]: the slots of inserted words."""
+        starts = np.flatnonzero(self.begins())
+        return np.repeat(np.isin(starts, self.inserted), np.diff(starts, append=int(self.offsets[-1])))
+
 
 class Languages(ABC):
     """A language pair as input of a model.

@@ -11,7 +11,6 @@ from derivlang.core.layers.values import Values
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, right_counts
-from derivlang.evaluation.rows import ParallelRows
 from derivlang.evaluation.tasks.labelling import Labelling
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
@@ -37,7 +36,7 @@ class Mood(Labelling):
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values):
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length)
+        rows = self.rows(batch, languages)
         gold = np.array([classes.index(mood) for mood in layer.values.to_pylist()], np.int64)
         every, begin = np.arange(len(gold)), np.zeros(len(gold), np.int64)
         return rows.examples(lambda text: text.instances(every, begin, gold), classes)
