@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -11,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 import transformers
 
+from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model, library_file
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.blimp import log_likelihoods
+from derivlang.evaluation.tasks.blimp import _Pairs, log_likelihoods
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
@@ -33,7 +37,8 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
 from tests.commands import Ran
 from tests.commands import run as cli
-from tests.tiny_runs import MARKS, languages, model_of, save_model, write_run
+from tests.helpers import ROOT
+from tests.tiny_runs import DEMO, MARKS, languages, model_of, save_model, write_run
 
 CPU = torch.device("cpu")
 KINDS = ("gpt2", "llama", "modernbert", "roberta")
@@ -249,6 +254,96 @@ def test_a_set_of_another_kind(causal: Path, tmp_path: Path) -> None:
         assert told.count("\n") <= 2
 
 
+# CoNLL-U, and the built-in set
+
+DEMO_PAIRS = DEMO / "demo-pairs.conllu"
+
+
+def sentences() -> list[tuple[dict[str, str], list[str]]]:
+    """The comments and the words of each sentence of the built-in set."""
+    found = []
+    for block in DEMO_PAIRS.read_text("utf-8").strip().split("\n\n"):
+        lines = block.split("\n")
+        comments = dict(line[2:].split(" = ", 1) for line in lines if line.startswith("# "))
+        found.append((comments, [line.split("\t")[1] for line in lines if not line.startswith("# ")]))
+    return found
+
+
+def test_the_built_in_pairs_are_what_their_script_writes() -> None:
+    told = runpy.run_path(str(ROOT / "docs" / "minimal_pairs.py"))
+    assert told["content"]() == DEMO_PAIRS.read_text("utf-8")
+    found = sentences()
+    good, bad = ({" ".join(words) for _, words in found[side::2]} for side in (0, 1))
+    assert len(good | bad) == len(good) + len(bad)  # what is good in one pair is bad in none
+    pairs = [(a[1], b[1]) for a, b in zip(found[::2], found[1::2], strict=True)]
+    assert len({str(pair) for pair in pairs}) == len(pairs) == 600
+    assert all(len(a) == len(b) and a != b for a, b in pairs)
+    assert set(Counter(comments["UID"] for comments, _ in found[::2]).values()) == {40}
+
+
+def test_conllu_has_the_scores_of_json_lines(tmp_path: Path) -> None:
+    run, found = write_run(tmp_path / "run", kind="gpt2"), sentences()
+    names = ("UID", "linguistics_term", "field")
+    rows = [
+        {"sentence_good": a[0]["text"], "sentence_bad": b[0]["text"], **{name: a[0][name] for name in names}}
+        for a, b in zip(found[::2], found[1::2], strict=True)
+    ]
+    _, ours = scored(run, Path("demo"))
+    _, theirs = scored(run, write(tmp_path / "pairs.jsonl", rows))
+    assert {group for *_, group in ours} >= {
+        "UID=agreement_simple",
+        "linguistics_term=island_effects",
+        "field=syntax",
+    }
+    assert {place: row["wins"] for place, row in ours.items()} == {place: row["wins"] for place, row in theirs.items()}
+
+
+def test_pairs_may_lie_in_two_batches(causal: Path, tmp_path: Path) -> None:
+    run, blocks = PretrainedRun.load(causal), DEMO_PAIRS.read_text("utf-8").split("\n\n")[:20]
+
+    def batch(begin: int, end: int) -> Batch:
+        path = tmp_path / f"{begin}-{end}.conllu"
+        path.write_text("".join(f"{block}\n\n" for block in blocks[begin:end]), "utf-8")
+        (found,) = Source.open(run.languages.pipeline, SourceRequest(str(path))).batches("train")
+        return found
+
+    whole, two = (_Pairs.of(some, run.languages, 64) for some in ([batch(0, 20)], [batch(0, 7), batch(7, 20)]))
+    assert whole.names == two.names
+    assert len(whole.fits) == 10
+    assert np.array_equal(whole.keys, two.keys)
+    for ours, theirs in zip(whole.sides, two.sides, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_languages_with_forms_read_the_built_in_pairs(tmp_path: Path) -> None:
+    cli("make", "--t", "hop:0", "demo:pairs", "-o", tmp_path / "set")
+    first = pq.read_table(tmp_path / "set" / "data")["tokens"].to_pylist()[:2]
+    assert [" ".join(words) for words in first] == ["The teacher work 🅂 here .", "The teacher work 🄿 here ."]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("# acceptable = no\n", "", "has no comment `# acceptable`, but `# acceptable = no` is due"),
+        ("# acceptable = no\n", "# acceptable = yes\n", "has `# acceptable = yes`, but `# acceptable = no` is due"),
+        ("\tsleep\t", "\tsleeps\t", "the two sentences of the pair are the same"),
+        ("# acceptable = no\n1\tcats\t_\t_\t_\t_\t0\troot\t_\t_\n2\tsleep\t_\t_\t_\t_\t1\tdep\t_\t_\n\n", "",
+         "the last pair has no sentence with `# acceptable = no`"),
+    ],
+)  # fmt: skip
+def test_conllu_that_is_not_in_pairs(old: str, new: str, told: str, causal: Path, tmp_path: Path) -> None:
+    text = "".join(
+        f"# acceptable = {one}\n1\tcats\t_\t_\t_\t_\t0\troot\t_\t_\n2\t{form}\t_\t_\t_\t_\t1\tdep\t_\t_\n\n"
+        for one, form in (("yes", "sleeps"), ("no", "sleep"))
+    )
+    assert text.count(old) == 1
+    path = tmp_path / "pairs.conllu"
+    path.write_text(text.replace(old, new), "utf-8")
+    message = evaluated(causal, path, code=1).err
+    assert told in message
+    assert f"{path}:" in message
+
+
 def test_a_model_without_a_head(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="roberta")
     save_model(run, model_of("roberta", languages("trans,inv").size).base_model)
@@ -261,7 +356,7 @@ def test_a_model_without_a_head(tmp_path: Path) -> None:
 def test_beside_tasks_that_are_fine_tuned(causal: Path, tmp_path: Path) -> None:
     """A causal model is refused before anything is computed; numbers of fine-tuning count the other tasks only."""
     pairs = write(tmp_path / "pairs.jsonl", PAIRS)
-    assert "fine-tuning needs an encoder" in cli("evaluate", causal, "--task", f"blimp:{pairs},pos", code=2).err
+    assert "qa needs an encoder" in cli("evaluate", causal, "--task", f"blimp:{pairs},qa", code=2).err
     assert not (causal / "evaluation.json").exists()
     assert "1 numbers" not in evaluated(causal, pairs, "--epochs", "1,2", code=None).err
 

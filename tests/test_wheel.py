@@ -61,6 +61,7 @@ def test_the_wheel_has_what_runs_and_nothing_of_its_developers(wheel: zipfile.Zi
         "derivlang/parsing/english/model.npz",
         "derivlang/parsing/english-light/model.npz",
         "derivlang/parsing/english-light/model.json",
+        "derivlang/sources/demo/demo-pairs.conllu",
     } <= names
     assert not [name for name in names if re.match(r"derivlang/grammars/.*\.(py|json)$", name)]
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"derivlang"}

@@ -30,7 +30,7 @@ class EvaluateNames:
     tasks: str = setting(
         "none",
         f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B takes train and "
-        "dev from A and test from B, blimp:FILE names minimal pairs. Measures may be named, too.",
+        "dev from A and test from B, blimp:FILE or blimp:demo names minimal pairs. Measures may be named, too.",
         option="--task",
     )
     regimes: str = setting(

@@ -53,18 +53,7 @@ class Sources:
         return sources
 
     def _of_untuned(self, task: UntunedTask) -> Source:
-        request = request_of(task.source, self.options, {"texts": list(task.texts)})
-        try:
-            corpus = find(request)
-        except UsageError as error:
-            if error.id not in ("unused-option", "no-columns"):
-                raise
-            raise DataError(
-                f"has no columns {' and '.join(task.texts)}",
-                where=task.source,
-                fix="give JSON lines with these fields, or a TSV file with a header that names them",
-                id="unknown-column",
-            ) from None
+        request, corpus = task.find(request_of(task.source, self.options))
         task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
         return self._open(request, ())
 

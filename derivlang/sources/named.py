@@ -304,7 +304,7 @@ _NAMED = (
 def _demo() -> NamedSource:
     return NamedSource(
         "demo",
-        "the built-in set: tags, trees and entities; demo:nli has pairs, demo:qa questions",
+        "the built-in set: tags, trees and entities; demo:nli has pairs, demo:qa questions, demo:pairs minimal pairs",
         "conllu",
         Schema(CONLLU.sides, (*CONLLU.fields, Field("ner_tags", "entities", WIKIANN))),
         _splits("demo-ud-{split}.conllu"),
@@ -327,8 +327,12 @@ def _find_demo(argument: str) -> Corpus:
         file = "demo-qa-test.json"
         part = CorpusFile("test", folder / file, file)
         return named.corpus(argument, (part,), format="squad", schema=SQUAD, options={}, expected=("test",))
+    if argument == "pairs":
+        file = "demo-pairs.conllu"
+        part = CorpusFile("test", folder / file, file)
+        return named.corpus(argument, (part,), schema=CONLLU, options={}, expected=("test",))
     if argument:
-        raise UsageError(f"the demo has no set {argument!r}; there are: nli, qa", id="unknown-source")
+        raise UsageError(f"the demo has no set {argument!r}; there are: nli, pairs, qa", id="unknown-source")
     corpus = named.find("", [folder])
     assert corpus is not None
     return corpus

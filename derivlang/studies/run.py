@@ -197,7 +197,7 @@ def _check_tasks(study: StudyFile, place: Place) -> None:
             sources = [_from_out(source, place) for source in task.sources]
             check_sources(task, [find(SourceRequest(source, place.data_dir)) for source in sources])
         elif isinstance(task, UntunedTask):
-            find(SourceRequest(_from_out(task.source, place), place.data_dir, texts=task.texts))
+            task.find(SourceRequest(_from_out(task.source, place), place.data_dir))
 
 
 def _from_out(source: str, place: Place) -> str:

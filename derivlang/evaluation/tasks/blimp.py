@@ -3,14 +3,17 @@ the acceptable one the higher log-likelihood.
 
     {"sentence_good": "These cats sleep.", "sentence_bad": "These cat sleep.", "UID": "number_agreement"}      a line
 
-A set is a file of such JSON lines, or a folder of them. Each sentence is derived by itself and is a row of its own.
+A set is a file of such JSON lines, or a folder of them; or CoNLL-U, whose words have the tags, lemmas, features and
+trees that some languages need. There the good and the bad sentence of each pair come in turn, with the comments
+`# acceptable = yes` and `# acceptable = no`, and the names of the pair are comments of its good sentence, `# UID = …`.
+Each sentence is derived by itself and is a row of its own. `blimp:demo` is the built-in set, in CoNLL-U.
 
     causal    log p(we | <s>) + log p(low | <s> we) + …                           without the closing </s>
     masked    log p(we | <s> <mask> low </s>) + log p(low | <s> we <mask> </s>)   pseudo-log-likelihood
 
 The sum is not divided by the number of sub-words. A tie (the same sub-words, or the same sum) counts half: counts are
 of halves, 2, 1 or 0 of 2. A pair is left out if one of its sentences does not fit into a row. A group is COLUMN=VALUE,
-the pairs with a value in one of the columns `linguistics_term`, `UID` and `field`.
+the pairs with a value in one of the columns or comments `linguistics_term`, `UID` and `field`.
 
 Sources: Warstadt et al. (2020), BLiMP, section 4; Salazar et al. (2020), section 2, for masked models.
 """
@@ -18,7 +21,7 @@ Sources: Warstadt et al. (2020), BLiMP, section 4; Salazar et al. (2020), sectio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -29,7 +32,7 @@ import pyarrow.compute as pc
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import sequence_keys
@@ -39,7 +42,7 @@ from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.formats.progress import stage
-from derivlang.sources.corpus import Corpus
+from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.read import tables
 
 if TYPE_CHECKING:
@@ -58,9 +61,13 @@ class MinimalPairs(UntunedTask):
     columns = (Column("accuracy", headline=True, chance=True), Column("ties", better=""))
     texts = ("sentence_good", "sentence_bad")
     items = "pairs"
+    demo = "demo:pairs"
 
     def check(self, corpus: Corpus) -> None:
         for part in corpus.parts:
+            if len(corpus.schema.sides) == 1:
+                _check_in_turn(corpus, part)
+                continue
             for rows in tables(corpus, part):
                 good, bad = (rows.table[name] for name in self.texts)
                 for name, text in zip(self.texts, (good, bad), strict=True):
@@ -74,9 +81,8 @@ class MinimalPairs(UntunedTask):
     ) -> tuple[dict[str, Any], list[Score]]:
         """Return (settings, scores): `accuracy` of all pairs and of each group, `ties` of all pairs."""
         batches = (batch for split in source.corpus.splits for batch in source.batches(split))
-        parts = [_Pairs.of(batch, languages, longest) for batch in batches]
-        n_pairs = sum(len(part.fits) for part in parts)
-        n_fits = sum(int(part.fits.sum()) for part in parts)
+        pairs = _Pairs.of(batches, languages, longest)
+        n_pairs, n_fits = len(pairs.fits), int(pairs.fits.sum())
         if not n_fits:
             raise DataError(
                 f"none of the {n_pairs:,} pairs fits into rows of {longest} sub-words",
@@ -84,17 +90,13 @@ class MinimalPairs(UntunedTask):
                 id="no-sentences",
             )
         with stage(self.label):
-            outcomes = {
-                name: np.concatenate([part.outcomes(model, side) for part in parts]) for side, name in enumerate(SIDES)
-            }
-        keys = np.concatenate([part.keys for part in parts])
+            outcomes = {name: pairs.outcomes(model, side) for side, name in enumerate(SIDES)}
+        keys = pairs.keys[pairs.fits]
         groups = {"": np.ones(n_fits, bool)}
-        for column in _BY:
-            if source.corpus.schema.field(column) is not None:
-                # A number is a name, too. Rows without a value, or with an empty one, are in no group.
-                told = [value for part in parts for value in part.values(column)]
-                values = np.array([None if value is None else str(value) for value in told], object)
-                groups |= {f"{column}={value}": values == value for value in dict.fromkeys(values) if value}
+        for column, told in pairs.names.items():
+            # A number is a name, too. Rows without a value, or with an empty one, are in no group.
+            values = np.array([None if value is None else str(value) for value in told], object)[pairs.fits]
+            groups |= {f"{column}={value}": values == value for value in dict.fromkeys(values) if value}
         scores = []
         for group, members in groups.items():
             n = int(members.sum())
@@ -113,51 +115,86 @@ class MinimalPairs(UntunedTask):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
-    """The P pairs of a batch in both languages.
+    """The P pairs of a set in both languages; their sentences are good and bad in turn.
 
-    units: int64[P, 2], of the good and the bad sentences. sides: of each language the ids, int32[M], and the offsets of
-    units, int64[U + 1]. fits: bool[P], pairs that fit into a row in both languages.
+    sides: of each language the ids, int32[M], and the offsets of sentences, int64[2 * P + 1]. keys: uint64[P, 2], of
+    the sentences. fits: bool[P], pairs that fit into a row in both languages. names: P values of each column of groups.
     """
 
-    batch: Batch
-    units: Int64
     sides: tuple[tuple[Int32, Int64], ...]
+    keys: UInt64
     fits: Bool
+    names: dict[str, list[Any]]
 
     @classmethod
-    def of(cls, batch: Batch, languages: Languages, longest: int) -> _Pairs:
-        both, units = languages.both(batch), batch.records.astype(np.int64)
-        unit_of_word = owners(batch.unit_words)  # an order stays inside its unit
-        sides = tuple(
-            (side.ids, offsets_of(np.bincount(unit_of_word[both.words(side)], minlength=len(batch.unit_words) - 1)))
-            for side in both.sides
+    def of(cls, batches: Iterable[Batch], languages: Languages, longest: int) -> _Pairs:
+        """Return the pairs of all batches, which may end inside a pair."""
+        ids: tuple[list[Int32], ...] = [], []
+        lengths: tuple[list[Int64], ...] = [], []
+        keys, names = [], dict[str, list[Any]]()
+        for batch in batches:
+            both, units = languages.both(batch), batch.records.astype(np.int64).ravel()
+            unit_of_word = owners(batch.unit_words)  # an order stays inside its unit
+            for i, side in enumerate(both.sides):
+                counts = np.bincount(unit_of_word[both.words(side)], minlength=len(batch.unit_words) - 1)
+                lengths[i].append(counts[units])
+                ids[i].append(side.ids[expand_ranges(offsets_of(counts)[units], counts[units])])
+            keys.append(sequence_keys(batch.type_hashes[batch.words], batch.unit_words)[units])
+            for column, values in _names(batch).items():
+                names.setdefault(column, []).extend(values)
+        counts = np.array([np.concatenate(each) for each in lengths])
+        return cls(
+            tuple((np.concatenate(each), offsets_of(n)) for each, n in zip(ids, counts, strict=True)),
+            np.concatenate(keys).reshape(-1, 2),
+            np.asarray(counts.max(axis=0).reshape(-1, 2).max(axis=1) <= longest - 2),
+            {column: values[::2] for column, values in names.items()},
         )
-        lengths = np.maximum(*(lengths_of(offsets) for _, offsets in sides))
-        return cls(batch, units, sides, np.asarray(lengths[units].max(axis=1) <= longest - 2))
 
     def outcomes(self, model: Encoder, language: int) -> Int64:
         """Return int64[F], for the pairs that fit: 2 if the good sentence is more probable, 1 for a tie, else 0."""
-        good, bad = log_likelihoods(model, *self.rows(language), language).reshape(-1, 2).T
+        ids, offsets = self.sides[language]
+        sentences = np.flatnonzero(np.repeat(self.fits, 2))
+        lengths = lengths_of(offsets)[sentences]
+        some = ids[expand_ranges(offsets[sentences], lengths)], offsets_of(lengths)
+        good, bad = log_likelihoods(model, *some, language).reshape(-1, 2).T
         return np.asarray(1 + np.sign(good - bad), np.int64)
 
-    @property
-    def keys(self) -> UInt64:
-        """uint64[F, 2]: of the good and the bad sentence of each pair that fits."""
-        keys = sequence_keys(self.batch.type_hashes[self.batch.words], self.batch.unit_words)
-        return np.asarray(keys[self.units[self.fits]])
 
-    def rows(self, language: int) -> tuple[Int32, Int64]:
-        """Return the ids of the sentences of the pairs that fit, good and bad in turn, and their offsets."""
-        units = self.units[self.fits].ravel()
-        ids, offsets = self.sides[language]
-        lengths = lengths_of(offsets)[units]
-        return ids[expand_ranges(offsets[units], lengths)], offsets_of(lengths)
+def _names(batch: Batch) -> dict[str, list[Any]]:
+    """Return the value of each column of groups for each sentence, in CoNLL-U of its comments."""
+    columns: dict[str, list[Any]] = {}
+    comments = batch.layers.get("comments")
+    if len(batch.sides) == 1 and isinstance(comments, Values):
+        told = [_told(lines) for lines in comments.values.to_pylist()]
+        return {column: [one.get(column) for one in told] for column in _BY}
+    for column in _BY:
+        layer = batch.layers.get(column)
+        if isinstance(layer, Values):
+            columns[column] = [value for value in layer.values.to_pylist() for _ in range(2)]
+    return columns
 
-    def values(self, column: str) -> Iterator[Any]:
-        """Yield the value of a column for each pair that fits."""
-        layer = self.batch.layers[column]
-        assert isinstance(layer, Values)
-        yield from layer.values.filter(to_arrow(self.fits)).to_pylist()
+
+def _told(comments: Sequence[str] | None) -> dict[str, str]:
+    """Return what the comments of a sentence say: ["# UID = npi"] -> {"UID": "npi"}."""
+    pairs = (line.lstrip("# ").partition("=") for line in comments or ())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _check_in_turn(corpus: Corpus, part: CorpusFile) -> None:
+    """Raise DataError unless the sentences of a file of CoNLL-U are acceptable and not acceptable in turn."""
+    wanted, good, place = "yes", None, str(part.path)
+    for rows in tables(corpus, part):
+        sentences = zip(rows.table["comments"].to_pylist(), rows.table["tokens"].to_pylist(), strict=True)
+        for row, (comments, words) in enumerate(sentences):
+            place = rows.where(row)
+            if (found := _told(comments).get("acceptable")) != wanted:
+                what = f"`# acceptable = {found}`" if found else "no comment `# acceptable`"
+                raise _wrong(f"the sentence has {what}, but `# acceptable = {wanted}` is due", place)
+            if wanted == "no" and words == good:
+                raise _wrong("the two sentences of the pair are the same", place)
+            wanted, good = ("no", words) if wanted == "yes" else ("yes", None)
+    if wanted == "no":
+        raise _wrong("the last pair has no sentence with `# acceptable = no`", place)
 
 
 def log_likelihoods(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
@@ -191,4 +228,8 @@ def _refuse(wrong: pa.ChunkedArray, where: Any, what: str) -> None:
     """Raise DataError for the first row that is wrong."""
     rows = np.flatnonzero(to_numpy(wrong.combine_chunks()))
     if rows.size:
-        raise DataError(what, where=where(int(rows[0])), fix="correct the pair, or remove it", id="minimal-pair")
+        raise _wrong(what, where(int(rows[0])))
+
+
+def _wrong(what: str, where: str) -> DataError:
+    return DataError(what, where=where, fix="correct the pair, or remove it", id="minimal-pair")

@@ -43,7 +43,8 @@ def task_of(name: str) -> NamedTask:
     task_type = TASKS.find(kind)
     if not issubclass(task_type, Task):
         if not argument:
-            raise UsageError(f"{name!r} names no set", where="--task", fix=f"write {kind}:FILE", id="usage")
+            demo = f" or {kind}:demo" if getattr(task_type, "demo", "") else ""
+            raise UsageError(f"{name!r} names no set", where="--task", fix=f"write {kind}:FILE{demo}", id="usage")
         return task_type(name)
     if colon and not all(argument.split("+")):
         raise UsageError(
