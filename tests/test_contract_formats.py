@@ -63,6 +63,7 @@ SAMPLES: dict[str, bytes] = {
     "csv": 'text,label\r\n"Zoë, who ""slept"",\nwoke .",good\r\nShe woke .,\r\n'.encode(),
     "parquet": parquet(pa.table({"text": ["Zoë slept .", "She woke ."], "label": ["good", "bad"]})),
     "squad": json.dumps(QUESTIONS, ensure_ascii=False).encode(),
+    "bracketed": "(S (NP (NNP Zoë)) (VP slept))\n\n( (S (NP She)\n  (VP woke (-NONE- *)) (. .)) )\n".encode(),
 }
 ALL = pytest.mark.parametrize("name", SAMPLES)
 TEXTUAL = [name for name in SAMPLES if not find_format(name).binary]

@@ -34,7 +34,18 @@ from derivlang.core.schema import Field, Schema, Side
 from derivlang.core.to_table import to_table
 from tests.helpers import ROOT
 from tests.plugin.derivlang_sample.referents import Referents
-from tests.strategies import batch_of, conllu_row, derive, few_words, laws, scan_words, seeds, some_order, units_of
+from tests.strategies import (
+    batch_of,
+    conllu_row,
+    derive,
+    few_words,
+    laws,
+    scan_words,
+    seeds,
+    some_brackets,
+    some_order,
+    units_of,
+)
 
 Columns = dict[str, pa.Array]
 Rows = list[list[str]]
@@ -104,6 +115,10 @@ def values(rows: Rows, rng: random.Random) -> Columns:
     return {"mood": pa.array([rng.choice(["glad", "sad"]) for _ in rows], pa.string())}
 
 
+def constituents(rows: Rows, rng: random.Random) -> Columns:
+    return {"parse": pa.array([some_brackets(row, rng) for row in rows], pa.string())}
+
+
 def referents(rows: Rows, rng: random.Random) -> Columns:
     numbers = [[rng.randint(0, len(row)) for _ in row] for row in rows]
     return {"refers": pa.array(numbers, pa.list_(pa.int32()))}
@@ -112,6 +127,7 @@ def referents(rows: Rows, rng: random.Random) -> Columns:
 TREE = ("head", "deprel", "deps")
 SAMPLES = {
     "answers": Sample((Field("answers", "answers"),), answers),
+    "constituents": Sample((Field("parse", "constituents"),), constituents),
     "entities": Sample((Field("ner_tags", "entities", TAGS),), entities, ("ner_tags",)),
     "misc": Sample((Field("misc", "misc"),), treebank("misc"), ("misc",)),
     "parsed-tags": Sample((), treebank("upos", "head", "deprel"), ("upos",), parsed=True),
@@ -252,7 +268,7 @@ def test_what_is_counted_is_declared(
 @every
 def test_losses_are_in_the_documentation(kind: str) -> None:
     table = (ROOT / "docs" / "reference" / "counts.md").read_text("utf-8")
-    names = {"entities": "ner_tags", "answers": "answers"}
+    names = {"entities": "ner_tags", "answers": "answers", "constituents": "parse"}
     for name in find_layer(kind).losses:
         if kind != "referents":
             assert f"| `{name.format(names.get(kind))}` | " in table

@@ -30,7 +30,8 @@ def test_every_count_of_the_source_is_listed() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_listed_count_has_a_sentence(name: str) -> None:
-    templates = templates_of([Field("ner_tags", "entities"), Field("answers", "answers"), Field("tree", "tree")])
+    kinds = {"ner_tags": "entities", "answers": "answers", "tree": "tree", "parse": "constituents"}
+    templates = templates_of([Field(column, kind) for column, kind in kinds.items()])
     assert sentence(name, 2345, templates).startswith("2,345 ")
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, offsets_of, segment_any
-from derivlang.core.arrow import scalar, to_numpy
+from derivlang.core.arrow import is_string, scalar, to_numpy
 
 
 def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
@@ -16,6 +16,8 @@ def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
     [[1, 2], [3]] and [[1, 4], [3]]   ->   [True, False]
     """
     kind = ours.type
+    if is_string(kind):
+        return _unequal(ours, theirs.cast(kind))
     if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
         none = scalar(0).cast(pa.int32())
         lengths, others = (to_numpy(pc.list_value_length(column).fill_null(none)) for column in (ours, theirs))

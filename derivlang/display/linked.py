@@ -15,6 +15,7 @@ import numpy as np
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.layers.answers import Answers
+from derivlang.core.layers.constituents import ConstituentTrees
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tree import Tree
@@ -42,7 +43,8 @@ class Line:
     """The words of one language.
 
     head: the number of each word's governor, from 1; 0 = root. () if there is no tree, and then relation is (), too.
-    tags: the values of each word, by column (`upos`, `lemma` …).
+    tags: the values of each word, by column (`upos`, `lemma` …). brackets: each word's piece of a tree in brackets,
+    `  (NP big` and `    Ann)`, () if there is none.
     """
 
     words: tuple[str, ...]
@@ -50,6 +52,7 @@ class Line:
     relation: tuple[str, ...] = ()
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
+    brackets: tuple[str, ...] = ()
 
     @classmethod
     def of_columns(cls, words: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> Line:
@@ -115,6 +118,11 @@ def linked_rows(
     first_row: the number of the batch's first record. The facts are row, split, document, key and, of pairs, side.
     """
     values = {name: layer for name, layer in derived.layers.items() if isinstance(layer, Values)}
+    trees = {
+        name: layer.columns(derived)[name]
+        for name, layer in derived.layers.items()
+        if isinstance(layer, ConstituentTrees)
+    }
     keys = source.record_keys
     out = []
     for record in rows:
@@ -130,7 +138,8 @@ def linked_rows(
                     _line(derived, record, side),
                     tuple(np.where(index < 0, -1, index - source.unit_words[unit]).tolist()),
                     facts | ({"side": side_name} if side_name else {}),
-                    {name: text for name, layer in values.items() if (text := _value(layer, record, schema))},
+                    {name: text for name, layer in values.items() if (text := _value(layer, record, schema))}
+                    | {name: texts[record].as_py() for name, texts in trees.items()},
                 )
             )
     return out
@@ -145,6 +154,7 @@ def _line(batch: Batch, record: int, side: int) -> Line:
     relation: tuple[str, ...] = ()
     tags: dict[str, tuple[str, ...]] = {}
     spans: list[Span] = []
+    brackets: tuple[str, ...] = ()
     for name, layer in batch.layers.items():
         if isinstance(layer, Tree):
             head, relation = tuple(layer.head[begin:end].tolist()), _values(layer.deprel, begin, end)
@@ -156,11 +166,28 @@ def _line(batch: Batch, record: int, side: int) -> Line:
                 Span("entity", int(a) - begin, int(b) - begin, layer.types[label], name)
                 for a, b, label in zip(layer.start[inside], layer.end[inside], layer.labels[inside], strict=True)
             ]
+        elif isinstance(layer, ConstituentTrees):
+            brackets = pieces_of(layer.columns(batch)[name][record].as_py())
         elif isinstance(layer, Answers) and layer.side == side:
             of_row = range(int(layer.offsets[record]), int(layer.offsets[record + 1]))
             answers = {(int(layer.start[i]) - begin, int(layer.end[i]) - begin) for i in of_row}
             spans += [Span("answer", first, last, "answer", name) for first, last in sorted(answers)]
-    return Line(tuple(words), head, relation, tags, tuple(spans))
+    return Line(tuple(words), head, relation, tags, tuple(spans), brackets)
+
+
+def pieces_of(tree: str) -> tuple[str, ...]:
+    """Return a tree in brackets as one piece for each word, indented by the brackets that are open before it.
+
+    (S (NP big Ann) (VP sleeps))   ->   `(S (NP big`, `    Ann)`, `  (VP sleeps))`
+    """
+    pieces, held, depth = [], "", 0
+    for part in tree.split(" "):
+        held = f"{held} {part}" if held else "  " * depth + part
+        depth += part.startswith("(") - part.count(")")
+        if not part.startswith("("):
+            pieces.append(held)
+            held = ""
+    return tuple(pieces)
 
 
 def _values(layer: Words, begin: int, end: int) -> tuple[str, ...]:

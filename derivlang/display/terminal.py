@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from derivlang.core.layers.constituents import PARSE
 from derivlang.core.visible import visible
 from derivlang.display.arcs import arcs_of
 from derivlang.display.drawing import kinds_of
@@ -33,7 +34,8 @@ def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
     """
     row, colours = _visible(row), {visible(label): number for label, number in colours.items()}
     source, derived = row.source, row.derived
-    header = "  ".join(f"{name} {value}" for name, value in (*row.facts.items(), *row.values.items()))
+    values = row.values.items() if not derived.brackets else [(n, v) for n, v in row.values.items() if n != PARSE]
+    header = "  ".join(f"{name} {value}" for name, value in (*row.facts.items(), *values))
     lines = [header] if header else []
     for name, line in (("source", source), ("derived", derived)):
         lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, paint, colours))}".rstrip())
@@ -110,7 +112,7 @@ def _visible_line(line: Line) -> Line:
 
     spans = tuple(replace(span, label=visible(span.label)) for span in line.spans)
     tags = {name: shown(values) for name, values in line.tags.items()}
-    return Line(shown(line.words), line.head, shown(line.relation), tags, spans)
+    return Line(shown(line.words), line.head, shown(line.relation), tags, spans, shown(line.brackets))
 
 
 def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
@@ -123,7 +125,7 @@ def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
 
 
 def _labels(line: Line) -> list[list[str]]:
-    """Return the labels in the line of each word: tag, relation and number of the head, BIO tags, answer."""
+    """Return the labels in the line of each word: tag, relation and number of the head, BIO tags, brackets, answer."""
     labels: list[list[str]] = [[] for _ in line.words]
     wide = max(map(len, line.tag), default=0)
     for word, tag in enumerate(line.tag):
@@ -133,6 +135,8 @@ def _labels(line: Line) -> list[list[str]]:
     for tags in tags_of(line).values():
         for word, tag in enumerate(tags):
             labels[word] += [tag] if tag != "O" else []
+    for word, piece in enumerate(line.brackets):
+        labels[word].append(piece)
     for span in line.spans:
         for word in range(span.first, span.end) if span.kind == "answer" else ():
             labels[word].append("answer")

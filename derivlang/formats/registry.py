@@ -22,6 +22,7 @@ FORMATS: Registry[Format] = Registry(
         "csv": "derivlang.formats.csv:FORMAT",
         "parquet": "derivlang.formats.parquet:FORMAT",
         "squad": "derivlang.formats.squad:FORMAT",
+        "bracketed": "derivlang.formats.bracketed:FORMAT",
     },
 )
 # What the format of a source says whose rows come from no file.

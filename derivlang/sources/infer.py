@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
@@ -97,7 +98,8 @@ def infer(
         own = derived and (name in PARTS or name.startswith("source_"))
         one = len(sides) == 1 and sides[0].words is not None and not own
         per_word = one and _fits_words(name, str(sides[0].words), sample)
-        field = _field(name, kind, tree, per_word, classes.get(name))
+        trees = name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample)
+        field = Field(PARSE, "constituents") if trees else _field(name, kind, tree, per_word, classes.get(name))
         if field.kind == "value" and not own:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
@@ -118,6 +120,14 @@ def _free(name: str, reserved_names: set[str]) -> str:
     while name in reserved_names:
         name += "_given"
     return name
+
+
+def _are_trees(words: str, sample: pa.Table | None) -> bool:
+    """Return whether the column of constituents has trees over the words in all sampled rows."""
+    if sample is None or not sample.num_rows:
+        return False
+    texts, tokens = (sample[name].combine_chunks() for name in (PARSE, words))
+    return are_trees(texts.cast(pa.string()), tokens.cast(pa.list_(pa.string())))
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:

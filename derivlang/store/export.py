@@ -7,6 +7,7 @@ pharaoh     word links i-j, source first, 0-based, sorted
 tsv         token TAB tag, or the texts and the values of a row
 csv         the texts and the values of a row, with a header
 squad       question sets as JSON
+bracketed   a tree in brackets for each row
 
 A space inside a word (CoNLL-U allows it) becomes U+00A0 in `text`, so that the links of `pharaoh` fit its words. Such
 words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run as formulas (`formats/formulas.py`).
@@ -51,6 +52,7 @@ _BY_SUFFIX = {
     ".tsv": "tsv",
     ".csv": "csv",
     ".json": "squad",
+    ".mrg": "bracketed",
 }
 
 
@@ -313,6 +315,13 @@ def _squad(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out
     squad.write((table.drop_columns(["document"]) for table in tables), out)
 
 
+def _bracketed(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
+    name = next(field.column for field in schema.fields if field.kind == "constituents")
+    for group in groups:
+        trees = labelled(group.source if options.source else group.derived, schema)[name]
+        out.write("".join(f"{tree}\n" for tree in trees.to_pylist()).encode())
+
+
 # Each writes a file, and returns the number of its cells that a spreadsheet would run; None: no spreadsheet opens the
 # format.
 _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportOptions, BinaryIO], int | None]] = {
@@ -323,6 +332,7 @@ _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportOptions, BinaryIO]
     "tsv": _tsv,
     "csv": _csv,
     "squad": _squad,
+    "bracketed": _bracketed,
 }
 
 
@@ -341,6 +351,7 @@ def _refuse_unfit(schema: Schema, format: str, options: ExportOptions) -> None:
     fits = {
         "conllu": len(schema.sides) == 1,
         "squad": any(f.kind == "answers" for f in schema.fields),
+        "bracketed": any(f.kind == "constituents" for f in schema.fields),
         "tsv": texts or _tag_column(schema) is not None,
         "csv": texts,
         "transformers": False,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from derivlang.core.settings import check_settings, setting
 
-ExportFormat = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "transformers"]
+ExportFormat = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "bracketed", "transformers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

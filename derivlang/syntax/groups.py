@@ -13,6 +13,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
 from derivlang.core.keys import hash_types
 from derivlang.core.layers.base import Layer
+from derivlang.core.layers.constituents import ConstituentTrees
 from derivlang.core.layers.tree import Nodes, Tree
 from derivlang.core.layers.words import Words
 from derivlang.syntax.forest import forest_of
@@ -47,21 +48,24 @@ def contract(batch: Batch, group: Int64) -> Batch:
 
 
 def _contracted_layers(batch: Batch, group: Int64) -> dict[str, Layer]:
-    """Return tags, features and lemmas of groups, and heads where there are trees.
+    """Return tags, features and lemmas of groups, and heads and constituents where there are trees.
 
     They are of the group's word that is nearest to the root, or without trees of its first word.
     """
+    layers: dict[str, Layer] = {
+        name: layer.contracted(group) for name, layer in batch.layers.items() if isinstance(layer, ConstituentTrees)
+    }
     words = {name: layer for name, layer in batch.layers.items() if isinstance(layer, Words)}
     tree = batch.layers.get("head")
     if not isinstance(tree, Tree):
-        return {name: replace(layer, codes=layer.codes[group[:-1]]) for name, layer in words.items()}
+        return layers | {name: replace(layer, codes=layer.codes[group[:-1]]) for name, layer in words.items()}
     forest, top = forest_of(tree.head, batch.unit_words, batch.sentences).contracted(group)
     units = np.searchsorted(group, batch.unit_words)
     head = np.where(forest.parent < 0, 0, forest.parent - np.repeat(units[:-1], np.diff(units)) + 1)
     relations = replace(tree.deprel, codes=tree.deprel.codes[top])
     mwt = _contracted_ranges(tree.mwt, group)
-    contracted = replace(tree, head=head.astype(np.int32), deprel=relations, deps=None, mwt=mwt, empty=None)
-    return {"head": contracted, **{name: replace(layer, codes=layer.codes[top]) for name, layer in words.items()}}
+    layers["head"] = replace(tree, head=head.astype(np.int32), deprel=relations, deps=None, mwt=mwt, empty=None)
+    return layers | {name: replace(layer, codes=layer.codes[top]) for name, layer in words.items()}
 
 
 def _contracted_ranges(nodes: Nodes | None, group: Int64) -> Nodes | None:

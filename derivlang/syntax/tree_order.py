@@ -53,7 +53,7 @@ def tree_order(
     assert isinstance(tree, Tree)
     whole = forest_of(tree.head, batch.unit_words, batch.sentences)
     keys = _tree_keys(batch, whole)
-    tails, sentences, new_tails = _merged(batch, whole, tails=punct == "reader")
+    tails, sentences, new_tails = merged(batch, whole.trees, tails=punct == "reader")
     bound = bonds(whole, words, tree) if freeze == "parts" else np.zeros(batch.n_words, bool)
     if function_heads:
         whole, words = lifted(whole, words)
@@ -72,22 +72,23 @@ def _tree_keys(batch: Batch, forest: Forest) -> UInt64:
     return sequence_keys(batch.type_hashes[batch.words], forest.trees)
 
 
-def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64, Int32]:
+def merged(batch: Batch, trees: Int64, *, tails: bool) -> tuple[Int32, Int64, Int32]:
     """Return (tails int32[T] of the trees, offsets of the derived sentences, their tails int32[S]).
 
-    A tree that spans several source sentences becomes one derived sentence with the tail of the last. The first
-    sentence gets all words of the tree, the others none. tails=False: punctuation moves like words, all tails are 0.
+    trees: int64[T + 1], word offsets. A tree that spans several source sentences becomes one derived sentence with the
+    tail of the last. The first sentence gets all words of the tree, the others none. tails=False: punctuation moves
+    like words, all tails are 0.
 
         sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
     """
     # The sentences that end with their tree: sentences [0, 3, 5, 8], trees [0, 5, 8] -> [1, 2].
-    last = np.searchsorted(batch.sentences, forest.trees[1:], "right") - 2
+    last = np.searchsorted(batch.sentences, trees[1:], "right") - 2
     of_tree = batch.tails[last] if len(last) else np.zeros(0, np.int32)
-    if len(forest.trees) == len(batch.sentences):
+    if len(trees) == len(batch.sentences):
         return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
-    at = np.searchsorted(forest.trees, batch.sentences)  # an offset inside a tree becomes the tree's end
-    first = np.searchsorted(batch.sentences, forest.trees[:-1])
+    at = np.searchsorted(trees, batch.sentences)  # an offset inside a tree becomes the tree's end
+    first = np.searchsorted(batch.sentences, trees[:-1])
     out = np.zeros_like(batch.tails)
     if tails:
         out[first] = of_tree
-    return of_tree, forest.trees[at], out
+    return of_tree, trees[at], out

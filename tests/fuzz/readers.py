@@ -174,6 +174,14 @@ def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.jsonl", data, mode="space")
 
 
+_BRACKETS = b"( (S (NP-SBJ (DT The) (NN dog))\n  (VP (VBZ sees) (NP (-NONE- *T*-1)) 1\\/2) (. .)))\n(S (-LRB- -LRB-))\n"
+
+
+@reader("bracketed", "text", lambda: [_BRACKETS * 3, b"(S (NP Ann) (VP sleeps))\n" * 5], "formats.bracketed")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.mrg", data)
+
+
 @reader("squad", "json", files("demo-qa-test.json", size=100_000), "formats.squad")
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.json", data)
@@ -497,7 +505,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
 
 @reader("pcfg", "text", lambda: [b"S -> A 'b' [0.5] | A [0.5]\n# switch 2\nA -> A \"c\" [0.3] | 'd' [0.7]\n"],
-        "sources.generated.pcfg_file", "sources.generated.pcfg")  # fmt: skip
+        "formats.pcfg_file", "sources.generated.pcfg")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     (folder / "a.pcfg").write_bytes(data)
     found = find(SourceRequest(f'source:pcfg="{folder / "a.pcfg"}":n=3'))

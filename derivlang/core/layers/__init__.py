@@ -3,7 +3,7 @@
 words     one value per word (tags, lemmas)         misc      CoNLL-U's MISC
 tree      heads, relations, multiword tokens      spans     entities in BIO / IOB2
 values    one value per record (labels, ids)        answers   character spans of SQuAD-style sets
-parse     a parser's tags and trees
+parse     a parser's tags and trees                constituents  trees in brackets
 
 `registry.py` finds a kind by its name in a schema; `base.py` says what a layer is.
 """

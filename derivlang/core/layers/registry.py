@@ -13,6 +13,7 @@ LAYERS: Registry[type[Layer]] = Registry(
     Layer,
     {
         "answers": "derivlang.core.layers.answers:Answers",
+        "constituents": "derivlang.core.layers.constituents:ConstituentTrees",
         "entities": "derivlang.core.layers.spans:Spans",
         "misc": "derivlang.core.layers.misc:Misc",
         "parsed-tags": "derivlang.core.layers.parse:ParsedTags",

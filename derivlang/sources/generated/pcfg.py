@@ -2,10 +2,11 @@
 
     source:pcfg=toy.pcfg     big Ann sleeps     (S (NP big (NP Ann)) (VP sleeps))
 
-`pcfg_file.py` describes the file. Each node of a tree has a key, which follows from the row and the way from the root,
-and chooses its rule. `switch=110010` reverses the right sides of the rules that the file numbers 1, 2 and 5. It changes
-no draw, so all 64 languages of White and Cotterell (2021) are the same trees in other orders, as in Kuribayashi et al.
-(2024). A grammar has no heads, so there are no dependency trees.
+`formats/pcfg_file.py` describes the file. Each node of a tree has a key, which follows from the row and the way from
+the root, and chooses its rule. `switch=110010` reverses the right sides of the rules that the file numbers 1, 2 and 5,
+as the transform `switch:110010:rules=FILE:final=move` does on the trees. It changes no draw, so all 64 languages of
+White and Cotterell (2021) are the same trees in other orders, as in Kuribayashi et al. (2024). A grammar has no heads,
+so there are no dependency trees.
 
 A grammar is refused if its sentences have no finite mean length: M[A, B] is the expected number of B in a rule of A,
 and the sum of its powers is finite if no eigenvalue of M reaches 1 (Booth and Thompson 1973).
@@ -21,15 +22,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Float64, Int64, UInt64, expand_ranges, lengths_of, offsets_of, positions
+from derivlang.core.arrays import Bool, Float64, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, positions
 from derivlang.core.arrow import string_array
+from derivlang.core.brackets import Constituents, write_brackets
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.keys import GOLDEN, Draws, fractions, mix, string_buffers, strings_from
+from derivlang.core.keys import GOLDEN, Draws, fractions, mix
+from derivlang.core.layers.constituents import PARSE, in_order
+from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
+from derivlang.formats.pcfg_file import Rule, check_switches, read_rules
 from derivlang.sources.generated.base import Generator, Made, rows_of, rows_param, seed_param, word_lists
-from derivlang.sources.generated.pcfg_file import Rule, read_rules
+from derivlang.syntax.phrases import Phrases, mirrored
 
 _MOST_NODES = 100_000  # of a mean sentence: a row is made as a whole
 
@@ -39,7 +44,7 @@ class Pcfg(Generator):
     """Sentences of a probabilistic grammar in a file, with their constituents."""
 
     name: ClassVar[str] = "pcfg"
-    fields: ClassVar[tuple[Field, ...]] = (Field("parse", "value"),)
+    fields: ClassVar[tuple[Field, ...]] = (Field(PARSE, "constituents"),)
     citation: ClassVar[str] = (
         "White, Cotterell (2021): Examining the Inductive Bias of Neural Language Models with Artificial Languages. "
         "ACL 2021."
@@ -57,31 +62,28 @@ class Pcfg(Generator):
         if not self.file:
             raise UsageError("pcfg: the file of the grammar is missing", fix="source:pcfg=FILE", id="bad-value")
         rules, text = read_rules(Path(self.file))
-        if not set(self.switch) <= {"0", "1"}:
-            raise UsageError(f"pcfg: switch={self.switch} must be zeros and ones", id="bad-value")
-        highest = max(rule.switch for rule in rules)
-        if self.switch and len(self.switch) < highest:
-            raise UsageError(
-                f"pcfg: switch={self.switch} has {len(self.switch)} digits, but {self.file} has a switch {highest}",
-                fix="give a digit for each switch",
-                id="bad-value",
-            )
+        if self.switch:
+            check_switches("pcfg: switch", self.switch, rules, self.file)
         on = {number for number, digit in enumerate(self.switch, 1) if digit == "1"}
         return self.made(PhraseGrammar.of(rules, on, self.file), rows_of(self.n), text.encode())
 
 
 class _Level(NamedTuple):
-    """The n nodes of all trees at one depth. first_child: int64[n + 1] into the next level, sorted by parent."""
+    """The n nodes of all trees at one depth. first_child: int64[n + 1] into the next level, sorted by parent.
+
+    symbol: int64[n]. is_switched: bool[n], whether a switch reverses the rule of the node.
+    """
 
     symbol: Int64
     first_child: Int64
+    is_switched: Bool
 
 
 @dataclass(frozen=True, slots=True)
 class PhraseGrammar:
     """A grammar as arrays; it makes rows. Symbols are numbered: K left sides, the first of them the start, then words.
 
-    right: symbols of all right sides, reversed where a switch is on; offsets: int64[R + 1]. is_reversed: bool[R].
+    right: symbols of all right sides; offsets: int64[R + 1]. is_switched: bool[R], whether a switch reverses the rule.
     edges: float64[R]: for rule r of left side A, A plus the sum of the probabilities of A's rules up to r. last:
     int64[K], the last rule of each left side. names: of all symbols. words_a_row, nodes_a_row: the expected
     number of words and nodes of a tree.
@@ -90,7 +92,7 @@ class PhraseGrammar:
     n_left: int
     right: Int64
     offsets: Int64
-    is_reversed: Bool
+    is_switched: Bool
     edges: Float64
     last: Int64
     names: tuple[str, ...]
@@ -113,17 +115,14 @@ class PhraseGrammar:
         symbols = [[words[name] if is_word else left[name] for name, is_word in rule.right] for rule in rules]
         edges = owner + (sums - before)
         edges[last] = owner[last] + 1  # exactly: a sum that is rounded up would reach into the next left side
-        is_reversed = np.array([rule.switch in on for rule in rules])
         expected = np.zeros((len(left), len(left) + 1))  # of each left side, and of words
         for of, probability, right in zip(owner, probabilities, symbols, strict=True):
             np.add.at(expected[of], np.minimum(right, len(left)), probability)
         return cls(
             len(left),
-            np.array(
-                [s for right, back in zip(symbols, is_reversed, strict=True) for s in right[:: -1 if back else 1]]
-            ),
+            np.array([symbol for right in symbols for symbol in right]),
             offsets_of(np.array(list(map(len, symbols)))),
-            is_reversed,
+            np.array([rule.switch in on for rule in rules]),
             edges,
             last,
             (*left, *words),
@@ -133,14 +132,19 @@ class PhraseGrammar:
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         """Return words and constituents of some rows."""
         levels = self._levels(draws.draw(rows.astype(np.uint64), np.zeros_like(rows)))
-        is_word = np.arange(len(self.names)) >= self.n_left
-        n_words, begins = _layout(levels, is_word.astype(np.int64), np.zeros(len(self.names), np.int64), 0)
-        words = np.empty(int(n_words[0].sum()), np.int64)
-        for level, begin in zip(levels, begins, strict=True):
-            leaf = is_word[level.symbol]
-            words[begin[leaf]] = level.symbol[leaf] - self.n_left
+        phrases, words, is_switched = self._phrases(levels)
+        found = phrases.found
+        if is_switched.any():
+            place = phrases.positions(mirrored(phrases, is_switched)).astype(np.int32)
+            index = np.empty_like(place)
+            index[place] = np.arange(len(place), dtype=np.int32)
+            order = Order(index, phrases.trees, np.zeros(len(rows), np.int32), len(place))
+            found, words = in_order(found, order, place)[0], words[index]
         types = string_array(self.names[self.n_left :])
-        return {"tokens": word_lists(offsets_of(n_words[0]), words, types), "parse": self._brackets(levels)}
+        return {
+            "tokens": word_lists(phrases.trees, words, types),
+            PARSE: write_brackets(found, words, types, phrases.trees),
+        }
 
     def _levels(self, keys: UInt64) -> list[_Level]:
         """Return the trees of some rows, level by level. keys: of the roots, uint64[n]."""
@@ -152,51 +156,64 @@ class PhraseGrammar:
             rule = np.minimum(np.searchsorted(self.edges, of + fractions(keys[inner]), side="right"), self.last[of])
             n_children = np.zeros(len(symbol), np.int64)
             n_children[inner] = sizes = lengths_of(self.offsets)[rule]
-            levels.append(_Level(symbol, offsets_of(n_children)))
+            is_switched = np.zeros(len(symbol), bool)
+            is_switched[inner] = self.is_switched[rule]
+            levels.append(_Level(symbol, offsets_of(n_children), is_switched))
             symbol = self.right[expand_ranges(self.offsets[rule], sizes)]
-            # The place of a child among the children as the file writes them, so that a switch changes no draw.
-            at = positions(offsets_of(sizes)).astype(np.int64)
-            at = np.where(np.repeat(self.is_reversed[rule], sizes), np.repeat(sizes, sizes) - 1 - at, at)
-            keys = mix(np.repeat(keys[inner], sizes) + (at + 1).astype(np.uint64) * GOLDEN)
+            keys = mix(np.repeat(keys[inner], sizes) + (positions(offsets_of(sizes)) + 1).astype(np.uint64) * GOLDEN)
         return levels
 
-    def _brackets(self, levels: list[_Level]) -> pa.Array:
-        """Return Arrow strings: the trees in brackets, `(NP big (NP Ann))`. Brackets in words become -LRB-, -RRB-."""
-        shown = [
-            f"({name}" if number < self.n_left else name.replace("(", "-LRB-").replace(")", "-RRB-")
-            for number, name in enumerate(self.names)
-        ]
-        letters, offsets = string_buffers(string_array(shown))
-        size = lengths_of(offsets)
-        inner = np.arange(len(shown)) < self.n_left
-        lengths, begins = _layout(levels, size + inner, size, 1)
-        out = np.full(int(lengths[0].sum()), ord(" "), np.uint8)
-        for level, begin, length in zip(levels, begins, lengths, strict=True):
-            own = size[level.symbol]
-            out[expand_ranges(begin, own)] = letters[expand_ranges(offsets[level.symbol], own)]
-            closed = inner[level.symbol]
-            out[begin[closed] + length[closed] - 1] = ord(")")
-        return strings_from(out, offsets_of(lengths[0]))
+    def _phrases(self, levels: list[_Level]) -> tuple[Phrases, Int32, Bool]:
+        """Return the constituents of the trees, a tree for each row; int32[N], their words; the switched constituents.
+
+        Each node is numbered where it opens: a tree with its symbols S NP big Ann VP sleeps has the numbers 0 … 5.
+        """
+        n_nodes = _sizes(levels, np.ones(len(self.names), np.int64))
+        n_words = _sizes(levels, (np.arange(len(self.names)) >= self.n_left).astype(np.int64))
+        begins = _begins(levels, n_nodes)
+        total = int(n_nodes[0].sum())
+        symbol, size, parent = np.empty(total, np.int64), np.empty(total, np.int64), np.full(total, -1)
+        is_switched = np.empty(total, bool)
+        for level, begin, words in zip(levels, begins, n_words, strict=True):
+            symbol[begin], size[begin], is_switched[begin] = level.symbol, words, level.is_switched
+        for level, above, below in zip(levels, begins, begins[1:], strict=False):
+            parent[below] = np.repeat(above, np.diff(level.first_child))
+        is_inner = symbol < self.n_left
+        inner = np.flatnonzero(is_inner)
+        number = np.append(offsets_of(is_inner)[:-1], -1)  # of constituents; -1 for the parent of a tree
+        start = inner - np.arange(len(inner))
+        found = Constituents(
+            symbol[inner].astype(np.int32),
+            string_array(self.names[: self.n_left]),
+            start,
+            start + size[inner],
+            number[parent[inner]],
+        )
+        codes = (symbol[~is_inner] - self.n_left).astype(np.int32)
+        return Phrases.of(found, offsets_of(n_words[0])), codes, is_switched[inner]
 
 
-def _layout(levels: list[_Level], own: Int64, head: Int64, gap: int) -> tuple[list[Int64], list[Int64]]:
-    """Return the size of each node and the place where it begins, level by level, in a row of all trees.
-
-    own, head: what a node of each symbol takes itself, and how much of it precedes its children. gap: before a child.
-    """
+def _sizes(levels: list[_Level], own: Int64) -> list[Int64]:
+    """Return the size of each node with all nodes below it, level by level. own: the size of a node of each symbol."""
     sizes: list[Int64] = []
-    below = np.zeros(1, np.int64)  # running sums of the sizes of the next level, with gaps
+    below = np.zeros(1, np.int64)  # running sums of the sizes of the next level
     for level in reversed(levels):
         sizes.append(own[level.symbol] + np.diff(below[level.first_child]))
-        below = offsets_of(sizes[-1] + gap)
-    sizes.reverse()
+        below = offsets_of(sizes[-1])
+    return sizes[::-1]
+
+
+def _begins(levels: list[_Level], sizes: list[Int64]) -> list[Int64]:
+    """Return the number of each node in a row of all trees, level by level: a node, then its children with all below.
+
+    sizes: the number of nodes in each, itself included.
+    """
     begins = [offsets_of(sizes[0])[:-1]]
     for level, size in zip(levels, sizes[1:], strict=False):
-        before = offsets_of(size + gap)[:-1]
-        first = level.first_child[:-1]
-        shift = begins[-1] + head[level.symbol] + gap - np.append(before, 0)[first]
+        before = offsets_of(size)[:-1]
+        shift = begins[-1] + 1 - np.append(before, 0)[level.first_child[:-1]]
         begins.append(before + np.repeat(shift, np.diff(level.first_child)))
-    return sizes, begins
+    return begins
 
 
 def _mean_sizes(expected: Float64, left: list[str], rules: list[Rule], file: str) -> tuple[float, float]:

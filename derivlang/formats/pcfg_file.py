@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.opening import empty_file
 from derivlang.formats.whole import utf8_text
 
@@ -66,6 +66,19 @@ def read_rules(path: Path) -> tuple[list[Rule], str]:
     _check_sums(rules, path)
     _check_symbols(rules, path)
     return rules, text
+
+
+def check_switches(what: str, digits: str, rules: list[Rule], file: str) -> None:
+    """Raise UsageError for digits that are not 0 or 1, or fewer than a grammar has switches. what: has the digits."""
+    if not set(digits) <= {"0", "1"}:
+        raise UsageError(f"{what}={digits} must be zeros and ones", id="bad-value")
+    highest = max(rule.switch for rule in rules)
+    if len(digits) < highest:
+        raise UsageError(
+            f"{what}={digits} has {len(digits)} digits, but {file} has a switch {highest}",
+            fix="give a digit for each switch",
+            id="bad-value",
+        )
 
 
 def _rules_of(line: str, number: int, switch: int, where: str) -> list[Rule]:
