@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from derivlang.core.batch import Batch, build, split_sentences
 from derivlang.core.gaps import Gaps
 from derivlang.core.keys import Draws
 from derivlang.core.layers.base import Layer
+from derivlang.core.layers.constituents import PARSE, ConstituentTrees
+from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.parse import ParsedTags, ParsedTree
 from derivlang.core.layers.tree import Nodes, Tree
 from derivlang.core.layers.words import Words
@@ -31,6 +34,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.reading import Splits
 from derivlang.core.rules import Rule
+from derivlang.core.schema import Field
 from derivlang.core.spec import param
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
@@ -192,6 +196,26 @@ def bio_tags(draw: st.DrawFn, length: int) -> list[str]:
         size = min(draw(st.integers(1, 4)), length - len(tags))
         tags += ["O"] * size if kind == "O" else [f"B-{kind}", *[f"I-{kind}"] * (size - 1)]
     return tags
+
+
+def some_brackets(words: Sequence[str], rng: random.Random, tags: Sequence[str] = ()) -> str:
+    """A random tree over words, as derivlang writes it. tags: the constituent of each word; without, some have none."""
+
+    def text(begin: int, end: int, label: str) -> str:
+        parts = []
+        while begin < end:
+            stop = rng.randint(begin + 1, end)
+            label_ = rng.choice(["S", "VP", "NP", "NP-SBJ", "PP", "SBAR", "X"])
+            if stop == begin + 1:
+                word = words[begin].replace("(", "-LRB-").replace(")", "-RRB-")
+                word = re.sub(r"[\t\n\v\f\r ]", "\u00a0", word)
+                parts.append(f"({tags[begin]} {word})" if tags else f"(X {word})" if rng.random() < 0.5 else word)
+            else:
+                parts.append(text(begin, stop, label_))
+            begin = stop
+        return f"({label} {' '.join(parts)})"
+
+    return text(0, len(words), "S") if words else ""
 
 
 def some_tree(length: int, rng: random.Random) -> list[int]:
@@ -385,7 +409,24 @@ def with_trees(batch: Batch, *, seed: int = 0, whole_units: bool = False) -> Bat
         "lemmas": Words.of("lemmas", pa.array([_lemma(word) for word, _ in words], pa.string()), "_", lexical=True),
         "feats": Words.of("feats", pa.array([_features(*pair) for pair in words], pa.string()), "_"),
     }
-    return replace(batch, layers={**batch.layers, **tree_layers(units), **further})
+    layers = {**batch.layers, **tree_layers(units), **further, PARSE: _constituents(batch, rows)}
+    return replace(batch, layers=layers)
+
+
+def _constituents(batch: Batch, rows: list[list[str]]) -> ConstituentTrees:
+    """Trees with tags, one a row: functions of its words, as of a parser."""
+    found, done = iter(rows), 0
+    texts = []
+    for end in batch.unit_words[1:].tolist():
+        trees = []
+        while done < end:
+            row = next(found)
+            rng = random.Random(repr(row))
+            tags = [rng.choice(["DT", "JJ", "NN", "NNS", "VBZ", "VBP", "IN", "CD", "WP", "."]) for _ in row]
+            trees.append(some_brackets(row, rng, tags))
+            done += len(row)
+        texts.append(" ".join(filter(None, trees)))
+    return ConstituentTrees.read(Field(PARSE, "constituents"), Labels({PARSE: pa.array(texts, pa.string())}, batch))
 
 
 def _lemma(word: str) -> str:

@@ -22,8 +22,13 @@ from tests.strategies import laws
 @pytest.mark.parametrize(
     ("spec", "id", "said"),
     [
-        ("np:order=N-Num-A-D", "unknown-transform", "write grammar:FILE"),
-        ("switch:110010", "unknown-transform", "source:pcfg=FILE:switch=110010"),
+        ("np:order=N-Num-A-D", "needs-layer", "trees in brackets"),
+        ("np:order=Nnda", "bad-value", "write np:N-Num-A-D"),
+        ("switch:110010", "needs-layer", "trees in brackets"),
+        ("switch:1100", "bad-value", "write switch:110010"),
+        ("switch:11001x", "bad-value", "write switch:110010"),
+        ("switch:11:rules=nothing.pcfg", "missing-file", "list the files"),
+        ("hop:tokens=2:edge=VP", "bad-value", "leave all but one"),
         ("resample:unigram", "unknown-transform", "source:resample=SOURCE"),
         ("source:pcfg=a.gr", "unknown-transform", "derivlang make source:pcfg=FILE"),
         ("lex:phon=0.07", "unknown-parameter", "write dialect:phon="),

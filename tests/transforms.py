@@ -49,6 +49,10 @@ _STRINGS: dict[str, Callable[[], list[str]]] = {
     "plur": lambda: ["pl"],
     "upos": lambda: ["punct", "NOUN+VERB"],
     "arguments": lambda: ["subj", "subj+obj+iobj"],
+    "on": lambda: ["010000", "111111"],
+    "rules": lambda: [],  # the trees are of no grammar: FURTHER
+    "order_": lambda: ["D-A-N-Num", "D-Num-A-N"],
+    "edge": lambda: ["VP", "NP"],
     "system": lambda: ["erg-abs", "none", str(_FILES / "suffixes.tsv")],
 }
 # What a transform cannot do without.
@@ -61,6 +65,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 _TABLE = str(_FILES / "weights.tsv")
 FURTHER: dict[str, list[dict[str, Any]]] = {
     "dialect": [{"phon": 0.5}, {"nonce": 0.5, "words": _WORDS}],
+    "hop": [{"edge": "VP", "by": "tags"}, {"words": 0, "by": "tags"}],
     "grammar": [{"weights": _TABLE}, {"weights": _TABLE, "heads": "function", "punct": "permute"}],
     "inv": [{"from_": "random", "mark": "🅁", "rng": "numpy"}],
     "syn": [
@@ -69,6 +74,7 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
         {"grammar": "ga", "model": "pairwise=0.7", "freeze": "none", "punct": "permute", "nonprojective": "keep-order"},
     ],
     "sort": [{}, {"first": "rare", "final": "move"}],
+    "switch": [{"on": "10", "rules": str(_FILES / "switches.pcfg"), "final": "move"}],
     "trans": [
         {"offset": 200_000},
         {"clones": 6, "overlap": 50, "by": "mass", "seed": 2},

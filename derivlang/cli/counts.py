@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 _OF_TRANSFORMS = {
     "lex-replaced": "word[|s] [was|were] replaced by lex",
     "hops-cut": "marker[|s] of hop [has|have] too few words before the end of the sentence, and [stands|stand] there",
+    "hops-unknown": "verb[|s] tagged VBP [has|have] no marker of hop, since the tag does not say [its|their] person",
+    "hops-without-phrase": "marker[|s] of hop [stands|stand] directly after [its verb, which heads|their verbs, which "
+    "head] no such phrase",
     "sentences-emptied": "sentence[|s] lost all words and [is|are] empty",
+    "switch-unknown": "constituent[|s] [keeps its|keep their] order, since no rule of the grammar makes [it|them]",
     "trees-not-projective": "source tree[|s] [has|have] crossing arcs (punctuation within phrases not counted)",
     "trees-kept-for-a-mark": "tree[|s] [keeps its|keep their] order, since a bracket or quote would come first",
 }

@@ -29,6 +29,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import ByPlace
 from derivlang.core.order import Order
 from derivlang.core.spec import Parameterised, key_of, quote, text_of
@@ -286,10 +287,13 @@ def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
 def check_layers(transform: Transform, batch: Batch) -> None:
     """Raise LayerError if a batch lacks a layer that a transform needs."""
     if missing := [name for name in transform.needs if name not in batch.layers]:
+        without = "add number=no, or " if missing == ["feats"] and hasattr(transform, "number") else ""
+        if PARSE in batch.layers and hasattr(transform, "by"):
+            without = "add by=tags, or "
+        source = "a treebank in CoNLL-U" if PARSE not in missing else "trees in brackets (.mrg) or source:pcfg=FILE"
         raise LayerError(
             f"{transform.name} needs {', '.join(missing)}, which this set lacks",
-            fix=f"{'add number=no, or ' if missing == ['feats'] and hasattr(transform, 'number') else ''}"
-            "take a source with these columns, such as a treebank in CoNLL-U",
+            fix=f"{without}take a source with these columns, such as {source}",
             id="needs-layer",
         )
 

@@ -3,22 +3,32 @@
     hop:0          He clean 🅂 his very messy books he lf .       directly after the verb: the control
     hop:tokens=4   He clean his very messy books 🅂 he lf .       four words and marks later
     hop:words=4    He clean his very messy bookshelf 🅂 .         four words later, marks not counted
+    hop:edge=VP    He clean his very messy bookshelf 🅂 .         after the verb phrase
 
 A verb with the features Person=3, Tense=Pres, VerbForm=Fin and a Number becomes its lemma; its marker is `sing` or
 `plur`. `words` does not count marks and English clitics (n't 's 'll 're 've 'm), and a marker never stands between a
 word and its clitic. `tokens` counts every word of the text. Where fewer words follow in the sentence, the marker stands
 after the last one, before the final punctuation; such sentences are counted.
 
+`edge=VP` puts the marker after the constituent with this label that the verb heads: the one that the verb, or its part
+of speech, is a child of. Where there is none, the marker stands directly after the verb, and is counted. It is a hop by
+constituents, which the study has no language of.
+
+`by=tags` reads the tags of the Penn Treebank, for trees in brackets: VBZ has the marker of the singular. VBP is any
+other person of the present, so such verbs have no marker; they are counted. These trees have no lemmas, so the verbs
+keep their forms, as in Ziv et al. (2026).
+
 The study drops these sentences, counts sub-words of GPT-2 in place of tokens, and counts the marker of a later verb as
 a word. Ours counts words of the source.
-Source: Kallini et al. 2024 (arXiv 2401.06416), NoHop, TokenHop and WordHop.
+Sources: Kallini et al. 2024 (arXiv 2401.06416), NoHop, TokenHop and WordHop; Hunter 2025 (Computational Linguistics 51,
+arXiv 2410.12271), who asks for a hop by constituents.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
@@ -28,9 +38,12 @@ from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.spec import param
+from derivlang.syntax.phrase_labels import labelled
+from derivlang.syntax.phrases import phrases_of
 from derivlang.syntax.words import CLITIC, kinds_of
 from derivlang.transforms.base import Transform
 from derivlang.transforms.features import FEATS, has_features
@@ -44,10 +57,7 @@ class Hop(Transform):
     """Hop: a verb becomes its lemma, and a marker of its number stands some words later."""
 
     name = "hop"
-    injective = False
     is_permutation = False
-    needs: ClassVar[tuple[str, ...]] = (FEATS, LEMMAS)
-
     words: int = param(
         4, "words between the verb and its marker, without marks and clitics", positional=True, draws=False, low=0,
         high=2**31 - 1,
@@ -56,6 +66,12 @@ class Hop(Transform):
         0, "words and marks between the verb and its marker, in place of words; 0: by words", draws=False, low=0,
         high=2**31 - 1,
     )  # fmt: skip
+    edge: str = param(
+        "", "label of the verb's constituent after which the marker stands, in place of words", draws=False, file=False
+    )
+    by: Literal["feats", "tags"] = param(
+        "feats", "how verbs are known: by features, or by Penn tags of trees in brackets, without lemmas", draws=False
+    )
     sing: str = param("🅂", "marker of the singular", draws=False, file=False)
     plur: str = param("🄿", "marker of the plural", draws=False, file=False)
 
@@ -66,23 +82,65 @@ class Hop(Transform):
                 raise UsageError(f"hop: the marker {marker!r} must be one word, without spaces", id="bad-value")
         if self.sing == self.plur:
             raise UsageError(f"hop: {self.sing!r} is the marker of both numbers", fix="give two words", id="bad-value")
-        if self.tokens and self.words != 4:
-            raise UsageError("hop counts words or tokens, not both", fix="leave one of them out", id="bad-value")
+        if sum([self.words != 4, bool(self.tokens), bool(self.edge)]) > 1:
+            what = "hop counts words or tokens, or puts markers at an edge"
+            raise UsageError(what, fix="leave all but one of words, tokens and edge out", id="bad-value")
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Features and lemmas, or constituents with tags."""
+        if self.by == "tags":
+            return (PARSE,)
+        return (FEATS, LEMMAS, PARSE) if self.edge else (FEATS, LEMMAS)
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether verbs become their lemmas."""
+        return self.by == "feats"
+
+    @property
+    def injective(self) -> bool:  # type: ignore[override]
+        """Whether no word changes."""
+        return not self.has_forms
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order with the markers. Counts markers that fewer words follow than they should hop over."""
-        is_plural = has_features(batch, ["Number=Plur"])
-        verbs = np.flatnonzero(_verbs(batch))
-        after, whole = self._places(batch, verbs)
+        verbs, is_plural, unknown = self._marked(batch)
+        after, whole = self._after_phrase(batch, verbs) if self.edge else self._places(batch, verbs)
         by = np.argsort(after, kind="stable")  # of two markers at one place, the first verb's comes first
         verbs, after = verbs[by], after[by]
         index = np.insert(np.arange(batch.n_words), after + 1, -1).astype(np.int32)
         marks = np.bincount(owners(batch.sentences)[verbs], minlength=len(batch.sentences) - 1)
         sentences = offsets_of(lengths_of(batch.sentences) + marks)
         inserted = string_array([self.sing, self.plur]).take(to_arrow(is_plural[verbs].astype(np.int64)))
-        short = int((~whole).sum())
-        counts = Counter({"hops-cut": short} if short else {})
+        found = {"hops-without-phrase" if self.edge else "hops-cut": int((~whole).sum()), "hops-unknown": unknown}
+        counts = Counter({name: n for name, n in found.items() if n})
         return Order(index, sentences, batch.tails, batch.n_words, inserted, verbs.astype(np.int32), counts)
+
+    def _marked(self, batch: Batch) -> tuple[Int64, Bool, int]:
+        """Return (the verbs with markers int64[n], whether each word is plural bool[N], verbs of an unknown person)."""
+        if self.by == "feats":
+            return np.flatnonzero(_verbs(batch)), has_features(batch, ["Number=Plur"]), 0
+        phrases = phrases_of(batch)
+        third, other = (np.append(labelled(phrases.found, (tag,)), False)[phrases.holder] for tag in ("VBZ", "VBP"))
+        return np.flatnonzero(third), np.zeros(batch.n_words, bool), int(other.sum())
+
+    def _after_phrase(self, batch: Batch, verbs: Int64) -> tuple[Int64, Bool]:
+        """Return (the last word of the phrase that each verb heads, int64[n]; whether it heads one, bool[n]).
+
+        (S (NP (PRP He)) (VP (VBZ is) (VP (VBG going))) (. .))   the verb 1, in VBZ in VP   ->   2
+        """
+        phrases = phrases_of(batch)
+        found = phrases.found
+        is_phrase = np.append(labelled(found, (self.edge,)), False)  # the last one is for holder -1
+        phrase = phrases.holder[verbs]
+        is_tag = (np.append(found.end - found.start, 0)[phrase] == 1) & ~is_phrase[phrase]
+        phrase = np.where(is_tag, np.append(found.parent, -1)[phrase], phrase)
+        sentence = owners(batch.sentences)[verbs]
+        last = (batch.sentences[1:] - batch.tails)[sentence] - 1  # the last word before the tail
+        end = np.append(found.end, 0)[phrase] - 1
+        heads = is_phrase[phrase]
+        return np.where(heads, np.maximum(np.minimum(end, last), verbs), verbs), heads
 
     def _places(self, batch: Batch, verbs: Int64) -> tuple[Int64, Bool]:
         """Return (the word after which the marker of each verb stands, int64[n]; whether enough words follow, bool[n]).

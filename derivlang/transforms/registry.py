@@ -22,6 +22,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "lemma": "derivlang.transforms.lemma:Lemma",
         "lex": "derivlang.transforms.lex:Lex",
         "mallows": "derivlang.transforms.mallows:Mallows",
+        "np": "derivlang.transforms.np_order:NounPhrase",
         "perm": "derivlang.transforms.shuffle:Perm",
         "scramble": "derivlang.transforms.scramble:Scramble",
         "shuffle": "derivlang.transforms.shuffle:Shuffle",
@@ -29,15 +30,14 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "sov": "derivlang.transforms.sov:Sov",
         "stride": "derivlang.transforms.stride:Stride",
         "swap": "derivlang.transforms.swap:Swap",
+        "switch": "derivlang.transforms.switch:Switch",
         "syn": "derivlang.transforms.syn:Syn",
         "trans": "derivlang.transforms.trans:Trans",
     },
     of_classes=True,
     instead={
-        "np": "grammar:FILE, with weights of det, nummod and amod, for the order in noun phrases",
         "resample": "source:resample=SOURCE in place of the source",
         "source": "it in place of the source, as in: derivlang make source:pcfg=FILE …",
-        "switch": "source:pcfg=FILE:switch=110010 in place of the source",
     },
 )
 transform_names = TRANSFORMS.names

@@ -1,0 +1,175 @@
+"""switch: the children of some constituents in reverse, chosen by six switches.
+
+    switch:100000    The dog saw a cat .   ->   saw a cat The dog .
+    switch:010000    The dog saw a cat .   ->   The dog a cat saw .
+
+Digit n of the value turns switch n on. On trees with labels of the Penn Treebank the switches are
+
+    1  S, SINV, SQ   subject and predicate
+    2  VP            verb and objects, complements, adjuncts
+    3  SBAR          complementiser and clause, unless the SBAR begins with a question word
+    4  PP            preposition and its phrase; NP and PP in an NP
+    5  NP            adjective and noun, in an NP that has both among its children
+    6  SBAR          question word and clause, as in a relative clause; NP and SBAR in an NP
+
+0 leaves the source's order, 1 reverses all children of these constituents. A constituent has one switch: an NP with a
+relative clause (its child is an SBAR with a question word) has switch 6, else with a PP 4, else with an adjective 5.
+Function tags do not count (NP-SBJ is an NP). `rules=FILE` takes the switches of a grammar instead, which numbers its
+rules with `# switch 2`: then each constituent has the switch of the rule that made it, with its children in the order
+of the rule or in reverse. Final punctuation stays last; `final=move` reverses it as any word.
+Sources: White and Cotterell 2021 (ACL 2021), six switches; Kuribayashi et al. 2024 (arXiv 2402.12363). Their 0 is the
+order of a head-final grammar. The table for Penn labels is derivlang's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from derivlang.core.arrays import Int64, UInt64
+from derivlang.core.arrow import string_array
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws, hash_types, mix, sequence_keys
+from derivlang.core.layers.constituents import PARSE
+from derivlang.core.order import Order
+from derivlang.core.spec import param
+from derivlang.core.spec_files import Named
+from derivlang.formats.paths import stamp_of
+from derivlang.formats.pcfg_file import Rule, check_switches, read_rules
+from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
+from derivlang.syntax.phrases import Phrases, mirrored, phrase_order, phrases_of
+from derivlang.transforms.base import Transform
+from derivlang.transforms.bodies import Final, final_param
+
+_SWITCHES = 6
+_ADJECTIVES = ("JJ", "JJR", "JJS", "ADJP")
+_NOUNS = ("NN", "NNS", "NNP", "NNPS", "NML", "NX")
+_LABEL = np.uint64(1)  # added to the hash of a label, so that a word of the same letters has another one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch(Transform):
+    """Switch: the children of some constituents in reverse, chosen by six switches."""
+
+    name = "switch"
+    needs: ClassVar[tuple[str, ...]] = (PARSE,)
+
+    on: str = param(
+        "100000", "for each switch 0, or 1 to reverse the children of its constituents", positional=True, draws=False,
+        file=False,
+    )  # fmt: skip
+    rules: str = param("", "grammar whose rules have the switches, as source:pcfg takes it", draws=False, file=Named())
+    final: Final = final_param()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rules:
+            self._rules()  # raise for a broken file before any source is read
+        elif len(self.on) != _SWITCHES or not set(self.on) <= {"0", "1"}:
+            raise UsageError(
+                f"switch: on={self.on} must be {_SWITCHES} zeros and ones",
+                fix="write switch:110010, for example",
+                id="bad-value",
+            )
+
+    def _rules(self) -> _Rules:
+        rules = _read(str(self.rules), *stamp_of(self.rules))
+        check_switches("switch: on", self.on, rules.rules, str(self.rules))
+        return rules
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The fingerprint of the grammar."""
+        return (f"rules {self._rules().fingerprint}",) if self.rules else ()
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order of a batch with constituents. Counts constituents that no rule of the grammar makes."""
+        whole = phrases_of(batch)
+        number = self._rules().numbers(batch, whole) if self.rules else self._numbers(batch, whole)
+        is_on = np.array([False, *(digit == "1" for digit in self.on), False])
+        unknown = int((number < 0).sum())
+        found = phrase_order(batch, lambda phrases: mirrored(phrases, is_on[number]), keep_tails=self.final == "keep")
+        return replace(found, counts=Counter({"switch-unknown": unknown} if unknown else {}))
+
+    def _numbers(self, batch: Batch, phrases: Phrases) -> Int64:
+        """Return int64[K]: the switch of each constituent by its label, 0 for none."""
+        found = phrases.found
+        number = np.zeros(len(found), np.int64)
+        noun_phrase, clause = labelled(found, ("NP",)), labelled(found, ("SBAR",))
+        if self.on[4] == "1":
+            check_tags(f"switch:{self.on}", batch, phrases, noun_phrase)
+        relative = clause & with_child(found, labelled(found, begin="WH"))
+        prepositional = labelled(found, ("PP",))
+        number[labelled(found, ("S", "SINV", "SQ"))] = 1
+        number[labelled(found, ("VP",))] = 2
+        number[clause] = 3
+        number[prepositional] = 4
+        has_adjective, has_noun = (with_child(found, labelled(found, labels)) for labels in (_ADJECTIVES, _NOUNS))
+        number[noun_phrase & has_adjective & has_noun] = 5
+        number[noun_phrase & with_child(found, prepositional)] = 4
+        number[relative | (noun_phrase & with_child(found, relative))] = 6
+        return number
+
+
+class _Rules(NamedTuple):
+    """The rules of a grammar. keys: uint64[R], of left sides and children, sorted. switches: int64[R], of these."""
+
+    keys: UInt64
+    switches: Int64
+    rules: list[Rule]
+    fingerprint: str
+
+    def numbers(self, batch: Batch, phrases: Phrases) -> Int64:
+        """Return int64[K]: the switch of the rule that made each constituent, -1 if no rule makes it.
+
+        Of a rule and its mirror image, both of which the grammar has, the one with the children in their order counts.
+        """
+        labels = hash_types(phrases.found.names) + _LABEL
+        label = labels[phrases.found.label]
+        symbol = np.empty(len(phrases.forest), np.uint64)
+        symbol[phrases.nodes] = label
+        symbol[phrases.words] = batch.type_hashes[batch.words]
+        offsets, children = children_of(phrases)
+        number = self._find(symbol[children], offsets, label)
+        if (number < 0).any():
+            mirror = self._find(symbol[_reversed(children, offsets)], offsets, label)
+            number = np.where(number < 0, mirror, number)
+        return number
+
+    def _find(self, children: UInt64, offsets: Int64, label: UInt64) -> Int64:
+        """Return int64[K]: the switch of the rule of each constituent, -1 if there is none."""
+        keys = mix(sequence_keys(children, offsets) + label)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, self.switches[at], -1)
+
+
+def _reversed(children: Int64, offsets: Int64) -> Int64:
+    """Return the children of each constituent in reverse."""
+    return children[np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(len(children))]
+
+
+@lru_cache(maxsize=4)
+def _read(file: str, *stamp: int) -> _Rules:
+    """Return the rules of a file, read once per process and version of the file."""
+    rules, text = read_rules(Path(file))
+    sides = [[(rule.left, False), *rule.right] for rule in rules]
+    names = list(dict.fromkeys(symbol for side in sides for symbol in side))
+    hashes = hash_types(string_array(name for name, _ in names))
+    of = {symbol: hash_ + (np.uint64(0) if symbol[1] else _LABEL) for symbol, hash_ in zip(names, hashes, strict=True)}
+    keys = np.array([_key([of[symbol] for symbol in side]) for side in sides], np.uint64)
+    by = np.argsort(keys, kind="stable")
+    switches = np.array([rule.switch for rule in rules], np.int64)
+    return _Rules(keys[by], switches[by], rules, sha256(text.encode()).hexdigest())
+
+
+def _key(symbols: list[np.uint64]) -> np.uint64:
+    """Return the key of a left side and its children."""
+    children = np.array(symbols[1:], np.uint64)
+    return np.uint64(mix(sequence_keys(children, np.array([0, len(children)])) + symbols[0])[0])
