@@ -25,6 +25,7 @@ from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.layers.labels import Labels
 from derivlang.core.order import Order
 from derivlang.core.schema import Field
+from derivlang.display.linked import pieces_of
 from derivlang.formats.bracketed import FORMAT, MEANING, read, write
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
@@ -288,6 +289,16 @@ def test_a_wrong_file_is_one_message_with_its_line(text: str, line: int, what: s
     assert caught.value.where == f"{path}:{line}"
     failed = run("make", path, "--t", "inv", "-o", tmp_path / "out", code=1)
     assert failed.err.count("derivlang: ") == 1
+
+
+def test_trees_are_shown_a_word_a_line(tmp_path: Path) -> None:
+    assert pieces_of("(S (NP big Ann) (VP sleeps))") == ("(S (NP big", "    Ann)", "  (VP sleeps))")
+    assert pieces_of("") == ()
+    shown = run("show", "--t", "inv", written(tmp_path / "a.mrg", "(S (NP (NN dog)) (VP (VBZ barks)))\n")).out
+    assert shown.splitlines()[-2:] == [
+        "    0 barks  <-   1 barks  (S (VP (VBZ barks))",
+        "    1 dog    <-   0 dog      (NP (NN dog)))",
+    ]
 
 
 @pytest.mark.parametrize("spec", ["inv", "perm", "trans,inv", "shuffle:local=3", "inv:from=random:mark=R,trans"])

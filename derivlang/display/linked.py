@@ -181,7 +181,7 @@ def pieces_of(tree: str) -> tuple[str, ...]:
     (S (NP big Ann) (VP sleeps))   ->   `(S (NP big`, `    Ann)`, `  (VP sleeps))`
     """
     pieces, held, depth = [], "", 0
-    for part in tree.split(" "):
+    for part in tree.split(" ") if tree else ():
         held = f"{held} {part}" if held else "  " * depth + part
         depth += part.startswith("(") - part.count(")")
         if not part.startswith("("):

@@ -135,8 +135,9 @@ def _labels(line: Line) -> list[list[str]]:
     for tags in tags_of(line).values():
         for word, tag in enumerate(tags):
             labels[word] += [tag] if tag != "O" else []
+    wide = max(len("  ".join(own)) for own in labels) if line.brackets else 0
     for word, piece in enumerate(line.brackets):
-        labels[word].append(piece)
+        labels[word] = [f"{'  '.join(labels[word]):<{wide}}", piece] if wide else [piece]
     for span in line.spans:
         for word in range(span.first, span.end) if span.kind == "answer" else ():
             labels[word].append("answer")
