@@ -30,6 +30,7 @@ NAMES = (
     "parse",
     "make_syn",
     "make_tree_orders",
+    "make_constituents",
     "profile_make",
     "grammar_draws",
     "encoding",
