@@ -58,6 +58,7 @@ class Hop(Transform):
 
     name = "hop"
     is_permutation = False
+
     words: int = param(
         4, "words between the verb and its marker, without marks and clitics", positional=True, draws=False, low=0,
         high=2**31 - 1,
