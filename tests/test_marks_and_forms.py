@@ -293,7 +293,7 @@ def test_hop_needs_features(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("hop:3:tokens=2", "hop counts words or tokens, not both"),
+        ("hop:3:tokens=2", "hop counts words or tokens, or puts markers at an edge"),
         ("hop:sing='a b'", "must be one word"),
         ("drop:WORD", "'WORD' is not a group of words"),
         ("agree:subj+subj", "names no arguments of a verb"),
