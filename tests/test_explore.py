@@ -113,7 +113,7 @@ def test_a_public_page_offers_no_files() -> None:
 
 def test_a_public_page_offers_what_a_typed_sentence_has_the_layers_for() -> None:
     left_out = set(offered()) - set(offered(files=False))
-    assert left_out == {"agree", "case", "hop", "lemma", "lex", "scramble", "sort"}
+    assert left_out == {"agree", "case", "hop", "lemma", "lex", "np", "switch", "scramble", "sort"}
     for name in offered():
         shown, _ = app.derived("She gave him apples .", name, "space")
         lacking = "[needs-l" in shown  # needs-layer, needs-lexicon
