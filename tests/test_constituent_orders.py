@@ -40,27 +40,6 @@ Object -> 'burse' 'ob' [1]
 NP -> 'big' 'blope' [1]
 """
 # A grammar with a rule for each switch, rules without one, and repetition.
-SIX = """# switch 1
-S -> Subj VP [1]
-Subj -> NP 'sub' [1]
-Obj -> NP 'ob' [1]
-# switch 2
-VP -> Obj Verb [0.5] | SC Verb [0.2]
-VP -> Verb [0.3]
-# switch 3
-SC -> S 'that' [1]
-# switch 4
-PP -> NP 'in' [1]
-NP -> N [0.5] | N 'and' N [0.1]
-# switch 4
-NP -> PP N [0.1]
-# switch 5
-NP -> 'big' NP [0.2]
-# switch 6
-NP -> VP 'rel' N [0.1]
-N -> 'blope' [0.5] | 'burse' [0.5]
-Verb -> 'fudded' [1]
-"""
 SWITCHES = ["".join(digits) for digits in product("01", repeat=6)]
 ENGLISH = [
     "(S (NP-SBJ (DT the) (NNP York) (NN city) (NNS halls)) (VP (VBP stand)) (. .))",
@@ -109,9 +88,9 @@ def test_switches_of_white_and_cotterell(switches: str, expected: str, tmp_path:
 
 @pytest.mark.parametrize("switches", SWITCHES[::7] + SWITCHES[-1:])
 def test_a_switch_of_the_source_is_the_transform_on_its_trees(switches: str, tmp_path: Path) -> None:
-    grammar = written(tmp_path / "six.pcfg", SIX)
-    source = f'source:pcfg="{grammar}":n=300'
-    out = make(f'switch:{switches}:rules="{grammar}":final=move', source, tmp_path / "out")
+    """In the grammar of the package, by its name."""
+    source = "source:pcfg=six-switches:n=300"
+    out = make(f"switch:{switches}:rules=six-switches:final=move", source, tmp_path / "out")
     right(out)
     made = _rows_of_set(out)
     assert made == rows(source + f":switch={switches}")
@@ -129,11 +108,10 @@ def _rows_of_set(out: Path) -> list[tuple[list[str], str]]:
     return found
 
 
-def test_switching_twice_is_the_source(tmp_path: Path) -> None:
-    grammar = written(tmp_path / "six.pcfg", SIX)
-    texts = [text for _, text in rows(f'source:pcfg="{grammar}":n=300')]
+def test_switching_twice_is_the_source() -> None:
+    texts = [text for _, text in rows("source:pcfg=six-switches:n=300")]
     for final in ("keep", "move"):
-        once = f'switch:111111:rules="{grammar}":final={final}'
+        once = f"switch:111111:rules=six-switches:final={final}"
         assert derived(texts, f"{once},{once}") == derived(texts, "identity")
         assert derived(texts, once) != derived(texts, "identity")
 

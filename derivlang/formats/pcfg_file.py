@@ -68,6 +68,16 @@ def read_rules(path: Path) -> tuple[list[Rule], str]:
     return rules, text
 
 
+def grammars() -> dict[str, Path]:
+    """Return the files of the grammars that come with the package, by name (`six-switches`)."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "grammars").glob("*.pcfg"))}
+
+
+def grammar_path(name: str) -> Path:
+    """Return the file of a grammar of the package, or the path that is not such a name."""
+    return grammars().get(name, Path(name))
+
+
 def check_switches(what: str, digits: str, rules: list[Rule], file: str) -> None:
     """Raise UsageError for digits that are not 0 or 1, or fewer than a grammar has switches. what: has the digits."""
     if not set(digits) <= {"0", "1"}:

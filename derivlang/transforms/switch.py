@@ -42,7 +42,7 @@ from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.paths import stamp_of
-from derivlang.formats.pcfg_file import Rule, check_switches, read_rules
+from derivlang.formats.pcfg_file import Rule, check_switches, grammar_path, grammars, read_rules
 from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
 from derivlang.syntax.phrases import Phrases, mirrored, phrase_order, phrases_of
 from derivlang.transforms.base import Transform
@@ -65,7 +65,9 @@ class Switch(Transform):
         "100000", "for each switch 0, or 1 to reverse the children of its constituents", positional=True, draws=False,
         file=False,
     )  # fmt: skip
-    rules: str = param("", "grammar whose rules have the switches, as source:pcfg takes it", draws=False, file=Named())
+    rules: str = param(
+        "", "grammar whose rules have the switches, as source:pcfg takes it", draws=False, file=Named(grammars)
+    )
     final: Final = final_param()
 
     def __post_init__(self) -> None:
@@ -80,7 +82,8 @@ class Switch(Transform):
             )
 
     def _rules(self) -> _Rules:
-        rules = _read(str(self.rules), *stamp_of(self.rules))
+        path = grammar_path(self.rules)
+        rules = _read(str(path), *stamp_of(path))
         check_switches("switch: on", self.on, rules.rules, str(self.rules))
         return rules
 

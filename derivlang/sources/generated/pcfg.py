@@ -32,7 +32,7 @@ from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.pcfg_file import Rule, check_switches, read_rules
+from derivlang.formats.pcfg_file import Rule, check_switches, grammar_path, grammars, read_rules
 from derivlang.sources.generated.base import Generator, Made, rows_of, rows_param, seed_param, word_lists
 from derivlang.syntax.phrases import Phrases, mirrored
 
@@ -50,7 +50,9 @@ class Pcfg(Generator):
         "ACL 2021."
     )
 
-    file: str = param("", "file of the grammar, as of nltk", positional=True, draws=False, file=Named())
+    file: str = param(
+        "", "file of the grammar, as of nltk, or six-switches", positional=True, draws=False, file=Named(grammars)
+    )
     switch: str = param(
         "", "for each numbered rule 0, or 1 to reverse its right side, e.g. 110010", draws=False, file=False
     )
@@ -61,7 +63,7 @@ class Pcfg(Generator):
         """Return the grammar of the file."""
         if not self.file:
             raise UsageError("pcfg: the file of the grammar is missing", fix="source:pcfg=FILE", id="bad-value")
-        rules, text = read_rules(Path(self.file))
+        rules, text = read_rules(grammar_path(self.file))
         if self.switch:
             check_switches("pcfg: switch", self.switch, rules, self.file)
         on = {number for number, digit in enumerate(self.switch, 1) if digit == "1"}
