@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from measure import Report, Settings, alternate, make, ratio, spread, tokens
+from measure import Report, Settings, alternate, beyond_identity, make, tokens
 
 _LIMIT, _MEMORY, _ROWS = 2.0, 300, 1_000  # rows for each MB of text asked for: 100,000 have 1.1 M words
 _GRAMMAR = """# switch 1
@@ -58,14 +58,8 @@ def benchmark(settings: Settings) -> Report:
     n_words = tokens(runs[0][0])
     title = f"orders of constituents from derived Parquet, {n_words / 1e6:.2f} M words"
     report = Report(title, ("make --t", "CPU s", "x identity", "CPU s more for 1 M words", "peak MB"))
-    worst = largest = 0.0
-    for spec, found in zip(specs, runs, strict=True):
-        more = sorted((a.cpu - b.cpu) * 1e6 / n_words for a, b in zip(found, runs[0], strict=True))
-        middle, peak = more[len(more) // 2], spread(found, lambda usage: usage.peak)
-        shown = spec.replace(f'"{grammar}"', "FILE")
-        times = report.figure(f"{shown}: x identity", ratio(found, runs[0]))
-        report.row(shown, spread(found).text(), times.text(), f"{middle:.2f}", peak.text(0))
-        worst, largest = max(worst, middle), max(largest, peak.median)
+    names = [spec.replace(f'"{grammar}"', "FILE") for spec in specs]
+    worst, largest = beyond_identity(report, names, runs, n_words, per=1)
     report.claim(f"at most {_LIMIT:.0f} CPU seconds more for 1 M words", f"{worst:.2f}", worst <= _LIMIT)
     report.claim(f"at most {_MEMORY} MB", f"{largest:.0f}", largest <= _MEMORY)
     return report

@@ -139,6 +139,24 @@ def alternate(repeat: int, *commands: Callable[[], Usage]) -> list[list[Usage]]:
     return runs
 
 
+def beyond_identity(
+    report: Report, names: Sequence[str], runs: Sequence[Sequence[Usage]], words: int, per: float
+) -> tuple[float, float]:
+    """Add a row for each command, of which the first is `make --t identity`. Return (seconds, MB) of the worst one.
+
+    Seconds are CPU seconds beyond `identity`'s for `per` million words: computing an order, gathering and writing what
+    it moves. words: of a run.
+    """
+    worst, largest = 0.0, 0.0
+    for name, found in zip(names, runs, strict=True):
+        more = sorted((a.cpu - b.cpu) * per * 1e6 / words for a, b in zip(found, runs[0], strict=True))
+        middle, peak = more[len(more) // 2], spread(found, lambda usage: usage.peak)
+        worst, largest = max(worst, middle), max(largest, peak.median)
+        times = report.figure(f"{name}: x identity", ratio(found, runs[0]))
+        report.row(name, spread(found).text(), times.text(), f"{middle:.2f}", peak.text(0))
+    return worst, largest
+
+
 def derivlang(*arguments: str | Path, watch: bool = False) -> Usage:
     """A run of derivlang's command line."""
     return run([sys.executable, "-m", "derivlang", *map(str, arguments)], watch=watch)

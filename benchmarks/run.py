@@ -31,6 +31,7 @@ NAMES = (
     "make_syn",
     "make_tree_orders",
     "make_constituents",
+    "make_marks",
     "profile_make",
     "grammar_draws",
     "encoding",
