@@ -116,12 +116,15 @@ def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_of_the_set_that_is_there_now(tmp_path: Path) -> None:
-    """Two sets of one folder, with equal columns and counts, have one name in the cache of `datasets`."""
+    """Two sets of one folder, with equal columns and counts, would have one name in the cache of `datasets`."""
+    import datasets
+
     rows = []
     for spec in ("identity", "inv"):
         shutil.rmtree(tmp_path / "set", ignore_errors=True)
         made = derivlang.make("demo", spec, out=tmp_path / "set", splits="test")
         rows.append(made.dataset("test")[0]["tokens"])
+        assert datasets.load_dataset(str(tmp_path / "set"), split="test")[0]["tokens"] == rows[-1]
     assert rows[0] != rows[1]
     assert sorted(rows[0]) == sorted(rows[1])
 

@@ -35,8 +35,8 @@ class DerivedSet(InFolder):
     def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
         """Return the set, or a split of it, as `datasets.load_dataset` does. Raise StoreError as `manifest`.
 
-        `load_dataset` names its cache by the folder's name and card, so it may return an earlier set of that folder.
-        Here, the files are named, and with them their time stamps.
+        The files are named, since `load_dataset(folder)` caches by the folder's name and card, and the cards of sets by
+        earlier versions do not identify the rows.
         """
         import datasets
 

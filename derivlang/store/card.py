@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from hashlib import sha256
 from typing import Any
 
 from derivlang.store.manifest import counts_of, document_of
@@ -27,7 +28,11 @@ def card(manifest: dict[str, Any]) -> str:
     shown = _text(name)
     lines = ["---", f"license: {_scalar(_licence(source['licence']))}"]
     lines += [f"language: [{_scalar(source['language'])}]", "tags: [derivlang, derived-language]", "configs:"]
-    lines += ["- config_name: default", "  data_files:"]
+    # `datasets` caches a folder by its name and these lines. Without what identifies the rows, another set in the same
+    # folder, with equal columns, would be read from the cache of the first.
+    hashes = [shard["sha256"] for entry in manifest["splits"].values() for shard in entry["shards"]]
+    identity = sha256(" ".join(hashes).encode()).hexdigest()[:16]
+    lines += ["- config_name: default", f"  description: {_scalar(f'rows {identity}')}", "  data_files:"]
     for split in manifest["splits"]:
         lines += [f"  - split: {_scalar(split)}", f"    path: {_scalar(f'data/{split}-*.parquet', path=True)}"]
     command = ["derivlang", "make", "--t", manifest["spec"], *manifest.get("options", []), name]
