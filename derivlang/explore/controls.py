@@ -40,7 +40,7 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
         choices: tuple[str, ...] = ()
         shown: Any = "text"
         if parameter["names"]:
-            shown, choices = "choice", tuple(sorted(parameter["names"]))
+            shown, choices = "choice", tuple(sorted({*parameter["names"], parameter["default"]}))  # "": none of them
         elif kind == "yes|no":
             shown = "switch"
         elif "|" in kind:

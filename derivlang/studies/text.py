@@ -1,4 +1,4 @@
-"""Join several sources into one: as tokenised text, a paragraph a line, or as a treebank with all labels."""
+"""Join several sources into one: as tokenised text with a paragraph in each line, or as a treebank with all labels."""
 
 from __future__ import annotations
 

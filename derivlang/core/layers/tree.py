@@ -361,15 +361,14 @@ def _move_deps(deps: pa.Array, move: Realignment, numbers: dict[tuple[int, str],
     """Return the DEPS of M derived words, `_` for inserted ones. numbers: of `_move_empty`. unit: int32[M]."""
     index = move.order.index
     kept = index >= 0
+    words = np.maximum(index, 0)  # an inserted word reads word 0, and gets `_` below
     number, relations = only_governors(deps)  # one governor: nearly all
-    deps, number = deps.take(to_arrow(np.maximum(index, 0))), np.where(kept, number[np.maximum(index, 0)], 0)
-    relations = relations.take(to_arrow(np.maximum(index, 0)))
-    one = number > 0
+    number, deps, relations = number[words], deps.take(to_arrow(words)), relations.take(to_arrow(words))
+    one = kept & (number > 0)
     place = np.full(len(index), -1, np.int64)
     place[one] = move.positions[move.source.unit_words[unit[one]] + number[one] - 1]
-    moved = pc.binary_join_element_wise(
-        pc.cast(to_arrow(place - move.derived_units[unit] + 1), pa.string()), pc.fill_null(relations, ""), ":"
-    )
+    governor = pc.cast(to_arrow(place - move.derived_units[unit] + 1), pa.string())
+    moved = pc.binary_join_element_wise(governor, pc.fill_null(relations, scalar("")), scalar(":"))
     gone = ~kept | (one & (place < 0))
     out = pc.if_else(to_arrow(gone), scalar("_"), pc.if_else(to_arrow(one), moved, deps))
     some = np.flatnonzero(kept & ~one & to_numpy(pc.invert(pc.is_in(deps, value_set=NO_WORD))))
