@@ -176,7 +176,7 @@ def _taus(batches: Sequence[Batch], language: Pipeline, lexicon: Lexicon) -> Par
 
 
 def _local_bits(batches: Sequence[Batch], language: Pipeline, lexicon: Lexicon) -> Parts:
-    """Return the bits of each held-out unit by a model of three words, and its number of words."""
+    """Return the bits of each held-out unit by a model of three words, and the number of the source's words in it."""
     return bits_of_units(derive_all(batches, language, lexicon), _LOCAL, LOCAL_WORDS)
 
 

@@ -40,7 +40,7 @@ SUBWORDS = {
 Triple: TypeAlias = tuple[Batch, Batch, Order]  # a source batch, its derived form, and the order between them
 Figures: TypeAlias = dict[str, float | int | str | None]
 ENTROPIES = {
-    f"{side}_entropy_{m}": f"{m}-local entropy, bits per word, {side}" for m in range(2, LONGEST + 1)
+    f"{side}_entropy_{m}": f"{m}-local entropy, bits per source word, {side}" for m in range(2, LONGEST + 1)
     for side in ("source", "derived")
 }  # fmt: skip
 ALL_MEANINGS = {**MEANINGS, **SUBWORDS, **ENTROPIES}
@@ -107,7 +107,8 @@ def _measured(
 
 
 def bits_of_units(triples: Iterable[Triple], m: int, words: int) -> tuple[Float64, Float64]:
-    """Return float64[U] each: the bits of the held-out units of derived languages by an m-gram model, and their words.
+    """Return float64[U] each: the bits of the held-out units of derived languages by an m-gram model, and the words of
+    the source that each has.
 
     words: of the source that are read.
     """
@@ -130,7 +131,7 @@ def _add(texts: Mapping[str, _Text], source: Batch, derived: Batch, left: int) -
     taken = min(int(np.searchsorted(source.unit_words, left, "left")), len(held_out))
     for name, text in texts.items():
         batch = source if name == "source" else derived
-        text.add(batch, batch.unit_words[: taken + 1], held_out)
+        text.add(batch, batch.unit_words[: taken + 1], held_out, lengths_of(source.unit_words[: taken + 1]))
     return int(source.unit_words[taken])
 
 
@@ -144,42 +145,51 @@ def write_table(rows: Sequence[Figures], out: Path) -> None:
 
 
 class _Text:
-    """The words of a text by number, its units, and which of them are held out."""
+    """The words of a text by number, its units, and which of them are held out.
+
+    Bits are divided by the words of the *source*, so that languages that insert or delete words compare with others.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._words: list[Int64] = []
         self._lengths: list[Int64] = []
         self._held_out: list[Bool] = []
+        self._of_source: list[Int64] = []  # the words of the source in each unit
 
-    def add(self, batch: Batch, units: Int64, held_out: Bool) -> None:
-        """Add the first units of a batch, int64[U + 1] offsets. held_out: of each of its units."""
+    def add(self, batch: Batch, units: Int64, held_out: Bool, of_source: Int64) -> None:
+        """Add the first units of a batch, int64[U + 1] offsets. held_out: of each of its units. of_source: int64[U]."""
         numbers = self._numbers
         table = np.array([numbers.setdefault(word, len(numbers)) for word in batch.types.to_pylist()], np.int64)
         self._words.append(table[batch.words[: units[-1]]])
         self._lengths.append(lengths_of(units))
         self._held_out.append(held_out[: len(units) - 1])
+        self._of_source.append(of_source)
 
     def entropies(self) -> dict[int, float]:
         """Return the local entropies of the held-out units, by models of the others."""
         if not self._words:
             return dict.fromkeys(range(2, LONGEST + 1), float("nan"))
-        return entropies(*self._divided(), LONGEST)
+        train, held_out, of_source = self._divided()
+        scale = len(held_out.words) / of_source.sum() if of_source.sum() else float("nan")
+        return {m: bits * float(scale) for m, bits in entropies(train, held_out, LONGEST).items()}
 
     def bits(self, m: int) -> tuple[Float64, Float64]:
-        """Return float64[U] each: the bits of the held-out units by an m-gram model of the others, and their words."""
+        """Return float64[U] each: the bits of the held-out units by an m-gram model of the others, and the words of the
+        source that they have."""
         if not self._words:
             return np.zeros(0), np.zeros(0)
-        train, held_out = self._divided()
+        train, held_out, of_source = self._divided()
         if not len(train.words) or not len(held_out.words):
             return np.zeros(0), np.zeros(0)
         ends = np.append(0.0, np.cumsum(word_bits(train, held_out, m)[m]))[held_out.offsets]
-        return np.diff(ends), lengths_of(held_out.offsets).astype(np.float64)
+        return np.diff(ends), of_source.astype(np.float64)
 
-    def _divided(self) -> tuple[Sentences, Sentences]:
-        """Return the units to train on, and the held-out ones."""
+    def _divided(self) -> tuple[Sentences, Sentences, Int64]:
+        """Return the units to train on, the held-out ones, and the words of the source in these."""
         words, lengths = np.concatenate(self._words), np.concatenate(self._lengths)
         held_out = np.concatenate(self._held_out)
         is_held_out = np.repeat(held_out, lengths)
         train = Sentences(words[~is_held_out], offsets_of(lengths[~held_out]))
-        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out]))
+        of_source = np.concatenate(self._of_source)[held_out]
+        return train, Sentences(words[is_held_out], offsets_of(lengths[held_out])), of_source
