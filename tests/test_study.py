@@ -1082,13 +1082,30 @@ def test_joined_treebanks_keep_their_labels(tmp_path: Path) -> None:
         (tmp_path / folder / names[folder]).write_bytes(gzip.compress(data) if folder == "b" else data)
     requests = [SourceRequest(str(tmp_path / folder)) for folder in names]
     join(requests, tmp_path / "out", labelled=True)
-    assert is_joined(tmp_path / "out")
+    assert is_joined(tmp_path / "out", labelled=True)
+    assert not is_joined(tmp_path / "out")
     made = derivlang.make(tmp_path / "out", "lemma", out=tmp_path / "set")
     rows = made.dataset("train")
     assert [row["tokens"] for row in rows] == [["run"], ["sing"]]
     (tmp_path / "b.txt").write_text("She did .\n", "utf-8")
     with pytest.raises(UsageError, match=r"b.txt, which is not in CoNLL-U"):
         join([*requests, SourceRequest(str(tmp_path / "b.txt"))], tmp_path / "other", labelled=True)
+
+
+def test_a_source_that_would_add_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "test.conllu").write_bytes(b"1\tgo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n")
+    with pytest.raises(DataError, match="has no train and no validation split"):
+        join([SourceRequest("demo"), SourceRequest(str(tmp_path / "a"))], tmp_path / "out")
+    with pytest.raises(UsageError, match="text has demo twice"):
+        study_of(tmp_path, SMALL.replace('["demo"]', '["demo", "demo"]'))
+
+
+def test_a_text_with_labels_is_another_one(tmp_path: Path, processes: type[Finished]) -> None:
+    run_study(small(tmp_path), Place(tmp_path / "out"))
+    labelled = small(tmp_path, text=SMALL.replace("text =", "treebanks ="))
+    with pytest.raises(StoreError, match="was joined from demo, and the study has demo with labels"):
+        run_study(labelled, Place(tmp_path / "out"))
 
 
 def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:

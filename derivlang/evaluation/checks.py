@@ -122,6 +122,8 @@ def _unread_text(facts: Mapping[str, Any]) -> str:
     """Return why the text of a run's training cannot be read as one text of both languages, "" if it can."""
     if "checkpoint" in facts:
         return "the model was trained elsewhere"
+    if facts.get("init"):
+        return "the model begins from another run, with a text of its own"
     settings = facts["settings"]
     return next((f"each has another one ({option})" for name, option in _TWO_TEXTS.items() if settings.get(name)), "")
 

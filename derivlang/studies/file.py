@@ -199,6 +199,8 @@ class _Reader:
             for source in head.get(key, ()):
                 if not isinstance(source, str):
                     raise UsageError(f"{key} has {source!r}, which is not a source", where=where, id="bad-value")
+                if head[key].count(source) > 1:
+                    raise UsageError(f"{key} has {source} twice", where=where, fix="name it once", id="study")
         if len(given := [key for key in ("source", *_JOINED) if key in head]) > 1:
             raise UsageError(
                 f"gives both {' and '.join(given[:2])}", where=where, fix="leave one of them out", id="study"

@@ -156,6 +156,7 @@ def _record(study: StudyFile, place: Place) -> dict[str, Any]:
         "format": FORMAT,
         "study": study.name,
         "text": list(study.text),
+        **({"labelled": True} if study.labelled else {}),
         "tokenizers": shared,
         "files": _sources(plan(study, place), place),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
@@ -187,14 +188,20 @@ def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, str]:
     return {name: next(iter(hashes.values())) for name, hashes in by_step.items() if hashes}
 
 
+def _told(text: list[str], labelled: bool) -> str:
+    """Return the sources of a joined text, for a message."""
+    return f"{', '.join(text) or 'nothing'}{' with labels' if labelled else ''}"
+
+
 def check_shared(study: StudyFile, steps: Sequence[PlannedCommand], place: Place) -> None:
     """Raise StoreError if OUT holds the text or a tokenizer of another study."""
     before = _json(place.out / STUDY)
     fix = "give another -o"
     text, joined = list(study.text), before.get("text")
-    if text and (place.out / TEXT).exists() and joined is not None and joined != text:
+    labels, had_labels = study.labelled, bool(before.get("labelled"))
+    if text and (place.out / TEXT).exists() and joined is not None and (joined, had_labels) != (text, labels):
         raise StoreError(
-            f"was joined from {', '.join(joined) or 'nothing'}, and the study has {', '.join(text)}",
+            f"was joined from {_told(joined, had_labels)}, and the study has {_told(text, labels)}",
             where=str(place.out / TEXT), fix=fix, id="other-study",
         )  # fmt: skip
     for step in steps:

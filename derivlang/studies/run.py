@@ -218,7 +218,7 @@ def _from_out(source: str, place: Place) -> str:
 
 def _text(study: StudyFile, place: Place, say: Say) -> None:
     folder = place.out / TEXT
-    if is_joined(folder):
+    if is_joined(folder, labelled=study.labelled):
         return
     requests = []
     for name in study.text:

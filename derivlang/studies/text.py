@@ -20,16 +20,21 @@ from derivlang.store.files import writing
 NAMES = {"validation": "valid", "train": "train"}  # train is last: if it exists, the text is complete
 
 
-def is_joined(folder: Path) -> bool:
+def is_joined(folder: Path, *, labelled: bool = False) -> bool:
     """Return whether a folder holds a whole joined text."""
-    return any((folder / f"{NAMES['train']}.{suffix}").exists() for suffix in ("tokens", "conllu"))
+    return (folder / _file("train", labelled)).exists()
+
+
+def _file(split: str, labelled: bool) -> str:
+    return f"{NAMES[split]}.{'conllu' if labelled else 'tokens'}"
 
 
 def join(requests: Sequence[SourceRequest], folder: Path, *, labelled: bool = False) -> None:
     """Write the train data of all sources, and the validation data of those that have some, into a folder.
 
     The files are train.tokens and valid.tokens or, labelled, train.conllu and valid.conllu. A file without splits is
-    train data. Raise DataError if there is no train data, UsageError for a labelled source that is not in CoNLL-U.
+    train data. Raise DataError if there is no train data, or a source has nothing to join; UsageError for a labelled
+    source that is not in CoNLL-U.
     """
     sources = [Source.open(Pipeline.parse("identity"), request) for request in requests]
     if not any("train" in source.corpus.splits for source in sources):
@@ -42,12 +47,20 @@ def join(requests: Sequence[SourceRequest], folder: Path, *, labelled: bool = Fa
                 fix="give text in place of treebanks, which keeps only words",
                 id="study",
             )
+    for source in sources:
+        if not any(split in source.corpus.splits for split in NAMES):
+            raise DataError(
+                f"{source.corpus.name} has no train and no validation split, so nothing of it would be joined",
+                where="[study]",
+                fix="leave it out",
+                id="empty-split",
+            )
     folder.mkdir(parents=True, exist_ok=True)
-    for split, name in NAMES.items():
+    for split in NAMES:
         some = [source for source in sources if split in source.corpus.splits]
         if not some:
             continue
-        with writing(folder / f"{name}.{'conllu' if labelled else 'tokens'}") as file:
+        with writing(folder / _file(split, labelled)) as file:
             for source in some:
                 (_copy if labelled else _write)(source, split, file)
 

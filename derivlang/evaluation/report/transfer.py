@@ -46,12 +46,14 @@ def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
     headlines = [key for key in sides if section.scores.columns[key].headline]
     tasks = [key for key in headlines if sides[key].is_tuned]
     pairs = list(product([key for key in headlines if key not in tasks], tasks))
-    for key in sides:
+    both = [(pair, (sides[pair[0]], sides[pair[1]])) for pair in pairs]
+    for key, side in sides.items():
         task, _, metric = section.scores.columns[key].explains.rpartition(".")
-        if (task, metric) in sides:
-            pairs.append((key, (task, metric)))
+        means = of_score(comparisons, task, metric, MEAN)
+        if side.regime in regimes_of(means):  # both of one language
+            both.append(((key, (task, metric)), (side, _side(section, (task, metric), means, side.regime))))
     scatters = []
-    for (x, y), (xs, ys) in ((pair, (sides[pair[0]], sides[pair[1]])) for pair in pairs):
+    for (x, y), (xs, ys) in both:
         points = [(one, xs.means[one], ys.means[one]) for one in section.planned if one in xs.means and one in ys.means]
         if len(points) >= 3:
             groups = [_group(section, condition) for condition, _, _ in points]
@@ -63,19 +65,22 @@ def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterSide:
-    """The means of a score by condition, in the last of its regimes. is_tuned: whether it is of a fine-tuned task."""
+    """The means of a score by condition, in one of its regimes. is_tuned: whether it is of a fine-tuned task."""
 
     title: str
+    regime: str
     means: dict[Condition, float]
     is_tuned: bool
 
 
-def _side(section: Section, key: Key, means: pd.DataFrame) -> ScatterSide:
+def _side(section: Section, key: Key, means: pd.DataFrame, regime: str | None = None) -> ScatterSide:
+    """Return the side of a score. regime: the last one for None."""
     regimes = regimes_of(means)
-    title = ", ".join(filter(None, [title_of(section, *key), regime_title(regimes[-1])]))
-    some = means[(means["regime"] == regimes[-1]) & means["value"].notna()]
+    regime = regimes[-1] if regime is None else regime
+    title = ", ".join(filter(None, [title_of(section, *key), regime_title(regime)]))
+    some = means[(means["regime"] == regime) & means["value"].notna()]
     by_condition = {condition_of(section, row): row["value"] for row in some.to_dict("records")}
-    return ScatterSide(title, by_condition, set(regimes) <= {*REGIMES, DELTA})
+    return ScatterSide(title, regime, by_condition, set(regimes) <= {*REGIMES, DELTA})
 
 
 def _group(section: Section, condition: Condition) -> Condition:
