@@ -352,6 +352,15 @@ def test_atomic_multiword_tokens_keep_features_and_lemmas(tmp_path: Path) -> Non
         right(out)
 
 
+def test_a_set_that_loses_all_words_is_a_set(tmp_path: Path) -> None:
+    text = treebank("go/go/VERB/0/root", "run/run/VERB/0/root")
+    (tmp_path / "a.conllu").write_bytes(text.encode())
+    out = make("drop:VERB", tmp_path / "a.conllu", tmp_path / "out")
+    right(out)
+    assert rows(out)["tokens"].to_pylist() == [[], []]
+    assert undone(out) == text.encode()
+
+
 def test_an_empty_suffix_is_not_a_word(tmp_path: Path) -> None:
     (tmp_path / "table.tsv").write_text("nsubj\tkar\t\n")
     spec = f"case:{tmp_path / 'table.tsv'}:suffix=free"

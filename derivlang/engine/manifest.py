@@ -123,7 +123,7 @@ def manifest_of(
             **({"articles": n_articles} if n_articles else {}),
             "shards": [entry["shard"] for entry in entries if entry["shard"]["rows"]],
         }
-        if not splits[split]["tokens"]:
+        if not splits[split]["sentences"]:  # sentences whose words are all deleted stay, without words
             files_of = ", ".join(str(part.path) for part in corpus.parts if part.split == split)
             raise DataError(f"the split {split} of {corpus.name} holds no words", where=files_of, id="empty-file")
     return {
