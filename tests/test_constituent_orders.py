@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import Constituents
-from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.layers.labels import Labels
 from derivlang.core.lexicon import Lexicon
@@ -40,6 +40,7 @@ Object -> 'burse' 'ob' [1]
 NP -> 'big' 'blope' [1]
 """
 # A grammar with a rule for each switch, rules without one, and repetition.
+QUESTION = "(SQ (VBZ Does) (RB n't) (NP (PRP he)) (VP (VB go)) (. ?))"
 SWITCHES = ["".join(digits) for digits in product("01", repeat=6)]
 ENGLISH = [
     "(S (NP-SBJ (DT the) (NNP York) (NN city) (NNS halls)) (VP (VBP stand)) (. .))",
@@ -238,14 +239,28 @@ def test_what_no_rule_makes_is_counted(tmp_path: Path) -> None:
         ("switch:1", "must be 6 zeros and ones"),
         ("switch:1:rules={grammar}", "has 1 digits, but"),
         ("switch:11002x:rules={grammar}", "must be zeros and ones"),
+        ("switch:0:rules={unnumbered}", "numbers no rule with `# switch N`"),
+        ("hop:edge=NP-SBJ", "must be a label without function tags"),
+        ('hop:edge="A B"', "must be a label without function tags"),
+        ('hop:edge="("', "must be a label without function tags"),
         ("np:D-N", "must have each of D, Num, A and N once"),
         ("np:D-Num-A-A", "must have each of D, Num, A and N once"),
     ],
 )
 def test_a_wrong_value_is_one_message(spec: str, message: str, tmp_path: Path) -> None:
     grammar = written(tmp_path / "toy.pcfg", TOY)
+    unnumbered = written(tmp_path / "unnumbered.pcfg", "S -> 'a' 'b' [1]\n")
     with pytest.raises(UsageError, match=message):
-        Pipeline.parse(spec.format(grammar=f'"{grammar}"'))
+        Pipeline.parse(spec.format(grammar=f'"{grammar}"', unnumbered=f'"{unnumbered}"'))
+
+
+def test_a_rule_under_two_switches_is_refused(tmp_path: Path) -> None:
+    rules = "S -> 'c' [0.5]\n# switch 1\nS -> 'a' 'b' [0.2]\n# switch 2\nS -> 'a' 'b' [0.3]\n"
+    grammar = written(tmp_path / "a.pcfg", rules)
+    with pytest.raises(DataError, match="a rule of S has switch 2, but switch 1 in line 3") as caught:
+        Pipeline.parse(f'switch:11:rules="{grammar}"')
+    assert caught.value.where == f"{grammar}:5"
+    Pipeline.parse(f'switch:1:rules="{written(grammar, rules.replace("switch 2", "switch 1"))}"')
 
 
 @pytest.mark.parametrize("spec", ["switch:110010", "np:N-Num-A-D"])
@@ -318,6 +333,9 @@ def test_function_tags_do_not_count() -> None:
         ("hop:edge=PP:by=tags", ENGLISH[1], "the two big city halls is 🅂 old"),
         ("hop:edge=VP:by=tags", "(S (NP (NN He)) (VP (VBZ sings) (CC and) (VBZ dances)))", "He sings and dances 🅂 🅂"),
         ("hop:edge=S:by=tags", "(S (VBZ sings) (ADV well) (. .))", "sings well 🅂 ."),
+        ("hop:edge=VP:by=tags", QUESTION, "Does n't 🅂 he go ?"),
+        ("hop:0:by=tags", QUESTION, "Does n't 🅂 he go ?"),
+        ("hop:edge=VP:by=tags", "(S (NP (VP (VBZ is) (ADJP (JJ big))) (POS 's)) (NN x))", "is big 's 🅂 x"),
     ],
 )
 def test_hops_to_the_edge_of_a_phrase(spec: str, text: str, expected: str) -> None:
@@ -342,13 +360,39 @@ def test_what_tags_do_not_say_is_refused_or_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "a.mrg", "\n".join(ENGLISH) + "\n(S (VBZ goes))\n")
     failed = run("make", path, "--t", "hop:4", "-o", tmp_path / "out", code=1)
     assert "hop needs feats, lemmas, which this set lacks" in failed.err
-    assert "add by=tags" in failed.err
+    assert "add by=tags, or take a treebank in CoNLL-U" in failed.err
+    failed = run("make", path, "--t", "hop:edge=VP", "-o", tmp_path / "out", code=1)
+    assert "add by=tags, or take a table with feats, lemmas and parse" in failed.err
+    text = written(tmp_path / "a.tokens", "a b .\n")
+    for spec, fix in (
+        ("hop:edge=VP", "take a file of trees in brackets (.mrg), with by=tags, or take a table with"),
+        ("hop:edge=VP:by=tags", "take a file of trees in brackets (.mrg)\n"),
+    ):
+        assert fix in run("make", text, "--t", spec, "-o", tmp_path / "out", code=1).err
     out = make("hop:edge=VP:by=tags", path, tmp_path / "made")
     assert manifest(out)["changed"] == {"hops-unknown": 1, "hops-without-phrase": 1}
     right(out)
 
 
 # export
+
+
+def test_exported_trees_with_inserted_words_are_read_back(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.mrg", "(S (NP (PRP He)) (VP (VBZ sings)))\n(VP (VBZ goes))\n")
+    out = make("hop:edge=VP:by=tags", path, tmp_path / "out")
+    right(out)
+    assert undone(out, suffix=".mrg") == path.read_bytes()
+    exported = tmp_path / "derived.ptb"
+    run("export", out, "-o", exported)
+    assert exported.read_text() == "(S (NP (PRP He)) (VP (VBZ sings)) 🅂)\n(VP (VBZ goes) 🅂)\n"
+    run("export", make("switch:000000", exported, tmp_path / "again"), "-o", tmp_path / "back.tree")
+    assert (tmp_path / "back.tree").read_bytes() == exported.read_bytes()
+
+
+def test_exported_rows_that_are_no_trees_are_counted(tmp_path: Path) -> None:
+    row = '{"tokens":["a","b"],"parse":"(S a) b"}\n'
+    out = make("inv", written(tmp_path / "a.jsonl", row), tmp_path / "out")
+    assert "1 row cannot be read back" in run("export", out, "-o", tmp_path / "x.mrg").err
 
 
 def test_trees_are_exported_in_brackets(tmp_path: Path) -> None:

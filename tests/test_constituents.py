@@ -27,6 +27,7 @@ from derivlang.core.order import Order
 from derivlang.core.schema import Field
 from derivlang.display.linked import pieces_of
 from derivlang.formats.bracketed import FORMAT, MEANING, read, write
+from derivlang.sources.infer import infer
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
 from tests.strategies import batch_of, few_words, gathered, laws, seeds, some_brackets, some_order, units_of
@@ -106,6 +107,13 @@ def expected_text(text: str, words: list[str], index: list[int]) -> str:
         if at and rank[at[-1]] - rank[at[0]] + 1 == len(at):
             kept.append((at[0], -(at[-1] + 1), order, label))
     kept.sort()
+    outer = 0
+    for n, (first, end, order, label) in enumerate(kept):
+        if first >= outer:  # it stands in no other one, and takes what is inserted at the edges
+            outer = -end
+            first = 0 if max(index[:first], default=-1) < 0 else first
+            end = end if max(index[-end:], default=-1) >= 0 else -len(index)
+            kept[n] = (first, end, order, label)
     parts, ends = [], []
     for at, word in enumerate(words):
         while kept and kept[0][0] == at:
@@ -157,9 +165,10 @@ def test_an_inserted_word_belongs_to_what_holds_both_of_its_neighbours() -> None
     for index, expected in {
         (0, -1, 1, 2): "(S (NP big + Ann) (VP sleeps))",
         (0, 1, -1, 2): "(S (NP big Ann) + (VP sleeps))",
-        (0, 1, 2, -1): "(S (NP big Ann) (VP sleeps)) +",
+        (0, 1, 2, -1): "(S (NP big Ann) (VP sleeps) +)",
+        (-1, 0, 1, 2, -1, -1): "(S + (NP big Ann) (VP sleeps) + +)",
         (0, -1, 2, 1): "(S big + (VP sleeps) Ann)",
-        (2, -1): "(S (VP sleeps)) +",
+        (2, -1): "(S (VP sleeps) +)",
     }.items():
         words, none = np.array(index, np.int32), np.zeros(1, np.int32)
         order = Order(words, offsets_of(np.array([len(words)])), none, 3, pa.array(["+"]), none)
@@ -318,3 +327,24 @@ def test_trees_are_read_from_json_lines_with_words(tmp_path: Path) -> None:
     assert run("show", out, "--json").json["values"] == {"parse": "(S (NP b -LRB-) a)"}
     other = written(tmp_path / "b.jsonl", json.dumps({**row, "parse": "(S (NP a b) c d)"}) + "\n")
     assert run("show", make("inv", other, tmp_path / "other"), "--json").json["values"] == {"parse": "(S (NP a b) c d)"}
+
+
+@pytest.mark.parametrize(
+    ("trees", "row", "why"),
+    [
+        (["(S a b)", None, "(S a b)"], 2, r"it has no value \(null\)"),
+        (["(S (NP a)  b)", "(S a b)"], 1, "or not one space between its parts"),
+        (["(S a b)", "(S a b", "(S a"], 2, "it does not have the words of its row"),
+    ],
+)
+def test_trees_that_stay_as_they_are_are_one_warning(trees: list[str | None], row: int, why: str) -> None:
+    table = pa.table({"tokens": [["a", "b"]] * len(trees), "parse": trees})
+    with pytest.warns(UserWarning, match=f"'parse' do not move .* row {row} of the first {len(trees)} rows .*{why}"):
+        schema = infer(table.schema, table, where="x")
+    assert schema.field("parse").kind == "value"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_column_parse_without_trees_is_no_warning() -> None:
+    table = pa.table({"tokens": [["a", "b"]] * 2, "parse": ["good", None]})
+    assert infer(table.schema, table, where="x").field("parse").kind == "value"

@@ -46,7 +46,7 @@ class Constituents:
         return len(self.label)
 
     def equals(self, other: Constituents) -> bool:
-        """Return whether the constituents are the same ones of the same words."""
+        """Return whether the constituents are the same ones. Their words are not compared: they must be the same."""
         arrays = ((self.label, other.label), (self.start, other.start), (self.end, other.end))
         return all(map(np.array_equal, *zip(*arrays, strict=True))) and self.names.equals(other.names)
 

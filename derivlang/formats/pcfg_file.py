@@ -79,10 +79,19 @@ def grammar_path(name: str) -> Path:
 
 
 def check_switches(what: str, digits: str, rules: list[Rule], file: str) -> None:
-    """Raise UsageError for digits that are not 0 or 1, or fewer than a grammar has switches. what: has the digits."""
+    """Raise UsageError for digits that are not 0 or 1, or fewer than a grammar has switches, and a grammar without any.
+
+    what: has the digits.
+    """
     if not set(digits) <= {"0", "1"}:
         raise UsageError(f"{what}={digits} must be zeros and ones", id="bad-value")
     highest = max(rule.switch for rule in rules)
+    if not highest:
+        raise UsageError(
+            f"{what}={digits} needs numbered rules, but {file} numbers no rule with `# switch N`",
+            fix="write # switch 1 in the line before a rule",
+            id="bad-value",
+        )
     if len(digits) < highest:
         raise UsageError(
             f"{what}={digits} has {len(digits)} digits, but {file} has a switch {highest}",

@@ -99,6 +99,8 @@ def infer(
         one = len(sides) == 1 and sides[0].words is not None and not own
         per_word = one and _fits_words(name, str(sides[0].words), sample)
         trees = name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample)
+        if name == PARSE and one and is_string(kind) and not trees:
+            _warn_of_other_trees(str(sides[0].words), sample)
         field = Field(PARSE, "constituents") if trees else _field(name, kind, tree, per_word, classes.get(name))
         if field.kind == "value" and not own:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
@@ -128,6 +130,22 @@ def _are_trees(words: str, sample: pa.Table | None) -> bool:
         return False
     texts, tokens = (sample[name].combine_chunks() for name in (PARSE, words))
     return are_trees(texts.cast(pa.string()), tokens.cast(pa.list_(pa.string())))
+
+
+def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
+    """Warn of a column of trees that stays as it is, since a sampled row does not have one over its words."""
+    rows = 0 if sample is None else sample.num_rows
+    fits = [_are_trees(words, sample.slice(row, 1)) for row in range(rows)] if sample is not None else []
+    if sample is None or not any(fits):  # no trees at all, or none that derivlang reads
+        return
+    row = fits.index(False)
+    why = "it has no value (null)"
+    if sample[PARSE][row].is_valid:
+        why = "its brackets do not match, it does not have the words of its row, or not one space between its parts"
+    warn(
+        f"the trees of {PARSE!r} do not move with the words: row {row + 1} of the first {counted(rows, 'row')} is not "
+        f"a tree over its words: {why}"
+    )
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:

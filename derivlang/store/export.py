@@ -24,15 +24,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import owners
+from derivlang.core.arrays import offsets_of, owners
 from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
+from derivlang.core.brackets import depths
 from derivlang.core.errors import UsageError
+from derivlang.core.keys import string_buffers
 from derivlang.core.layers.base import record_lists
 from derivlang.core.layers.spans import Spans
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
-from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
+from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.formulas import Formulas
 from derivlang.formats.opening import packing_of
@@ -52,7 +54,7 @@ _BY_SUFFIX = {
     ".tsv": "tsv",
     ".csv": "csv",
     ".json": "squad",
-    ".mrg": "bracketed",
+    **dict.fromkeys(bracketed.FORMAT.suffixes, "bracketed"),
 }
 
 
@@ -317,9 +319,19 @@ def _squad(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out
 
 def _bracketed(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     name = next(field.column for field in schema.fields if field.kind == "constituents")
+    unread = 0
     for group in groups:
-        trees = labelled(group.source if options.source else group.derived, schema)[name]
+        trees = labelled(group.source if options.source else group.derived, schema)[name].combine_chunks()
+        letters, offsets = string_buffers(trees)
+        depth, is_text = depths(letters)
+        outside = np.diff(offsets_of(is_text & (depth == 0))[offsets])
+        unread += int(((outside > 0) | (np.diff(offsets) == 0)).sum())
         out.write("".join(f"{tree}\n" for tree in trees.to_pylist()).encode())
+    if unread:
+        warn(
+            f"{counted(unread, 'row')} cannot be read back from the file: without words, or with words outside of "
+            "brackets"
+        )
 
 
 # Each writes a file, and returns the number of its cells that a spreadsheet would run; None: no spreadsheet opens the

@@ -24,9 +24,14 @@ def labelled(found: Constituents, labels: Collection[str] = (), *, begin: str = 
 
     begin: or with a label that begins so.
     """
-    plain = [name if name.startswith("-") else _FUNCTION.sub("", name) for name in found.names.to_pylist()]
+    plain = [plain_label(name) for name in found.names.to_pylist()]
     is_one = [name in labels or bool(begin and name.startswith(begin)) for name in plain]
     return np.array(is_one, bool)[found.label] if is_one else np.zeros(0, bool)
+
+
+def plain_label(name: str) -> str:
+    """Return a label without function tags: NP-SBJ-1 -> NP, but -LRB- stays."""
+    return name if name.startswith("-") else _FUNCTION.sub("", name)
 
 
 def with_child(found: Constituents, flags: Bool) -> Bool:

@@ -12,6 +12,7 @@ Source: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), polypersonal agree
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,7 +29,7 @@ from derivlang.syntax.arguments import INDIRECT, OBJECT, SUBJECT
 from derivlang.transforms.base import Transform
 from derivlang.transforms.features import FEATS
 from derivlang.transforms.forms import LEMMAS, Forms, with_lemmas, with_suffixes
-from derivlang.transforms.suffixes import SUFFIXES, System, marked, number_param
+from derivlang.transforms.suffixes import SUFFIXES, System, marked, number_param, number_remedy
 
 _ARGUMENTS = {"subj": SUBJECT, "obj": OBJECT, "iobj": INDIRECT}
 
@@ -64,6 +65,10 @@ class Agree(Transform):
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """Trees, and what number and stem read."""
         return ("head", "upos", *([FEATS] if self.number else []), *([LEMMAS] if self.stem == "lemma" else []))
+
+    def remedy(self, missing: Sequence[str], layers: Collection[str]) -> str:
+        """Return what to do where a batch lacks layers."""
+        return number_remedy(missing)
 
     def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
         """Return the forms, verbs with the suffixes of their arguments."""

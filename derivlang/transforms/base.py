@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
@@ -177,6 +177,13 @@ class Transform(Parameterised):
         """Fingerprints of the files that the parameters name, such as grammars, and of rules outside the draws."""
         return ()
 
+    def remedy(self, missing: Sequence[str], layers: Collection[str]) -> str:
+        """Return what to do where a batch lacks layers, "" for the usual advice.
+
+        missing: their names. layers: the names of those that it has.
+        """
+        return ""
+
     @property
     def has_order(self) -> bool:
         """Whether the transform changes the order of words."""
@@ -287,13 +294,11 @@ def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
 def check_layers(transform: Transform, batch: Batch) -> None:
     """Raise LayerError if a batch lacks a layer that a transform needs."""
     if missing := [name for name in transform.needs if name not in batch.layers]:
-        without = "add number=no, or " if missing == ["feats"] and hasattr(transform, "number") else ""
-        if PARSE in batch.layers and hasattr(transform, "by"):
-            without = "add by=tags, or "
         source = "a treebank in CoNLL-U" if PARSE not in missing else "trees in brackets (.mrg) or source:pcfg=FILE"
+        remedy = transform.remedy(missing, batch.layers)
         raise LayerError(
             f"{transform.name} needs {', '.join(missing)}, which this set lacks",
-            fix=f"{without}take a source with these columns, such as {source}",
+            fix=remedy if remedy else f"take a source with these columns, such as {source}",
             id="needs-layer",
         )
 

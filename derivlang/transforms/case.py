@@ -17,6 +17,7 @@ Sources: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), fused suffixes on
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -38,7 +39,7 @@ from derivlang.transforms.base import Transform
 from derivlang.transforms.features import FEATS
 from derivlang.transforms.forms import LEMMAS, Forms, with_lemmas, with_suffixes
 from derivlang.transforms.suffix_table import SuffixTable, read_suffixes
-from derivlang.transforms.suffixes import SUFFIXES, System, marked, number_param, plurals
+from derivlang.transforms.suffixes import SUFFIXES, System, marked, number_param, number_remedy, plurals
 
 _NAMES = (*get_args(System), "none")
 
@@ -70,6 +71,10 @@ class Case(Transform):
         if self.system == "none":
             return ()
         return ("head", "upos", *([FEATS] if self.number else []), *([LEMMAS] if self.stem == "lemma" else []))
+
+    def remedy(self, missing: Sequence[str], layers: Collection[str]) -> str:
+        """Return what to do where a batch lacks layers."""
+        return number_remedy(missing)
 
     @property
     def has_order(self) -> bool:

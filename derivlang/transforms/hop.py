@@ -15,8 +15,8 @@ of speech, is a child of. Where there is none, the marker stands directly after 
 constituents, which the study has no language of.
 
 `by=tags` reads the tags of the Penn Treebank, for trees in brackets: VBZ has the marker of the singular. VBP is any
-other person of the present, so such verbs have no marker; they are counted. These trees have no lemmas, so the verbs
-keep their forms, as in Ziv et al. (2026).
+other person of the present, so verbs with this tag have no marker; they are counted. These trees have no lemmas, so the
+verbs keep their forms, as in Ziv et al. (2026).
 
 The study drops these sentences, counts sub-words of GPT-2 in place of tokens, and counts the marker of a later verb as
 a word. Ours counts words of the source.
@@ -27,6 +27,7 @@ arXiv 2410.12271), who asks for a hop by constituents.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,7 +43,7 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.syntax.phrase_labels import labelled
+from derivlang.syntax.phrase_labels import labelled, plain_label
 from derivlang.syntax.phrases import phrases_of
 from derivlang.syntax.words import CLITIC, kinds_of
 from derivlang.transforms.base import Transform
@@ -83,6 +84,12 @@ class Hop(Transform):
                 raise UsageError(f"hop: the marker {marker!r} must be one word, without spaces", id="bad-value")
         if self.sing == self.plur:
             raise UsageError(f"hop: {self.sing!r} is the marker of both numbers", fix="give two words", id="bad-value")
+        if plain_label(self.edge) != self.edge or set(self.edge) & set(" \t\n\v\f\r()"):
+            raise UsageError(
+                f"hop: edge={self.edge} must be a label without function tags, spaces and brackets",
+                fix="write hop:edge=VP, for example",
+                id="bad-value",
+            )
         if sum([self.words != 4, bool(self.tokens), bool(self.edge)]) > 1:
             what = "hop counts words or tokens, or puts markers at an edge"
             raise UsageError(what, fix="leave all but one of words, tokens and edge out", id="bad-value")
@@ -93,6 +100,15 @@ class Hop(Transform):
         if self.by == "tags":
             return (PARSE,)
         return (FEATS, LEMMAS, PARSE) if self.edge else (FEATS, LEMMAS)
+
+    def remedy(self, missing: Sequence[str], layers: Collection[str]) -> str:
+        """Return what to do where a batch lacks layers: trees in brackets need `by=tags`, a grammar has no tags."""
+        if self.by == "tags":
+            return "take a file of trees in brackets (.mrg)"
+        if not self.edge:
+            return "add by=tags, or take a treebank in CoNLL-U" if PARSE in layers else ""
+        tags = "add by=tags" if PARSE in layers else "take a file of trees in brackets (.mrg), with by=tags"
+        return f"{tags}, or take a table with feats, lemmas and parse"
 
     @property
     def has_forms(self) -> bool:
@@ -141,7 +157,8 @@ class Hop(Transform):
         last = (batch.sentences[1:] - batch.tails)[sentence] - 1  # the last word before the tail
         end = np.append(found.end, 0)[phrase] - 1
         heads = is_phrase[phrase]
-        return np.where(heads, np.maximum(np.minimum(end, last), verbs), verbs), heads
+        after = np.where(heads, np.maximum(np.minimum(end, last), verbs), verbs)
+        return _behind_clitics(batch, after, last), heads
 
     def _places(self, batch: Batch, verbs: Int64) -> tuple[Int64, Bool]:
         """Return (the word after which the marker of each verb stands, int64[n]; whether enough words follow, bool[n]).
@@ -154,9 +171,8 @@ class Hop(Transform):
         last = (batch.sentences[1:] - batch.tails)[sentence] - 1  # the last word before the tail
         if self.tokens:
             return np.maximum(np.minimum(verbs + self.tokens, last), verbs), verbs + self.tokens <= last
-        clitic = (kinds_of(batch.types) == CLITIC)[batch.words]
         has_letter = to_numpy(pc.match_substring_regex(batch.types, r"[\p{L}\p{M}\p{N}]"))[batch.words]
-        countable = has_letter & ~clitic
+        countable = has_letter & ~_clitics(batch)
         numbers = np.cumsum(countable)  # how many countable words up to each word, itself included
         places = np.flatnonzero(countable)
         wanted = numbers[verbs] + self.words
@@ -164,14 +180,27 @@ class Hop(Transform):
         number = np.minimum(wanted, most)
         found = places[np.maximum(number, 1) - 1] if len(places) else verbs
         after = np.where(number > numbers[verbs], found, verbs)
-        # The next word that is not a clitic, or the end of the sentence.
-        following = np.append(np.flatnonzero(~clitic), batch.n_words)
-        end = following[np.searchsorted(following, after + 1)] - 1
-        return np.minimum(end, np.maximum(last, after)), wanted <= most
+        return _behind_clitics(batch, after, last), wanted <= most
 
     def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
         """Return the forms, the verbs as their lemmas."""
         return with_lemmas(forms, batch, np.flatnonzero(_verbs(batch)), before)
+
+
+def _clitics(batch: Batch) -> Bool:
+    """Return bool[N]: the English clitics."""
+    clitic: Bool = (kinds_of(batch.types) == CLITIC)[batch.words]
+    return clitic
+
+
+def _behind_clitics(batch: Batch, after: Int64, last: Int64) -> Int64:
+    """Return int64[n]: words, or the last of the clitics that follow them. last: int64[n], the last ones to take.
+
+    Does n't he go ?     0 -> 1
+    """
+    following = np.append(np.flatnonzero(~_clitics(batch)), batch.n_words)  # the other words, and the end
+    end: Int64 = following[np.searchsorted(following, after + 1)] - 1
+    return np.minimum(end, np.maximum(last, after)).astype(np.int64)
 
 
 def _verbs(batch: Batch) -> Bool:

@@ -10,6 +10,7 @@ Source: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356): suffixes and syste
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.batch import Batch
 from derivlang.core.spec import param
 from derivlang.syntax.arguments import OBJECT, SUBJECT, Arguments, arguments_of
-from derivlang.transforms.features import has_features
+from derivlang.transforms.features import FEATS, has_features
 
 SUFFIXES = ("kar", "kon", "kin", "ker", "kan", "kre")
 System: TypeAlias = Literal["nom-acc", "erg-abs"]
@@ -27,6 +28,11 @@ System: TypeAlias = Literal["nom-acc", "erg-abs"]
 def number_param() -> Any:
     """Declare the parameter `number`."""
     return param(True, "whether the plural has suffixes of its own, by the feature Number", draws=False)
+
+
+def number_remedy(missing: Sequence[str]) -> str:
+    """Return what to do where a batch lacks features, which are needed for number only."""
+    return "add number=no, or take a treebank in CoNLL-U with features" if missing == [FEATS] else ""
 
 
 class Marked(NamedTuple):

@@ -35,14 +35,14 @@ import numpy as np
 from derivlang.core.arrays import Int64, UInt64
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws, hash_types, mix, sequence_keys
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.paths import stamp_of
-from derivlang.formats.pcfg_file import Rule, check_switches, grammar_path, grammars, read_rules
+from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
 from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
 from derivlang.syntax.phrases import Phrases, mirrored, phrase_order, phrases_of
 from derivlang.transforms.base import Transform
@@ -160,8 +160,9 @@ def _reversed(children: Int64, offsets: Int64) -> Int64:
 
 @lru_cache(maxsize=4)
 def _read(file: str, *stamp: int) -> _Rules:
-    """Return the rules of a file, read once per process and version of the file."""
+    """Return the rules of a file, read once per process and version of the file. Raise as `_check_one_switch`."""
     rules, text = read_rules(Path(file))
+    _check_one_switch(rules, file)
     sides = [[(rule.left, False), *rule.right] for rule in rules]
     names = list(dict.fromkeys(symbol for side in sides for symbol in side))
     hashes = hash_types(string_array(name for name, _ in names))
@@ -170,6 +171,20 @@ def _read(file: str, *stamp: int) -> _Rules:
     by = np.argsort(keys, kind="stable")
     switches = np.array([rule.switch for rule in rules], np.int64)
     return _Rules(keys[by], switches[by], rules, sha256(text.encode()).hexdigest())
+
+
+def _check_one_switch(rules: list[Rule], file: str) -> None:
+    """Raise DataError pcfg-switch for a rule that the file has under two switches: a tree does not show which."""
+    first: dict[tuple[str, tuple[Symbol, ...]], Rule] = {}
+    for rule in rules:
+        other = first.setdefault((rule.left, rule.right), rule)
+        if other.switch != rule.switch:
+            raise DataError(
+                f"a rule of {rule.left} has switch {rule.switch}, but switch {other.switch} in line {other.line}",
+                where=f"{file}:{rule.line}",
+                fix="give the rule one switch (0: none), or write it once",
+                id="pcfg-switch",
+            )
 
 
 def _key(symbols: list[np.uint64]) -> np.uint64:

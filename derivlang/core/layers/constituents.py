@@ -3,12 +3,13 @@
     (S (NP big Ann) (VP sleeps))   --inv-->   (S (VP sleeps) (NP Ann big))
 
 A constituent whose words are still adjacent in the derived order stays, with its children in the order of the derived
-words. One whose words are separated is left out and counted, and its children move up, so that all that is left is
-true. Unlike the two at the top, the third keeps no NP:
+words. One whose words are separated is left out and counted, and its children move up, so that each constituent that
+remains holds the words that it held in the source. Unlike the two at the top, the third keeps no NP:
 
     big sleeps Ann   ->   (S big (VP sleeps) Ann)
 
-An inserted word belongs to the smallest constituent that holds the words on both sides of it.
+An inserted word belongs to the smallest constituent that holds the words on both sides of it; before the first word or
+after the last one, to the outermost constituent there.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ class ConstituentTrees(Layer):
         for how, count in (("split", split), ("deleted", deleted)):
             if count:
                 move.counts[f"{self.name}-{how}"] += count
+        if move.order.n_inserted:
+            found = _to_the_edges(found, move)
         if self.origin is not None and found.equals(self.origin.found):
             return self.origin
         return replace(self, found=found, texts=None, origin=None if self.texts is None else self)
@@ -143,6 +146,24 @@ def in_order(found: Constituents, order: Order, places: Int32) -> tuple[Constitu
     stays = replace(found, start=low, end=high + 1).without(split | deleted)
     # Of constituents with the same words, such as (S (VP go)), the outer one came first and does so again.
     return gathered(stays, np.lexsort((-stays.end, stays.start))), int(split.sum()), int(deleted.sum())
+
+
+def _to_the_edges(found: Constituents, move: Realignment) -> Constituents:
+    """Return derived constituents, the outermost ones with the words inserted before or behind them in their unit.
+
+    (S a b) +   ->   (S a b +)
+    """
+    if not len(found):
+        return found
+    rank = offsets_of(move.order.index >= 0)
+    unit = move.derived_unit_of[found.start]
+    first, end = move.derived_units[unit], move.derived_units[unit + 1]
+    is_top = found.parent < 0
+    return replace(
+        found,
+        start=np.where(is_top & (rank[first] == rank[found.start]), first, found.start),
+        end=np.where(is_top & (rank[found.end] == rank[end]), end, found.end),
+    )
 
 
 def _extremes(found: Constituents, places: Int32) -> tuple[Int64, Int64]:
