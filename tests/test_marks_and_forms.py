@@ -13,7 +13,7 @@ import pytest
 import derivlang
 from derivlang.core.errors import DerivlangError
 from derivlang.core.policies import Policies
-from tests.commands import run
+from tests.commands import run, written
 from tests.helpers import file_bytes, first_blocks, make, right, rows, undone
 from tests.real import SHARED, needs_data
 
@@ -394,3 +394,12 @@ def test_groups_keep_their_tags_without_trees(tmp_path: Path) -> None:
     out = make("drop:DET,inv", tmp_path / "a.jsonl", tmp_path / "out", policies=Policies(entities="atomic"))
     right(out)
     assert rows(out)["tokens"].to_pylist() == [["sleeps", "Old", "Town"]]
+
+
+@pytest.mark.parametrize("name", ["case", "agree"])
+def test_suffixes_without_features_have_a_way_without_number(name: str, tmp_path: Path) -> None:
+    row = '{"tokens":["dogs","bark"],"head":[2,0],"deprel":["nsubj","root"],"upos":["NOUN","VERB"]}\n'
+    path = written(tmp_path / "a.jsonl", row)
+    failed = run("make", path, "--t", name, "-o", tmp_path / "out", code=1)
+    assert "add number=no, or take a treebank in CoNLL-U with features" in failed.err
+    make(f"{name}:number=no", path, tmp_path / "made")
