@@ -21,11 +21,13 @@ import pandas as pd
 import derivlang
 from derivlang.evaluation.report.cells import MEAN, Table, estimate_cell, file_name, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
+from derivlang.evaluation.report.compare import compared as of_section
 from derivlang.evaluation.report.drawing import GREY, INK
 from derivlang.evaluation.report.factors import INTERACTION, sections_of
-from derivlang.evaluation.report.figures import score_figures
+from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
 from derivlang.evaluation.report.markdown import table_text
+from derivlang.evaluation.report.transfer import scatters_of
 from derivlang.evaluation.table import FACTOR, SETTING, write_scores
 
 PAGES = Path(__file__).parent / "studies"
@@ -80,6 +82,36 @@ OF_GRIDS: dict[str, Outcome] = {
     "alignment, held-out": "alignment.heldout",
     "words, layer 2": "contextual.words@2",
 }
+IMPOSSIBLE = "impossible-kallini"
+OF_IMPOSSIBLE: dict[str, Outcome] = {
+    "bits per word": "perplexity.bits.derived",
+    "5-grams": "ngrams.bits_5.derived",
+    "3-grams": "ngrams.bits_3.derived",
+    "POS": "pos.accuracy.sup",
+    "UAS": "dep.uas.sup",
+    "minimal pairs": "blimp:demo.accuracy.derived",
+}
+SCATTER = f"{file_name('ngrams', 'bits_3')}-{file_name('perplexity', 'bits')}-correlation"
+REVERSED = "inv:from=random:mark=🅁:final=move"
+CONTROLS = [  # (language, the one that it is compared with)
+    ("inv:from=end:mark=🅁:final=move", "identity"),
+    ("inv:mark=🅁:final=move", "inv:from=end:mark=🅁:final=move"),
+    (REVERSED, "inv:from=end:mark=🅁:final=move"),
+    (REVERSED, "mallows:0.102:final=move"),
+    (REVERSED, "mallows:2.056:final=move"),
+    ("inv:mark=🅁:final=move", "mallows:3.035:final=move"),
+    ("hop:0", "identity"),
+    ("hop:tokens=4", "hop:0"),
+    ("hop:words=4", "hop:tokens=4"),
+    ("shuffle:by=length:final=move:seed=21", "shuffle:final=move"),
+    ("shuffle:local=10:by=window:final=move", "shuffle:local=5:by=window:final=move"),
+]
+OF_MARKERS: dict[str, Outcome] = {
+    "expected by": "regions.difference.derived",
+    "marker": "regions.marker.derived",
+    "word after it": "regions.after.derived",
+    "other words": "regions.other.derived",
+}
 # (method, its control, language, title of the outcome, perhaps another beginning)
 DIFFERENCES: list[tuple[str, ...]] = [
     ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
@@ -110,6 +142,7 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
     TINY: list(OF_TINY.values()),
     METHODS: [*OF_METHODS.values(), *BY_LAYER],
+    IMPOSSIBLE: [*OF_IMPOSSIBLE.values(), *OF_MARKERS.values()],
     **{name: list(OF_GRIDS.values()) for name in GRIDS},
 }
 
@@ -128,6 +161,9 @@ def tables() -> dict[str, str]:
         "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
+        "impossible": means(IMPOSSIBLE, OF_IMPOSSIBLE, ["language"], ["language"], _of_language, intervals=True),
+        "markers": means(IMPOSSIBLE, OF_MARKERS, ["language"], ["language"], _of_language, intervals=True),
+        "impossible-differences": text([_beside(*pair) for pair in CONTROLS], ["language", "beside"]),
         **{name: means(name, OF_GRIDS, factors, factors, _of_grid, intervals=True) for name, factors in GRIDS.items()},
         **{f"{name}-differences": effects(name, factors) for name, factors in GRIDS.items()},
     }
@@ -149,6 +185,9 @@ def figures() -> dict[str, str]:
         for one in score_figures(section, compared(name), task, metric):
             if one.name in names:
                 found[names[one.name]] = one.svg.replace(INK, GREY)
+    (section,) = sections_of(ScoreTable.of(with_names(scores(IMPOSSIBLE))))
+    (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
+    found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
     return found
 
 
@@ -211,14 +250,15 @@ def means(
     """
     found, lines = compared(name), []
     columns = [f"{FACTOR}{factor}" for factor in factors]
-    conditions = found.loc[found["kind"] == MEAN, columns].fillna("").drop_duplicates()
+    measured = found["task"] == next(iter(outcomes.values())).partition(".")[0]  # markers are not in every language
+    conditions = found.loc[(found["kind"] == MEAN) & measured, columns].fillna("").drop_duplicates()
     for levels in conditions.itertuples(index=False, name=None):
         wanted = dict(zip(columns, levels, strict=True))
         rows = {title: (_row(found, MEAN, outcome, **wanted), outcome) for title, outcome in outcomes.items()}
         cells = {title: _estimate(name, *row) if intervals else number(row[0]["value"]) for title, row in rows.items()}
         n = {row["n"] for row, _ in rows.values()}
         lines.append((named(*levels), cells if intervals else {"seeds": ", ".join(map(str, n)), **cells}))
-    if name not in GRIDS:  # whose lines are in the order of the file
+    if name not in (IMPOSSIBLE, *GRIDS):  # whose lines are in the order of the file
         lines.sort(key=lambda line: (line[0][:-1], line[0][-1] not in STARTS.values()))
     return text(lines, labels)
 
@@ -246,6 +286,24 @@ def effects(name: str, factors: Sequence[str]) -> str:
 
 def _of_grid(*levels: str) -> tuple[str, ...]:
     return tuple(level or "none" for level in levels)
+
+
+def _of_language(spec: str) -> tuple[str]:
+    """Return the paper's name of a language."""
+    (study,) = scores(IMPOSSIBLE).attrs["studies"].values()
+    return (study["names"]["language"][spec],)
+
+
+def _beside(language: str, control: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return a line of the difference of two languages, in bits per word of the model and of 5-grams."""
+    cells = {}
+    for title in ("bits per word", "5-grams"):
+        outcome = OF_IMPOSSIBLE[title]
+        row = _row(compared(IMPOSSIBLE, language=control), DIFFERENCE, outcome, **{f"{FACTOR}language": language})
+        cells[title] = _estimate(IMPOSSIBLE, row, outcome).replace("*", "")  # these contrasts were not planned
+        if title == "bits per word":
+            cells["by seed"] = ", ".join(f"{round(value, 2) + 0.0:+.2f}".replace("-", "−") for value in row["values"])
+    return (*_of_language(language), *_of_language(control)), cells
 
 
 def _of_methods(language: str, objective: str, start: str, begins: str) -> tuple[str, str]:
