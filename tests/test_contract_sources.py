@@ -361,7 +361,7 @@ def test_a_data_dir_that_is_not_there(tmp_path: Path) -> None:
 def test_an_unknown_source_gives_near_names() -> None:
     with pytest.raises(UsageError, match=r"did you mean wikitext2"):
         find(SourceRequest("wikitxt2"))
-    with pytest.raises(UsageError, match=r"there are: nli, qa"):
+    with pytest.raises(UsageError, match=r"there are: nli, pairs, qa"):
         find(SourceRequest("demo:no"))
 
 

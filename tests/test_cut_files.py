@@ -82,6 +82,7 @@ CONTENTS: dict[str, tuple[st.SearchStrategy[bytes], dict[str, Any]]] = {
     "tagged": (mixed(*TAGGED), {}),
     "parquet": (st.builds(parquet, st.lists(st.integers(0, 9), max_size=12), st.integers(1, 5)), {}),
     "squad": (st.just(SAMPLES["squad"]), {}),
+    "bracketed": (mixed("(S (NP (DT a) (NN b)) (VP (V c)))\n", "( (S (X é)) )\r\n", "\n", "(S", " a)"), {}),
 }
 
 

@@ -565,7 +565,7 @@ def test_data_as_it_is_must_be_of_the_source_that_is_named(two_columns: Path) ->
     for asked in ({}, {"texts": ("other",)}):
         taken = prepare_of(two_columns, "t.csv", data_as_is=True, **asked)
         assert taken.data.fingerprint == made.data.fingerprint
-        assert taken.heldout is None
+        assert taken.origin is None
     for source, asked, told in (
         ("z.txt", {}, "train-32: holds data of --source t.csv, not z.txt"),
         ("t.csv", {"texts": ("text",)}, "holds data of column other, not text"),

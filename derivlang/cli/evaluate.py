@@ -45,7 +45,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
 @settings_options(FinetuneSettings, only=("frozen",))
 @settings_options(EvaluateNames, only=("measures",))
-@settings_options(EvaluateOptions, only=("pairs", "sentences", "heldout_length"))
+@settings_options(EvaluateOptions, only=("pairs", "sentences", "ngram_sentences", "heldout_length"))
 @data_dir_option
 @parser_options
 @settings_options(EvaluateOptions, only=("predictions", "threads", "device", "force"))

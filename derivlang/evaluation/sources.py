@@ -97,7 +97,7 @@ class Sources:
         corpus = find(request)
         split = corpus.splits[0]
         self._check_files(request, corpus, split, "training")
-        if not facts.get("training_files"):
+        if facts.get("heldout_files") and not facts.get("training_files"):  # a run of an earlier version
             self.events.warn(f"{self.trained.folder} has no record of its training files: they may have changed since")
         source = self._open(request, (split,))
         settings = {"seq_len": self.trained.longest, **facts["settings"]}

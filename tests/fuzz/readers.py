@@ -721,7 +721,7 @@ def _(folder: Path, data: bytes) -> str | None:
 # Every table and every kind of value of the shipped studies, with few cells: reading checks the options of each.
 _STUDY = b"""# Two grids
 [study]
-text = ["demo", "demo"]
+text = ["demo", "wikitext2"]
 model = "tiny"
 steps = 3
 threads = 1
