@@ -191,7 +191,7 @@ def _parents(depth: Int64) -> Int64:
     by = sorting(depth)
     is_first = np.diff(depth, prepend=0)[by] == 1
     parent = np.empty(len(depth), np.int64)
-    # Of each in the order of depths: the last first one up to it.
+    # In the order of depths, a sibling follows the first child of its parent, which opens directly after the parent.
     parent[by] = by[np.maximum.accumulate(np.where(is_first, np.arange(len(by)), 0))] - 1
     parent[depth == 1] = -1
     return parent

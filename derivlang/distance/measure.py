@@ -175,8 +175,10 @@ class _Text:
         return {m: bits * float(scale) for m, bits in entropies(train, held_out, LONGEST).items()}
 
     def bits(self, m: int) -> tuple[Float64, Float64]:
-        """Return float64[U] each: the bits of the held-out units by an m-gram model of the others, and the words of the
-        source that they have."""
+        """Return float64[U] each: the bits of the held-out units, and the number of source words in each.
+
+        The bits are by an m-gram model of the other units.
+        """
         if not self._words:
             return np.zeros(0), np.zeros(0)
         train, held_out, of_source = self._divided()

@@ -69,7 +69,7 @@ class Heldout:
 
     @property
     def begins(self) -> Bool:
-        """bool[K]: the slots that begin a word, of the source or inserted; one without any sub-word has none."""
+        """bool[K]: the slots that begin a word, of the source or inserted. A word without sub-words has no slot."""
         begins = np.ones(len(self.words), bool)
         begins[1:] = (np.diff(self.rows) | np.diff(self.words)) != 0
         return begins | self.inserted

@@ -12,31 +12,29 @@ head. An inserted word depends on the word that it marks, with the relation `dep
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of, offsets_of
-from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
+from derivlang.core.layers.deps import map_deps, moved_deps
 from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
-from derivlang.core.trees import NO_WORD, NODE_ID, first_fault, first_stray, only_governors
+from derivlang.core.trees import NODE_ID, first_fault, first_stray
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
 _WORDS = ("form", "lemma")
-_REFERENCE = re.compile(r"^([0-9]+)(?:\.([0-9]+))?:")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +199,7 @@ class Tree(Layer):
             became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
             deprel = _root_relations(deprel, became)
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
-        deps = None if self.deps is None else _move_deps(self.deps, move, numbers, unit)
+        deps = None if self.deps is None else moved_deps(self.deps, move, numbers, unit)
         mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
         if self.lexical:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
@@ -352,58 +350,6 @@ def _move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, dict[tuple[int,
         fields.append({**nodes.fields[i], "id": new})
     # A second pass, because the DEPS of a node may name any other empty node by its new id.
     for i, row in zip(which, range(len(fields)), strict=True):
-        fields[row]["deps"] = _map_deps(fields[row]["deps"], int(nodes.unit[i]), move, numbers)
+        fields[row]["deps"] = map_deps(fields[row]["deps"], int(nodes.unit[i]), move, numbers)
     kept = Nodes(nodes.unit[which], at[which].astype(np.int64), at[which].astype(np.int64), tuple(fields))
     return kept, numbers
-
-
-def _move_deps(deps: pa.Array, move: Realignment, numbers: dict[tuple[int, str], str], unit: Int32) -> pa.Array:
-    """Return the DEPS of M derived words, `_` for inserted ones. numbers: of `_move_empty`. unit: int32[M]."""
-    index = move.order.index
-    kept = index >= 0
-    words = np.maximum(index, 0)  # an inserted word reads word 0, and gets `_` below
-    number, relations = only_governors(deps)  # one governor: nearly all
-    number, deps, relations = number[words], deps.take(to_arrow(words)), relations.take(to_arrow(words))
-    one = kept & (number > 0)
-    place = np.full(len(index), -1, np.int64)
-    place[one] = move.positions[move.source.unit_words[unit[one]] + number[one] - 1]
-    governor = pc.cast(to_arrow(place - move.derived_units[unit] + 1), pa.string())
-    moved = pc.binary_join_element_wise(governor, pc.fill_null(relations, scalar("")), scalar(":"))
-    gone = ~kept | (one & (place < 0))
-    out = pc.if_else(to_arrow(gone), scalar("_"), pc.if_else(to_arrow(one), moved, deps))
-    some = np.flatnonzero(kept & ~one & to_numpy(pc.invert(pc.is_in(deps, value_set=NO_WORD))))
-    mapped = [
-        _map_deps(text, u, move, numbers)
-        for text, u in zip(deps.take(to_arrow(some)).to_pylist(), unit[some].tolist(), strict=True)
-    ]
-    at = np.zeros(len(index), bool)
-    at[some] = True
-    return pc.replace_with_mask(out, to_arrow(at), string_array(mapped))
-
-
-def _map_deps(deps: str, unit: int, move: Realignment, numbers: dict[tuple[int, str], str]) -> str:
-    """Return DEPS with derived numbers, sorted by number as CoNLL-U requires. References to deleted words are left out.
-
-    `4:nsubj|8.1:conj` with word 4 at position 6, word 8 at position 2  ->  `2.1:conj|6:nsubj`
-    """
-    source, derived = int(move.source.unit_words[unit]), int(move.derived_units[unit])
-    out: list[tuple[Any, str]] = []
-    for part in deps.split("|"):
-        match = _REFERENCE.match(part)
-        if not match:
-            out.append(((0, 0), part))
-            continue
-        # The match ends with the colon, which stays: `4:nsubj` -> `:nsubj`.
-        rest = part[match.end() - 1 :]
-        if match[2]:
-            new = numbers.get((unit, f"{match[1]}.{match[2]}"))
-            if new is not None:
-                whole, _, minor = new.partition(".")
-                out.append(((int(whole), int(minor)), new + rest))
-        elif match[1] == "0":
-            out.append(((0, 0), part))
-        else:
-            place = int(move.positions[source + int(match[1]) - 1])
-            if place >= 0:
-                out.append(((place - derived + 1, 0), f"{place - derived + 1}{rest}"))
-    return "|".join(part for _, part in sorted(out, key=lambda item: item[0])) or "_"

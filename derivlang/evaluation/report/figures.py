@@ -55,7 +55,7 @@ def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric
 
 
 def correlation_figure(section: Section, one: Scatter) -> Figure:
-    """Return the scatter of a measure against a task over conditions."""
+    """Return the scatter of one score against another, a mark for each condition."""
     labels = [shown(section.label(condition) or "none") for condition, _, _ in one.points]
     found, told = one.correlation, ""
     if found.rho is not None and found.r is not None:
