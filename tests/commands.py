@@ -190,13 +190,12 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Temporary files, and shards in the set's own place that no journal or manifest knows."""
+    """Temporary files, and shards in the set's own place that no manifest knows."""
     if not folder.is_dir():
         return []
     files = [str(f.relative_to(folder)) for f in sorted(folder.rglob("*")) if f.is_file()]
-    known = ""
-    for record in (folder / "derivlang.json", folder / ".derivlang" / "journal.jsonl"):
-        known += record.read_text("utf-8") if record.exists() else ""
+    manifest = folder / "derivlang.json"
+    known = manifest.read_text("utf-8") if manifest.exists() else ""
     return [f for f in files if f.endswith(".tmp") or (f.startswith("data/") and Path(f).name not in known)]
 
 

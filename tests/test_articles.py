@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from derivlang.store.journal import Journal
+from derivlang.store.making import Target
+from derivlang.store.task_record import TaskRecord
 from derivlang.store.verify import verify
 from tests import commands
 from tests.commands import run, written
@@ -106,13 +107,14 @@ def test_verify_finds_a_changed_count_of_articles(tmp_path: Path) -> None:
 
 
 def test_a_run_that_an_earlier_version_began_has_no_articles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Journal.add
+    commit = Target.commit
 
-    def without(self: Journal, name: str, entry: dict[str, Any]) -> None:
-        first = name.startswith("test-00000")
-        add(self, name, {key: value for key, value in entry.items() if key != "articles" or not first})
+    def without(self: Target, task: str, record: TaskRecord) -> None:
+        if task.startswith("test-00000"):
+            del record.entry["articles"]
+        commit(self, task, record)
 
-    monkeypatch.setattr(Journal, "add", without)
+    monkeypatch.setattr(Target, "commit", without)
     out = make("inv", text(tmp_path), tmp_path / "out", shard_tokens=3)
     assert counts(out) == {"documents": 10, "sentences": 11}
     right(out)

@@ -19,6 +19,7 @@ from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.making import Target
 from tests import commands
 from tests.commands import ROOT, make, run, shards, snapshot, wiki, written
 
@@ -83,11 +84,11 @@ def test_a_changed_source_stops_the_run(
     else:
         done: list[str] = []
 
-        def task_of(job: Job, task: ShardTask) -> Result:
+        def task_of(job: Job, task: ShardTask, target: Target) -> Result:
             if len(done) == 2:
                 change(source)
             done.append(task.name)
-            return run_task(job, task)
+            return run_task(job, task, target)
 
         monkeypatch.setattr(engines, "run_task", task_of)
     ran = run("make", "--t", "trans,inv", source, "-o", out, *SHARD, code=1)
@@ -107,9 +108,9 @@ def test_a_touched_source_is_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     """Between tasks another time, or another link to the file, is no other content."""
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
 
-    def task_of(job: Job, task: ShardTask) -> Result:
+    def task_of(job: Job, task: ShardTask, target: Target) -> Result:
         os.utime(source)
-        return run_task(job, task)
+        return run_task(job, task, target)
 
     monkeypatch.setattr(engines, "run_task", task_of)
     make("trans,inv", source, out, *SHARD)
@@ -131,10 +132,10 @@ def test_the_reference_of_a_lexicon(
     assert not out.exists()
     monkeypatch.undo()
 
-    def stop(job: Job, task: ShardTask) -> Result:
+    def stop(job: Job, task: ShardTask, target: Target) -> Result:
         if shards(out):
             raise KeyboardInterrupt
-        return run_task(job, task)
+        return run_task(job, task, target)
 
     monkeypatch.setattr(engines, "run_task", stop)
     run(*command, code=130)

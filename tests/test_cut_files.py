@@ -263,8 +263,8 @@ def test_a_set_of_an_earlier_version_is_found(tmp_path: Path, monkeypatch: pytes
         written(tmp_path / "in" / f"{name}.jsonl", "".join(JSON[: 2500 if name == "a" else 3]))
     command = ("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", "--shard-tokens", 5000)
 
-    def stop(job: Any, tasks: Any) -> Any:
-        yield run_task(job, tasks[0])
+    def stop(job: Any, tasks: Any, target: Any) -> Any:
+        yield run_task(job, tasks[0], target)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as then:

@@ -194,7 +194,7 @@ def test_workers_know_the_files_by_their_absolute_paths(tmp_path: Path, monkeypa
     written(Path("a.txt"), "a dog runs .\n")
     job = Job(find(SourceRequest("a.txt")), Pipeline.parse("inv"))
     job = replace(job, seen=look(job, job.corpus.splits))
-    there, tasks = cluster._absolute(job, make_plan(job, Path("out"), splits=None)["train"])
+    there, tasks = cluster._absolute(job, make_plan(job, splits=None)["train"])
     assert list(there.seen) == [span.part.path for task in tasks for span in task.spans] == [tmp_path / "a.txt"]
 
 

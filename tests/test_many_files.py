@@ -132,8 +132,8 @@ def test_words_of_a_language_without_spaces_are_missed_where_they_are(tmp_path: 
 def test_a_set_of_an_earlier_version_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool) -> None:
     source = folder(tmp_path / "in", TEXTS, "tokens")
 
-    def stop(job: Any, tasks: Any) -> Any:
-        yield run_task(job, tasks[0])
+    def stop(job: Any, tasks: Any, target: Any) -> Any:
+        yield run_task(job, tasks[0], target)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as earlier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -13,19 +14,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import derivlang.engine.engines as engines
 from derivlang.core.errors import StoreError
+from derivlang.core.seal import sealed
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.making import Target
+from derivlang.store.task_record import TaskRecord
 from tests import commands
-from tests.commands import leftovers, make, rows, run, shards, snapshot, wiki
+from tests.commands import leftovers, make, rows, run, shards, snapshot, wiki, written
 
 TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n" for i in range(60))
 SHARD = ("--shard-tokens", 100)
@@ -39,11 +44,11 @@ class Counted:
         self.names: list[str] = []
         self._stop, self._error = stop, error
 
-    def __call__(self, job: Job, task: ShardTask) -> Result:
+    def __call__(self, job: Job, task: ShardTask, target: Target) -> Result:
         if len(self.names) == self._stop:
             raise self._error
         self.names.append(task.name)
-        return run_task(job, task)
+        return run_task(job, task, target)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> Counted:
@@ -160,57 +165,60 @@ def test_stopping_at_every_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert snapshot(out) == snapshot(whole[0])
 
 
-def test_a_line_of_the_journal_that_was_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
+@pytest.mark.parametrize("content", [b"", b"{}", b"{}\n", b"\xff\xfe}\n", b'{"plan": 3, "asked": []}', b"[" * 10_000])
+def test_a_damaged_plan_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], content: bytes
 ) -> None:
-    """Power fails while the journal is written; the next run is stopped too; the third one ends well."""
-    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
-    stopped(monkeypatch, source, out, 3)
-    journal = out / ".derivlang" / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes()[:-25])
-    stopped(monkeypatch, source, out, 1)
-    tasks = counted(monkeypatch)
-    make(SPEC, source, out, *SHARD)
-    assert len(tasks.names) == len(shards(out)) - 3
-    assert snapshot(out) == snapshot(whole[0])
-
-
-@pytest.mark.parametrize("cut", [0, 3])
-def test_a_journal_cut_in_its_first_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], cut: int
-) -> None:
-    """As after a full disk: nothing is lost by beginning anew."""
-    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
-    stopped(monkeypatch, source, out, 1)
-    journal = out / ".derivlang" / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes()[:cut])
-    counted(monkeypatch)
-    make(SPEC, source, out, *SHARD)
-    assert snapshot(out) == snapshot(whole[0])
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"nonsense}\n", b"[]\n", b'{"task": "test-00000"}\n', b"\xff\xfe}\n", b'{"task": 3, "shard": {}}\n'],
-    ids=["no JSON", "no object", "no shard", "no UTF-8", "no file"],
-)
-@pytest.mark.parametrize("where", ["start", "end"])
-def test_a_damaged_journal_is_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes, where: str
-) -> None:
+    """As after a full disk: each record says which plan it belongs to."""
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     stopped(monkeypatch, source, out, 2)
-    journal = out / ".derivlang" / "journal.jsonl"
-    content = journal.read_bytes()
-    journal.write_bytes(line + content if where == "start" else content + line)
-    counted(monkeypatch)
-    ran = run("make", "--t", SPEC, source, "-o", out, *SHARD, code=None)
-    if ran.code:  # going on without the bad line is as good
-        assert ran.code == 1
-        assert "[journal]" in ran.err
-        assert "--force" in ran.err
-        run("make", "--t", SPEC, source, "-o", out, *SHARD, "--force")
-    assert run("verify", out, "--json").json["ok"]
+    (out / ".derivlang" / "plan.json").write_bytes(content)
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD)
+    assert len(tasks.names) == len(shards(out)) - 2
+    assert snapshot(out) == snapshot(whole[0])
+
+
+def as_begun_earlier(out: Path, *, damage: str = "") -> None:
+    """Turn an unfinished set into one that a version before the records began. damage: of its journal."""
+    stage = out / ".derivlang"
+    plan = json.loads((stage / "plan.json").read_text("utf-8"))
+    lines = [{"plan": plan["plan"], "asked": plan["asked"]}]
+    for path in sorted(stage.glob("*.record")):
+        record = TaskRecord.load(path.read_bytes())
+        assert record is not None
+        vocabulary = path.with_suffix(".vocabulary")
+        table = pa.table({"type": record.types, "count": record.counts})
+        with pa.OSFile(str(vocabulary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        digest = hashlib.sha256(vocabulary.read_bytes()).hexdigest()
+        entry = {key: value for key, value in record.entry.items() if key not in ("task", "plan")}
+        lines.append(sealed({"task": path.stem, **entry, "vocabulary": digest}))
+        path.unlink()
+    (stage / "plan.json").unlink()
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    damaged = {
+        "last line": text[:-25],
+        "line": text.replace('"documents": ', '"documents": 1', 1),
+        "all": "nonsense}\n",
+    }
+    written(stage / "journal.jsonl", damaged.get(damage, text))
+
+
+@pytest.mark.parametrize(("damage", "lost"), [("", 0), ("last line", 1), ("line", 1), ("all", 3)])
+def test_a_set_that_an_earlier_version_began_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], damage: str, lost: int
+) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    stopped(monkeypatch, source, out, 3)
+    as_begun_earlier(out, damage=damage)
+    if not damage:
+        assert "begun, but not finished: spec" in run("make", "--t", "inv", source, "-o", out, *SHARD, code=1).err
+    stopped(monkeypatch, source, out, 1)  # once more
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD)
+    assert len(tasks.names) == len(shards(out)) - 3 + lost - 1
+    assert snapshot(out) == snapshot(whole[0])
 
 
 def test_a_shard_lost_before_the_run_goes_on_is_made_again(
@@ -229,49 +237,55 @@ def test_a_shard_lost_before_the_run_goes_on_is_made_again(
 def test_leftovers_of_a_killed_run_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:
-    """SIGKILL leaves temporary files: of a shard, and beside the journal."""
+    """SIGKILL leaves temporary files: of a shard, and of a record."""
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     stopped(monkeypatch, source, out, 2)
     (shards(out)[0].parent / ".test-00002-of-00009.parquet.123.tmp").write_bytes(b"half")
-    for name in ("derivlang.json", "README.md", "lexicon.tsv"):
+    for name in ("derivlang.json", "README.md", "lexicon.tsv", ".test-00002-of-00009.record.123.tmp"):
         (out / ".derivlang" / name).write_bytes(b"half")
     counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
     assert snapshot(out) == snapshot(whole[0])
 
 
-@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "missing"])
-def test_a_damaged_vocabulary_is_made_again(
+@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "missing", "nonsense", "of another task"])
+def test_a_task_with_a_damaged_record_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], damage: str
 ) -> None:
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     stopped(monkeypatch, source, out, 3)
-    vocabulary = sorted((out / ".derivlang").glob("*.vocabulary"))[1]
-    content = vocabulary.read_bytes()
+    first, record, *_ = sorted((out / ".derivlang").glob("*.record"))
+    content, nonsense = record.read_bytes(), b'{"task": 3}\n'
     if damage == "missing":
-        vocabulary.unlink()
+        record.unlink()
     else:
-        damaged = {"empty": b"", "truncated": content[:-9], "flipped": flipped(content)}
-        vocabulary.write_bytes(damaged[damage])
+        damaged = {
+            "empty": b"",
+            "truncated": content[:-9],
+            "flipped": flipped(content),
+            "nonsense": hashlib.sha256(nonsense).hexdigest().encode() + b"\n" + nonsense,
+            "of another task": first.read_bytes(),
+        }
+        record.write_bytes(damaged[damage])
     tasks = counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
     assert len(tasks.names) == len(shards(out)) - 2
     assert snapshot(out) == snapshot(whole[0])
 
 
-@pytest.mark.parametrize("journal", [True, False])
+@pytest.mark.parametrize("planned", [True, False])
 def test_a_run_killed_while_it_removes_its_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], journal: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], planned: bool
 ) -> None:
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("derivlang.store.journal.shutil.rmtree", interrupted)
+        patch.setattr("derivlang.store.making_folder.shutil.rmtree", interrupted)
         with pytest.raises(KeyboardInterrupt):
             make_set(Pipeline.parse(SPEC), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100))
     assert (out / ".derivlang").exists()
     assert (out / "derivlang.json").exists()
-    if not journal:
-        (out / ".derivlang" / "journal.jsonl").unlink()
+    if not planned:
+        (out / ".derivlang" / "plan.json").unlink()
     tasks = counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
     assert tasks.names == []
@@ -337,10 +351,9 @@ class Running:
         )  # fmt: skip
 
     def finished(self) -> list[str]:
-        """The shards that the journal knows."""
-        journal = self.out / ".derivlang" / "journal.jsonl"
-        content = journal.read_text("utf-8") if journal.exists() else ""
-        return [file.name for file in shards(self.out) if file.name in content]
+        """The shards of the tasks that have a record."""
+        done = {file.stem for file in (self.out / ".derivlang").glob("*.record")}
+        return [file.name for file in shards(self.out) if file.stem in done]
 
     def wait_for_some(self) -> None:
         end = time.monotonic() + 40
@@ -537,9 +550,9 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, whole: tuple[P
 def test_the_order_in_which_shards_end_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:
-    def backwards(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
+    def backwards(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
         for task in reversed(tasks):
-            yield run_task(job, task)
+            yield run_task(job, task, target)
 
     monkeypatch.setattr(engines, "local", backwards)
     make(SPEC, wiki(tmp_path, TEXT), tmp_path / "out", *SHARD)
@@ -887,7 +900,6 @@ def test_a_writer_that_fails_leaves_no_message_of_pyarrow(tmp_path: Path) -> Non
     finally:
         sys.unraisablehook = hook
     assert ignored == []
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_version_of_the_package_changes_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

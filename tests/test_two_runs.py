@@ -53,7 +53,7 @@ def test_a_run_that_ends_while_another_one_looks(
     """What it takes away between the listing of the folder and the look at an entry is nothing foreign."""
     out, whole = tmp_path / "out", tmp_path / "whole"
     make("trans,inv", source, whole, *SHARD)
-    written(out / ".derivlang" / "journal.jsonl", "")
+    written(out / ".derivlang" / "plan.json", "")
     written(out / ".derivlang.lock", "")
     listed = Path.iterdir
 

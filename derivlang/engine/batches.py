@@ -82,7 +82,7 @@ class Source:
         DataError if there is no such split, or a file changes while it is read.
         """
         job = self._job([split])
-        for task in make_plan(job, Path(), splits=[split], limit=limit)[split]:
+        for task in make_plan(job, splits=[split], limit=limit)[split]:
             reading = Reading(self.corpus.splitter(), self.encoding, shares=self.pipeline.keyed)
             for batch in read_task(job, task, reading):
                 yield self._split(batch)
@@ -91,7 +91,7 @@ class Source:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""
         split = self.corpus.splits[0]
         job = self._job([split])
-        return count_vocabulary(job, make_plan(job, Path(), splits=[split])[split])
+        return count_vocabulary(job, make_plan(job, splits=[split])[split])
 
     def lexicon(self) -> Lexicon:
         """Return the pipeline's lexicon, fitted on the reference vocabulary."""

@@ -1,12 +1,13 @@
 """Build a set from a job: plan, fit the lexicon, run the tasks, write the manifest and the card.
 
-job ──make_plan──▶ tasks ──engine──▶ shards in .derivlang/ ──Journal.close──▶ the finished set
+job ──make_plan──▶ tasks ──engine──▶ shards and records ──Making.close──▶ the finished set
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,13 +27,14 @@ from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
-from derivlang.engine.manifest import Files, Results, asked_of, manifest_of, plan_hash
+from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import as_earlier, earlier_plans, look, make_plan, source_files, source_size, total_size
-from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
+from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import CARD, card
-from derivlang.store.journal import STAGE, Journal, plan_of
+from derivlang.store.making import Making
+from derivlang.store.making_folder import FolderMaking, plan_of
 from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest
 
 
@@ -67,14 +69,14 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         "shard_tokens": options.shard_tokens,
     }
     del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
-    journal = Journal(options.out, planned, asked, kept)
-    if not journal.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
-        finished = journal.finished(force=options.force)
+    making = FolderMaking(options.out, planned, asked, kept)
+    if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
+        finished = making.finished(force=options.force)
         if finished is not None:
             events.found(options.out)
             return finished
-    with journal.held(str(job.pipeline), events.warn):
-        finished = journal.open(force=options.force, warn=events.warn)
+    with making.held(str(job.pipeline), events.warn):
+        finished = making.open(names_of(plan), force=options.force, warn=events.warn)
         if finished is not None:
             events.found(options.out)
             return finished
@@ -87,20 +89,11 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
                     fix="run the same command again",
                     id="source-changed",
                 )
-            results = _run(job, plan, journal, engine, events)
-            types, counts = results.vocabulary.result()
-            for message in job.pipeline.warnings(job.lexicon, types, counts):
-                events.warn(message)
-            shared = shares(types, counts, job.lexicon)
-            manifest = manifest_of(job, plan, files, planned, results, shared, options.limit)
-            text = card(manifest)
-            manifest["card"] = sha256(text.encode()).hexdigest()
-            texts = {CARD: text, NAME: dump(manifest)}
-            journal.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts})
+            _run(job, plan, making, engine, events)
+            return finish(job, plan, files, making, options.limit, events.warn)
         except BaseException:
-            journal.give_up()
+            making.give_up()
             raise
-    return manifest
 
 
 def _as_recorded(
@@ -128,7 +121,7 @@ def _has_layout(out: Path, job: Job) -> bool:
 
 def _plan(job: Job, options: MakeOptions, **earlier: bool) -> Plan:
     splits, size = list(options.splits), options.shard_tokens
-    return make_plan(job, options.out / STAGE, splits=splits, shard_tokens=size, limit=options.limit, **earlier)
+    return make_plan(job, splits=splits, shard_tokens=size, limit=options.limit, **earlier)
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
@@ -165,44 +158,53 @@ def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) 
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
         whole = job.for_lexicon
-        tasks = make_plan(whole, options.out, splits=[reference])[reference]
+        tasks = make_plan(whole, splits=[reference])[reference]
         with stage("counting words", total=total_size(tasks)):
             types, counts = count_vocabulary(whole, tasks)
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 
 
-def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events) -> Results:
-    """Run the tasks that the journal has not recorded yet."""
-    tasks = [task for split in plan.values() for task in split]
-    todo = [task for task in tasks if task.name not in journal.done]
+def _run(job: Job, plan: Plan, making: Making, engine: Engine, events: Events) -> None:
+    """Run the tasks that are not done yet."""
+    todo = [task for split in plan.values() for task in split if task.name not in making.done]
     # A parser works for long on the bytes of one read, and the bytes of a set on the hub are unknown.
     by_words = job.parser is not None or not job.corpus.has_files
     what = "making" if job.parser is None else "parsing"
     with stage(what, "words") if by_words else stage(what, total=total_size(todo)):
-        for result in engine(job, todo) if todo else ():
-            save_vocabulary(journal.vocabulary(result.task.name), result.types, result.type_counts)
-            journal.add(
-                result.task.name,
-                {
-                    "shard": result.shard,
-                    "documents": result.documents,
-                    "articles": result.articles,
-                    "sentences": result.sentences,
-                    "tokens": result.tokens,
-                    "counts": result.counts,
-                },
-            )
+        for result in engine(job, todo, making.target) if todo else ():
             events.done(result)
+
+
+def finish(
+    job: Job, plan: Plan, files: Files, making: Making, limit: int | None, warn: Callable[[str], None]
+) -> dict[str, Any]:
+    """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing."""
+    tasks = [task for split in plan.values() for task in split]
+    entries: dict[str, dict[str, Any]] = {}
     vocabulary, byte_order_marks = TypeCounts(), Counter[str]()
-    for task in tasks:  # in the order of the plan, so that the manifest does not depend on who was first
-        types, counts = read_vocabulary(journal.vocabulary(task.name))
-        vocabulary.add(types, counts)
-        if job.corpus.is_raw and job.corpus.words != "space" and (n := _byte_order_marks(types, counts)):
+    # In the order of the plan, so that the manifest does not depend on who was first.
+    for task, record in zip(tasks, making.records(names_of(plan)), strict=True):
+        entries[task.name] = record.entry
+        vocabulary.add(record.types, record.counts)
+        if job.corpus.is_raw and job.corpus.words != "space" and (n := _byte_order_marks(record.types, record.counts)):
             byte_order_marks.update({task.spans[0].part.name: n} if len(task.spans) == 1 else _by_file(job, task))
     for name, n in byte_order_marks.items():
-        events.warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
-    return Results({task.name: journal.done[task.name] for task in tasks}, vocabulary)
+        warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
+    types, counts = vocabulary.result()
+    for message in job.pipeline.warnings(job.lexicon, types, counts):
+        warn(message)
+    manifest = manifest_of(job, plan, files, making.plan, entries, shares(types, counts, job.lexicon), limit)
+    text = card(manifest)
+    manifest["card"] = sha256(text.encode()).hexdigest()
+    texts = {CARD: text, NAME: dump(manifest)}
+    making.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts})
+    return manifest
+
+
+def names_of(plan: Plan) -> list[str]:
+    """Return the names of all tasks, in the order of the plan."""
+    return [task.name for split in plan.values() for task in split]
 
 
 def _byte_order_marks(types: pa.Array, counts: Int64) -> int:

@@ -10,86 +10,43 @@ import asyncio
 import logging
 import socket
 import time
-import unicodedata
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.parse_errors import reason
-from derivlang.core.version import __version__
+from derivlang.engine.facts import Facts, differences, facts_of
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.plan import size_of
 from derivlang.formats.progress import bytes_read, words_done
-from derivlang.parsing.registry import find_parser
 from derivlang.sources.corpus import CorpusFile
+from derivlang.store.making import Target, begun_plan
 
 PATIENCE = 60.0  # seconds to wait without a scheduler or a worker
 CONNECT = 10.0  # seconds to wait until a scheduler answers
 _POLL, _LOOK = 0.05, 1.0  # seconds between two looks at results, and at workers
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the bytes of a shard depend on besides the job.
-
-    pipeline, parser: fingerprints, which cover the files that a spec names. folder: whether the folder of the shards is
-    there.
-    """
-
-    derivlang: str
-    pyarrow: str
-    numpy: str
-    unicode: str
-    spacy: str | None
-    pipeline: str
-    parser: str | None
-    folder: bool
-
-
-def facts_of(job: Job, folder: Path) -> Facts:
-    """Return the facts of this process. DerivlangError if it cannot read what the job names."""
-    try:
-        spacy = version("spacy")
-    except PackageNotFoundError:
-        spacy = None
-    return Facts(
-        __version__,
-        pa.__version__,
-        np.__version__,
-        unicodedata.unidata_version,
-        spacy,
-        job.pipeline.fingerprint(job.lexicon_text),
-        None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device).fingerprint,
-        folder.is_dir(),
-    )
-
-
-def dask(address: str) -> Callable[[Job, list[ShardTask]], Iterator[Result]]:
+def dask(address: str) -> Callable[[Job, list[ShardTask], Target], Iterator[Result]]:
     """Return the engine of the cluster whose scheduler has this address."""
     if not address:
         raise UsageError(
             "dask: needs the address of a scheduler", where="--engine", fix="e.g. dask:tcp://host:8786", id="engine"
         )
 
-    def run(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
+    def run(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
         job, tasks = _absolute(job, tasks)
-        folder = tasks[0].file.parent
-        expected = facts_of(job, folder)
+        target = replace(target, store=target.store.absolute())
+        expected = facts_of(job)
         with _connected(address) as client:
-            _check_workers(client, partial(facts_of, job, folder), expected)
-            for result in _results(client, partial(_run_task, job, expected), tasks, address):
-                _remove_leftovers(result.task)
+            _check_workers(client, partial(_told, job, expected, target))
+            for result in _results(client, partial(_run_task, job, expected, target), tasks, address):
                 bytes_read(size_of(result.task) or 0)
-                words_done(result.tokens)
+                words_done(result.words)
                 yield result
 
     return run
@@ -126,11 +83,19 @@ def _results(
             yield result
 
 
-def _run_task(job: Job, expected: Facts, task: ShardTask) -> Result:
+def _run_task(job: Job, expected: Facts, target: Target, task: ShardTask) -> Result:
     """Run a task on a worker. DataError if this worker would write other bytes than the main process."""
-    if others := _differences(facts_of(job, task.file.parent), expected):
+    if others := _told(job, expected, target):
         raise _other_workers([f"{socket.gethostname()}: {others}"])
-    return run_task(job, task)
+    return run_task(job, task, target)
+
+
+def _told(job: Job, expected: Facts, target: Target) -> str:
+    """Return why this worker would write other bytes than the main process, or elsewhere; "" if it would not."""
+    told = [differences(facts_of(job), expected)]
+    if begun_plan(target.store).get("plan") != target.plan:
+        told.append("it does not see the output folder")
+    return ", ".join(filter(None, told))
 
 
 @contextmanager
@@ -175,23 +140,15 @@ async def _greet(address: str) -> None:
     await comm.close()
 
 
-def _check_workers(client: Any, facts: Callable[[], Facts], expected: Facts) -> None:
+def _check_workers(client: Any, told_by: Callable[[], str]) -> None:
     """Raise DataError, with the list of workers, if some would write other bytes than this process."""
     others = []
-    for worker, reply in sorted(client.run(facts, on_error="return").items()):
-        told = _differences(reply, expected) if isinstance(reply, Facts) else str(reply) or type(reply).__name__
+    for worker, reply in sorted(client.run(told_by, on_error="return").items()):
+        told = reply if isinstance(reply, str) else str(reply) or type(reply).__name__
         if told:
             others.append(f"{worker}: {told}")
     if others:
         raise _other_workers(others)
-
-
-def _differences(actual: Facts, expected: Facts) -> str:
-    """Return what differs, as text; "" if nothing does."""
-    here, there = asdict(expected), asdict(actual)
-    named = [name for name in here if name != "folder" and there[name] != here[name]]
-    told = [f"{name} {there[name]} (here {here[name]})" for name in named]
-    return ", ".join(told + ([] if actual.folder else ["it does not see the output folder"]))
 
 
 def _other_workers(told: list[str]) -> DataError:
@@ -234,13 +191,6 @@ def _absolute(job: Job, tasks: list[ShardTask]) -> tuple[Job, list[ShardTask]]:
         replace(
             task,
             spans=tuple(replace(span, part=absolute(span.part)) for span in task.spans),
-            file=task.file.absolute(),
         )
         for task in tasks
     ]
-
-
-def _remove_leftovers(task: ShardTask) -> None:
-    """Remove temporary files of workers that died while they wrote this shard, which another one has written since."""
-    for path in task.file.parent.glob(f".{task.file.name}.*.tmp"):
-        path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """Engines run the tasks of a plan: in this process, in a pool of processes, or on a Dask cluster.
 
-An engine is a function `run(job, tasks)` that yields results as they are done. All engines write the same bytes.
+An engine is a function `run(job, tasks, target)` that yields results as they are done. All write the same bytes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import SCRIPT, script_has_added
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
+from derivlang.store.making import Target
 
-Engine = Callable[[Job, list[ShardTask]], Iterator[Result]]
+Engine = Callable[[Job, list[ShardTask], Target], Iterator[Result]]
 Out = TypeVar("Out")
 
 
-def local(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
+def local(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
     """Run one task after the other in this process."""
     for task in tasks:
-        yield run_task(job, task)
+        yield run_task(job, task, target)
 
 
 def pool(workers: int) -> Engine:
     """Return an engine with a pool of processes, forked from a server that has imported everything once."""
 
-    def run(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
+    def run(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
         again = "the same command goes on from the finished shards"
-        return in_processes(partial(run_task, job), tasks, workers, _modules_of(job), again)
+        return in_processes(partial(run_task, job, target=target), tasks, workers, _modules_of(job), again)
 
     return run
 

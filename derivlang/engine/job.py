@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,9 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import Reading, batches
-from derivlang.store.shards import ShardWriter
+from derivlang.store.making import Target
+from derivlang.store.shards import closing_shard
+from derivlang.store.task_record import TaskRecord
 
 # Words of a batch that is parsed, and so of a row group that `syn` reads: trees take much room.
 _PARSED_WORDS = 1 << 18
@@ -69,45 +70,39 @@ class Job:
 class ShardTask:
     """One shard: what to read (small files one after the other, a file, or a piece of a large one), and what to write.
 
-    name: unique in the plan. spans: in order, their documents numbered without a break. file: the shard.
+    name: unique in the plan. spans: in order, their documents numbered without a break.
     """
 
     name: str
     spans: tuple[FileSpan, ...]
-    file: Path
 
 
 Plan = dict[str, list[ShardTask]]  # the tasks of each split
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Result:
-    """What a task has made. articles: as `ArticleCount.count`. types, type_counts: the source's vocabulary."""
+    """A task that is done, and whose record is written. words: of its shard."""
 
     task: ShardTask
-    shard: dict[str, Any]
-    documents: int
-    articles: int | None
-    sentences: int
-    tokens: int
-    counts: dict[str, int]
-    types: pa.Array
-    type_counts: Int64
+    words: int
 
 
-def run_task(job: Job, task: ShardTask) -> Result:
-    """Read, derive and write one shard. A task that fails leaves no file behind."""
+def run_task(job: Job, task: ShardTask, target: Target) -> Result:
+    """Read, derive and write one shard, then its record. A task that fails leaves no file behind."""
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
     pipeline = job.pipeline.begin()
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags, no_null_strings=True, shares=pipeline.keyed)
     vocabulary, counts = TypeCounts(), reading.counts
-    writer = ShardWriter(task.file, job.corpus.schema)
     dropped = left_out(job.corpus.schema, job.drop_columns)
     documents = sentences = tokens = 0
     articles = ArticleCount()
     last = -1
-    try:
+    with (
+        target.writing(task.name) as path,
+        closing_shard(path, job.corpus.schema, target.where(task.name)) as writer,
+    ):
         for batch in read_task(job, task, reading):
             derived = pipeline.derive(
                 batch,
@@ -140,17 +135,18 @@ def run_task(job: Job, task: ShardTask) -> Result:
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
         digest = writer.close()
-    finally:
-        writer.discard()
-    types, type_counts = vocabulary.result()
-    shard = {
-        "file": f"data/{task.file.name}",
-        "sha256": digest,
-        "bytes": task.file.stat().st_size if digest else 0,
-        "rows": writer.rows,
-        "words": tokens,
+        size = path.stat().st_size if digest else 0
+    shard = {"file": f"data/{task.name}.parquet", "sha256": digest, "bytes": size, "rows": writer.rows, "words": tokens}
+    entry = {
+        "shard": shard,
+        "documents": documents,
+        "articles": articles.count,
+        "sentences": sentences,
+        "tokens": tokens,
+        "counts": dict(counts),
     }
-    return Result(task, shard, documents, articles.count, sentences, tokens, dict(counts), types, type_counts)
+    target.commit(task.name, TaskRecord(entry, *vocabulary.result()))
+    return Result(task, tokens)
 
 
 def _in_rows(batch: Batch, per_unit: Int64) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
@@ -16,7 +17,6 @@ from derivlang.core.layers.registry import LAYERS
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan
-from derivlang.engine.vocabulary import TypeCounts
 from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import find_parser
 from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
@@ -27,14 +27,6 @@ _DROPS = ("-dropped", "-deleted")
 _TOTAL = "-total"
 
 Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
-
-
-@dataclass(slots=True)
-class Results:
-    """The results of all tasks, including an earlier run's. entries: the lines of the journal, by task name."""
-
-    entries: dict[str, dict[str, Any]]
-    vocabulary: TypeCounts
 
 
 def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None, *, columns: bool = True) -> str:
@@ -96,11 +88,18 @@ def asked_of(job: Job, files: Files) -> dict[str, Any]:
 
 
 def manifest_of(
-    job: Job, plan: Plan, files: Files, plan_hash: str, results: Results, shared: dict[str, Any], limit: int | None
+    job: Job,
+    plan: Plan,
+    files: Files,
+    plan_hash: str,
+    results: Mapping[str, Mapping[str, Any]],
+    shared: dict[str, Any],
+    limit: int | None,
 ) -> dict[str, Any]:
     """Return the manifest of a finished set.
 
-    shared: what source and derived language have in common, from `shares`. DataError for a split without words.
+    results: the entries of the records of all tasks (`store/task_record.py`), by name. shared: what source and derived
+    language have in common, from `shares`. DataError for a split without words.
     """
     corpus, parser = job.corpus, _parser_of(job)
     told = corpus.options.get("told", {})  # of a derived source: how its own source was read
@@ -113,10 +112,10 @@ def manifest_of(
     plug_ins = _plug_ins(job)
     splits: dict[str, Any] = {}
     for split, tasks in plan.items():
-        entries = [results.entries[task.name] for task in tasks]
+        entries = [results[task.name] for task in tasks]
         for entry in entries:
             counts.update(entry["counts"])
-        articles = [entry.get("articles") for entry in entries]  # a journal of an earlier version does not count them
+        articles = [entry.get("articles") for entry in entries]  # a run of an earlier version does not count them
         n_articles = 0 if None in articles else sum(filter(None, articles))
         splits[split] = {
             **{key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens")},

@@ -3,7 +3,7 @@
     source ──identity + parser──▶ PARSES/wikitext2-train-0123456789abcdef/      one folder for each split
 
 A parse is a derived set that `make` could have written: unchanged words, and the columns upos, head and deprel. So it
-has shards, a journal and a manifest, and an interrupted parse is continued. The folder is named after a hash of the
+has shards, records and a manifest, and an interrupted parse is continued. The folder is named after a hash of the
 source's files, the options that they are read with, and the parser.
 """
 
@@ -36,7 +36,6 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.journal import STAGE
 from derivlang.store.manifest import counts_of_reading
 from derivlang.transforms.identity import Identity
 
@@ -147,9 +146,7 @@ def _by_split(
         with stage("hashing", total=source_size(job, [split])):
             job = replace(job, seen=look(job, [split]))
         with stage("planning"):
-            planned = partial(
-                make_plan, job, Path(STAGE), splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit
-            )
+            planned = partial(make_plan, job, splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)
             plan = planned()
             plans = [plan, *earlier_plans(plan, planned)]
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)

@@ -33,7 +33,6 @@ _PACKED = 4  # bytes of text for each byte of a compressed file
 
 def make_plan(
     job: Job,
-    out: Path,
     *,
     splits: list[str] | None,
     shard_tokens: int | None = None,
@@ -58,7 +57,7 @@ def make_plan(
             )
     size = None if shard_tokens is None or not job.pipeline.keyed else max(1, int(shard_tokens * _BYTES_A_WORD))
     cut = limit is None and (cut_rows or job.corpus.schema.running)
-    return {split: _split_tasks(job, split, out, size, limit, share=share, cut=cut) for split in dict.fromkeys(wanted)}
+    return {split: _split_tasks(job, split, size, limit, share=share, cut=cut) for split in dict.fromkeys(wanted)}
 
 
 def earlier_plans(plan: Plan, planned: Callable[..., Plan]) -> Iterator[Plan]:
@@ -73,7 +72,7 @@ def earlier_plans(plan: Plan, planned: Callable[..., Plan]) -> Iterator[Plan]:
 
 
 def _split_tasks(
-    job: Job, split: str, out: Path, size: int | None, limit: int | None, *, share: bool, cut: bool
+    job: Job, split: str, size: int | None, limit: int | None, *, share: bool, cut: bool
 ) -> list[ShardTask]:
     """Return the tasks of a split. Documents are numbered through the split, lines through a file. size: of a shard.
 
@@ -107,7 +106,7 @@ def _split_tasks(
             if left is not None:
                 left = max(0, left - documents)
     names = {shard: f"{split}-{shard:05d}-of-{shared[-1] + 1:05d}" for shard in spans}
-    return [ShardTask(name, tuple(spans[i]), out / "data" / f"{name}.parquet") for i, name in names.items()]
+    return [ShardTask(name, tuple(spans[i])) for i, name in names.items()]
 
 
 def _shared(job: Job, pieces: list[tuple[CorpusFile, Piece]], size: int | None) -> list[int]:
@@ -179,7 +178,7 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
     StoreError for a shard of a derived set that is not the one its manifest lists.
     """
-    seen = {part.path: _stamp(job, part) for part in job.corpus.parts if part.split in splits}
+    seen = {part.path: stamp_of(job, part) for part in job.corpus.parts if part.split in splits}
     listed = job.corpus.options.get("sha256", {})
     for part in job.corpus.parts:
         if part.path in seen and seen[part.path].sha256 != listed.get(part.name, seen[part.path].sha256):
@@ -194,7 +193,7 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
         if part.split not in splits:
             continue
         entry: dict[str, Any] = {"split": part.split, "name": part.name}
-        seen = job.seen.get(part.path) or _stamp(job, part)
+        seen = job.seen.get(part.path) or stamp_of(job, part)
         if job.corpus.has_files:
             entry["bytes"] = seen.stamp[0]
         out.append({**entry, "sha256": seen.sha256})
@@ -206,7 +205,8 @@ def as_earlier(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [entry if "bytes" in entry else {k: v for k, v in entry.items() if k != "sha256"} for entry in files]
 
 
-def _stamp(job: Job, part: CorpusFile) -> FileStamp:
+def stamp_of(job: Job, part: CorpusFile) -> FileStamp:
+    """Return a file as it is now, or the hash of what a part without a file holds. DataError if it cannot be read."""
     if job.corpus.has_files:
         return FileStamp.of(part.path)
     # imported late: few sources have no files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
-from derivlang.store.disk import disk
 
 # Types of a large vocabulary whose images are computed at a time, so that what is between needs little memory.
 _TYPES_AT_ONCE = 1 << 16
@@ -86,19 +84,3 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon) -> dict[str, Any]:
         "stay": types.filter(to_arrow(same)).to_pylist()[:_LISTED],
         "clash": types.filter(to_arrow(clash)).to_pylist()[:_LISTED],
     }
-
-
-def save_vocabulary(path: Path, types: pa.Array, counts: Int64) -> None:
-    """Write types and counts to an Arrow file."""
-    with disk(path), pa.OSFile(str(path), "wb") as sink:
-        table = pa.table({"type": types, "count": to_arrow(counts)})
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-
-
-def read_vocabulary(path: Path) -> tuple[pa.Array, Int64]:
-    """Return what `save_vocabulary` wrote."""
-    with pa.OSFile(str(path), "rb") as file:
-        table = pa.ipc.open_file(file).read_all().combine_chunks()
-    types = table["type"].chunk(0) if table.num_rows else string_array([])
-    return types, to_numpy(table["count"])

@@ -101,7 +101,7 @@ def _make(
     if split != "train" and "train" in corpus.expected:
         warn(f"there is no train split: the dictionary is made from {split}")
     job = replace(job, seen=look(job, [split]))
-    tasks = make_plan(job, options.out, splits=[split])[split]
+    tasks = make_plan(job, splits=[split])[split]
     types, counts, tags = count(job, tasks, tags=options.by == "pos")
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
     if options.level == "token":

@@ -120,7 +120,7 @@ def train(
 
     def write(folder: Path) -> dict[str, Any]:
         with stage("planning"):
-            tasks = make_plan(job, out, splits=[split])[split]
+            tasks = make_plan(job, splits=[split])[split]
         with stage("counting words", total=total_size(tasks)):
             types, counts = count_vocabulary(job, tasks) if derived is None else derived.count(request, split)
         bpe = train_bpe(types, counts, options.vocab_size, options.min_frequency)

@@ -1,1 +1,1 @@
-"""Derived sets on disk: Parquet shards, manifest and journal; how they are written, read, verified and undone."""
+"""Derived sets on disk: Parquet shards, records and the manifest; how they are written, read, verified and undone."""

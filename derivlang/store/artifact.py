@@ -9,7 +9,7 @@
 
 The same: its record has what is wanted (`record.check_same`). Whole: all files of the recipe are there. A file with its
 record beside it (a dictionary, a grammar) is found in the same way; its command writes both at once. Sets, runs and
-studies live longer lives (a journal, checkpoints); they compare by the same rule.
+studies live longer lives (records, checkpoints); they compare by the same rule.
 """
 
 from __future__ import annotations

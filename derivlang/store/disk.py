@@ -24,7 +24,7 @@ _TRIES = 100  # to make the folder of a lock, which other processes remove when 
 
 
 @contextmanager
-def disk(path: Path) -> Iterator[None]:
+def disk(path: Path | str) -> Iterator[None]:
     """Turn an OSError of the block, or what a library raises in place of one, into a StoreError about `path`."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""Parquet shards: one file for each task, written under a temporary name and renamed when complete.
+"""Parquet shards: one file for each task.
 
 A row group holds one batch, and its dictionary only the types of that batch. `store/pages.py` writes running text;
 columns of other types are written by pyarrow. Its settings were chosen by measurement: no statistics,
@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,51 +31,61 @@ _MOST_PACKED = 1 << 15  # highest compression ratio that is accepted; zstd reach
 
 
 class ShardWriter:
-    """Write batches of output columns to a file, which appears at `path` when `close` is called."""
+    """Write batches of output columns to a new file. Without a batch there is no file.
 
-    def __init__(self, path: Path, schema: Schema):
-        self.path, self._schema = path, schema
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    where: what errors name, if not the path: a file may have another name until it is complete.
+    """
+
+    def __init__(self, path: Path, schema: Schema, where: str | None = None):
+        self.path, self._schema, self._where = path, schema, where or str(path)
         self._file: _HashedFile | None = None
         self._writer: _Writer | None = None
         self.rows = 0
 
     def write(self, columns: dict[str, pa.Array]) -> None:
         """Write a batch as one row group."""
-        with disk(self.path):
+        with disk(self._where):
             writer = self._writer or self._open(columns)
             writer.write([_fit(columns[f.name], f.type) for f in self._arrow])
             self.rows += len(next(iter(columns.values())))
 
     def close(self) -> str:
-        """Flush and rename the file. Returns its SHA-256, or "" for an empty shard, which writes no file."""
-        with disk(self.path):
+        """Flush the file. Returns its SHA-256, or "" for an empty shard, which writes no file."""
+        with disk(self._where):
             if self._file is None or self._writer is None:
                 return ""
             self._writer.close()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            self._temporary.replace(self.path)
             return self._file.digest
 
     def discard(self) -> None:
-        """Remove what was not closed."""
+        """Close a file that is not complete."""
         if self._writer is not None:
             self._writer.discard()
         if self._file is not None:
             with suppress(OSError):  # the file is removed anyway
                 self._file.close()
-        self._temporary.unlink(missing_ok=True)
 
     def _open(self, columns: dict[str, pa.Array]) -> _Writer:
         self._arrow = arrow_schema(columns, self._schema)
-        self._file = _HashedFile(self._temporary)
+        self._file = _HashedFile(self.path)
         if supports(self._arrow):
             self._writer = PageWriter(self._file, self._arrow, f"derivlang version {OUTPUT_VERSION}")
         else:
             self._writer = _LibraryWriter(self._file, self._arrow)
         return self._writer
+
+
+@contextmanager
+def closing_shard(path: Path, schema: Schema, where: str) -> Iterator[ShardWriter]:
+    """Give a writer, which is closed after the block, also if that raises."""
+    writer = ShardWriter(path, schema, where)
+    try:
+        yield writer
+    finally:
+        writer.discard()
 
 
 class _Writer(Protocol):

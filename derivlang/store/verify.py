@@ -38,8 +38,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
-from derivlang.store.journal import STAGE
 from derivlang.store.listing import file_hash
+from derivlang.store.making import STAGE
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact
 from derivlang.store.shards import read_shard
 

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from derivlang.core.seal import sealed
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
@@ -403,18 +404,30 @@ def _stopped() -> Path:
     return folder / "set"
 
 
-@reader("journal", "jsonl", lambda: [(_stopped() / ".derivlang" / "journal.jsonl").read_bytes()], "store.journal")
+@reader("plan", "json", lambda: [(_stopped() / ".derivlang" / "plan.json").read_bytes()], "store.making")
+def _(folder: Path, data: bytes) -> str | None:
+    return _unfinished(folder, "plan.json", data)
+
+
+@reader("journal", "jsonl", lambda: [_journal()], "store.journal")
 def _(folder: Path, data: bytes) -> str | None:
     return _unfinished(folder, "journal.jsonl", data)
 
 
-def _vocabulary() -> Path:
-    return sorted((_stopped() / ".derivlang").glob("*.vocabulary"))[0]
+def _journal() -> bytes:
+    """The journal of an earlier version, without the vocabulary of its task."""
+    plan = json.loads((_stopped() / ".derivlang" / "plan.json").read_text("utf-8"))
+    entry = sealed({"task": _record().stem, "shard": {}, "documents": 8, "counts": {}, "vocabulary": "3f"})
+    return f"{json.dumps(plan)}\n{json.dumps(entry)}\n".encode()
 
 
-@reader("vocabulary", "ipc", lambda: [_vocabulary().read_bytes()], "engine.vocabulary")
+def _record() -> Path:
+    return sorted((_stopped() / ".derivlang").glob("*.record"))[0]
+
+
+@reader("record of a task", "ipc", lambda: [_record().read_bytes()], "store.task_record")
 def _(folder: Path, data: bytes) -> str | None:
-    return _unfinished(folder, _vocabulary().name, data)
+    return _unfinished(folder, _record().name, data)
 
 
 # ---- word orders, dictionaries, links, tokenizers

@@ -1,0 +1,186 @@
+"""A set that is being made: the plan, the records of its tasks, and how the finished set comes to its place.
+
+    .derivlang/plan.json                             the hash of the plan, and what was asked for
+    .derivlang/train-00000-of-00002.record           a finished task (task_record.py)
+    .derivlang/data/train-00000-of-00002.parquet     its shard, in a folder: finished shards are moved to data/
+    data/train-00000-of-00002.parquet                its shard, at a URL
+
+A run that fails leaves an older set as it was, and the same plan goes on from the finished tasks. A place that holds
+anything but a derived set is never touched. `making_folder.py` has what a local folder needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import StoreError
+from derivlang.core.messages import counted
+from derivlang.core.seal import is_intact, sealed
+from derivlang.store import journal
+from derivlang.store.base import Store
+from derivlang.store.card import CARD
+from derivlang.store.manifest import LEXICON, NAME
+from derivlang.store.record import check_types, difference, record_text
+from derivlang.store.task_record import TaskRecord
+
+STAGE = ".derivlang"
+DATA = "data"
+FILES = {NAME, LEXICON, CARD}
+PLAN = f"{STAGE}/plan.json"
+_RECORD = ".record"
+SHARD = re.compile(r"data/.+-\d{5}-of-\d{5}\.parquet")
+
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the tasks of a plan put what they make. It can be pickled.
+
+    plan: the hash of the plan. data: the folder of the shards until the set is finished.
+    """
+
+    store: Store
+    plan: str
+    data: str
+
+    def record(self, task: str) -> TaskRecord | None:
+        """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
+        record = TaskRecord.load(self.store.get(record_name(task)))
+        if record is None:
+            return None
+        entry = record.entry
+        ours = (entry["task"], entry["plan"], entry["shard"]["file"]) == (task, self.plan, f"{DATA}/{task}.parquet")
+        return record if ours else None
+
+    def where(self, task: str) -> str:
+        """Return the place of the shard of a task, for messages."""
+        return self.store.where(f"{self.data}/{task}.parquet")
+
+    def writing(self, task: str) -> AbstractContextManager[Path]:
+        """Give the place on the local disk where the shard of a task is written (`Store.writing`)."""
+        return self.store.writing(f"{self.data}/{task}.parquet")
+
+    def commit(self, task: str, record: TaskRecord) -> None:
+        """Write the record of a task, whose shard is there."""
+        entry = {"task": task, "plan": self.plan, **record.entry}
+        self.store.put(record_name(task), TaskRecord(entry, record.types, record.counts).dump())
+
+
+class Making(ABC):
+    """The run of one plan into one place.
+
+    with making.held(spec, warn):       # another run of this plan waits, a run of another plan is refused
+        if (manifest := making.open(tasks, force=force)) is None:
+            ...                         # run the tasks that are not in `done`, then close(); give_up() after a failure
+
+    done: the finished tasks of earlier runs, by name.
+    """
+
+    def __init__(self, out: Path, store: Store, plan: str, asked: Mapping[str, Any], kept: Mapping[str, bytes] = {}):
+        """plan: the hash of everything that the set depends on. asked: the part of it that people know by name.
+
+        kept: the content of the files that the spec names, for the folder `files/`.
+        """
+        self.out, self.store, self.plan, self.asked, self.kept = out, store, plan, asked, kept
+        self.done: dict[str, dict[str, Any]] = {}
+
+    @property
+    @abstractmethod
+    def target(self) -> Target:
+        """Where the tasks put what they make."""
+
+    @abstractmethod
+    def is_begun(self) -> bool:
+        """Return whether a run is at work in the place, or was killed and left something there."""
+
+    @abstractmethod
+    def held(self, spec: str, warn: Warn) -> AbstractContextManager[None]:
+        """Hold the place during the block, if it can be held, so that no other process makes a set there.
+
+        Warns once and waits if a run of the same plan holds it. StoreError if a run of another plan holds it, or if the
+        place holds anything but a derived set. spec: named in the error of a run that is refused.
+        """
+
+    @abstractmethod
+    def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
+        """Return the manifest if this plan is already done in the place; writes nothing.
+
+        warn: called with the file that is missing or damaged in a set of this plan, which has to be made again.
+        StoreError if the place holds anything but a derived set, or (without `force`) the set of another plan.
+        """
+
+    @abstractmethod
+    def open(
+        self, tasks: Iterable[str], *, force: bool = False, warn: Warn = lambda message: None
+    ) -> dict[str, Any] | None:
+        """Prepare the place, which must be held, for the run. Returns the manifest if this plan is already done there.
+
+        tasks: the names of all tasks of the plan. StoreError as in `finished`, and for an unfinished set of another
+        plan.
+        """
+
+    @abstractmethod
+    def close(self, files: Mapping[str, str]) -> None:
+        """Put the finished set in its place: the shards, then these texts by file name, the manifest last."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Remove what a failed run has written, unless some task is done that has rows."""
+
+    def begin(self) -> None:
+        """Write down which plan this is."""
+        self.store.put(PLAN, record_text(sealed({"plan": self.plan, "asked": self.asked})).encode())
+
+    def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord]:
+        """Yield the records of tasks, in their order. StoreError if one is missing or damaged."""
+        for task in tasks:
+            record = self.target.record(task)
+            if record is None:
+                raise self.unfinished([task])
+            yield record
+
+    def unfinished(self, tasks: list[str]) -> StoreError:
+        """Return the error for tasks that have no record."""
+        return StoreError(
+            f"{counted(len(tasks), 'task')} not done yet, the first: {tasks[0]}",
+            where=str(self.out),
+            fix="run the same command again: it goes on from the finished shards",
+            id="unfinished",
+        )
+
+    def other(self, recorded: Mapping[str, Any], state: str = "") -> StoreError:
+        """Return the error for a set of another plan. recorded: what its manifest or its plan says of it."""
+        known = {name: value for name, value in self.asked.items() if name in recorded}
+        told = difference(recorded, known) or "its shards have another size, or its transforms other files or rules"
+        return StoreError(
+            f"the folder holds another set ({state}{told})",
+            where=str(self.out),
+            fix="choose another folder with -o, or pass --force to replace it",
+            id="other-plan",
+        )
+
+
+def record_name(task: str) -> str:
+    """Return the name of the record of a task in a store."""
+    return f"{STAGE}/{task}{_RECORD}"
+
+
+def begun_plan(store: Store) -> dict[str, Any]:
+    """Return what a set that was begun says of its plan: the hash `plan`, `asked`, …; {} if nothing does."""
+    content = store.get(PLAN)
+    if content is None:
+        return journal.read(store)[0]
+    with suppress(ValueError, RecursionError):  # of a damaged file
+        plan = json.loads(content)
+        check_types(plan, {"plan": str, "asked": dict})
+        if is_intact(plan, ("plan",)):
+            return dict(plan)
+    return {}
