@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from derivlang.commands.grammar import count_orders, fit_grammar, grammar_probs, score_grammar
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.parser import score_parser, train_parser
-    from derivlang.commands.sets import DerivedSet, make, parse
+    from derivlang.commands.sets import DerivedSet, finish, make, parse, plan, work
     from derivlang.commands.studies import Study, reproduce, study
     from derivlang.commands.training import Run, pretrain, report
     from derivlang.core.errors import DerivlangError
@@ -54,6 +54,7 @@ __all__ = [
     "count_orders",
     "derive",
     "dictionary",
+    "finish",
     "fit_grammar",
     "grammar_probs",
     "make",
@@ -62,6 +63,7 @@ __all__ = [
     "pairs",
     "parse",
     "param",
+    "plan",
     "pretrain",
     "register",
     "report",
@@ -76,6 +78,7 @@ __all__ = [
     "train_parser",
     "twin",
     "view",
+    "work",
 ]
 
 _WHERE = {
@@ -93,6 +96,7 @@ _WHERE = {
     "count_orders": "derivlang.commands.grammar",
     "derive": "derivlang.api",
     "dictionary": "derivlang.commands.lexical",
+    "finish": "derivlang.commands.sets",
     "fit_grammar": "derivlang.commands.grammar",
     "grammar_probs": "derivlang.commands.grammar",
     "make": "derivlang.commands.sets",
@@ -101,6 +105,7 @@ _WHERE = {
     "pairs": "derivlang.commands.lexical",
     "parse": "derivlang.commands.sets",
     "param": "derivlang.core.spec",
+    "plan": "derivlang.commands.sets",
     "pretrain": "derivlang.commands.training",
     "register": "derivlang.transforms.registry",
     "report": "derivlang.commands.training",
@@ -115,6 +120,7 @@ _WHERE = {
     "train_parser": "derivlang.commands.parser",
     "twin": "derivlang.commands.lexical",
     "view": "derivlang.api",
+    "work": "derivlang.commands.sets",
 }
 
 

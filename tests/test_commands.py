@@ -17,18 +17,21 @@ from derivlang.cli import (
     align,
     evaluate,
     export,
+    finish,
     grammar,
     make,
     match,
     pair,
     parse,
     parser,
+    plan,
     pretrain,
     report,
     reproduce,
     stats,
     study,
     tokenizer,
+    work,
 )
 from derivlang.cli import dict as dict_command
 from tests.commands import TREES, run, snapshot
@@ -40,6 +43,9 @@ SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_c
 FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "make": (make.command, derivlang.make, set()),
     "parse": (parse.command, derivlang.parse, {"parses"}),
+    "plan": (plan.command, derivlang.plan, {"world"}),
+    "work": (work.command, derivlang.work, set()),
+    "finish": (finish.command, derivlang.finish, set()),
     "dict": (dict_command.command, derivlang.dictionary, {"read", "strict"}),
     "pair": (pair.command, derivlang.pairs, set()),
     "pretrain": (pretrain.command, derivlang.pretrain, set()),

@@ -31,6 +31,9 @@ CASES: list[tuple[str, str]] = [
     ("make --t trans,inv TREES -o OUT", ""),
     ("make --t syn:fr --device cuda --words space TEXT -o OUT", "train"),
     ("make --t inv TREES -o OUT --engine dask:tcp://127.0.0.1:1", "dask"),
+    ("plan --t trans,inv TREES -o OUT", ""),
+    ("work PLANNED --rank 0 --world 1", ""),
+    ("finish PLANNED", ""),
     ("show SET", ""),
     ("show SET --html OUT", ""),
     ("stats SET", ""),
@@ -124,9 +127,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("inputs")
     source = trees(folder)
     make("trans,inv", source, folder / "set")
+    run("plan", "--t", "trans,inv", source, "-o", folder / "planned")
     run("tokenizer", "train", source, "--vocab-size", 50, "--min-frequency", 1, "-o", folder / "tok")
     return {
         "SET": folder / "set",
+        "PLANNED": folder / "planned",
         "TEXT": written(folder / "text.txt", "The cat sleeps .\nIt rains .\n"),
         "TREES": source,
         "DEMO": ROOT / "derivlang" / "sources" / "demo" / "demo-ud-dev.conllu",

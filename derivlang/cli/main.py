@@ -26,6 +26,9 @@ from derivlang.core.version import __version__, with_commit
 COMMANDS = {
     "derive": "Derive a text, or the lines of standard input.",
     "make": "Make a derived language from a source.",
+    "plan": "Plan a derived set, for ranks on one or many machines.",
+    "work": "Run the tasks of one rank of a planned set.",
+    "finish": "Finish a planned set when all its tasks are done.",
     "show": "Show source and derived sentences with their links.",
     "explore": "Open a page to try transforms and look at a set.",
     "stats": "Measure how far derived languages are from their source.",
@@ -48,7 +51,8 @@ COMMANDS = {
     "bench": "Measure the speed of training on this machine.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
-_CONTINUED = {"make", "parse", "pretrain", "evaluate", "study", "reproduce"}  # the same command goes on where it was
+# The same command goes on where it was.
+_CONTINUED = {"make", "plan", "work", "finish", "parse", "pretrain", "evaluate", "study", "reproduce"}
 
 
 class Lazy(Group):

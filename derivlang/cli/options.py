@@ -153,10 +153,12 @@ def told(text: str, *, as_json: bool, out: Path) -> None:
     echo(text, err=not as_json or out == STDOUT)
 
 
-def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool, begins: str = "") -> None:
+def run_and_show(
+    run: Callable[[Events], dict[str, Any]], *, as_json: bool, begins: str = "", timed: bool = True
+) -> None:
     """Run `make` or `parse` with a progress bar, and print the result: its speed, too, unless the set was complete.
 
-    begins: what is said once the source is found.
+    begins: what is said once the source is found. timed: whether the speed is printed at all.
     """
     from derivlang.engine.events import Events
 
@@ -168,7 +170,7 @@ def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool, begi
 
     with Bar(begins=begins):
         result = run(Events(warn, found=note_earlier))
-    _show(result, as_json, timed=not earlier)
+    _show(result, as_json, timed=timed and not earlier)
 
 
 def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:

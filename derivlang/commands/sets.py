@@ -1,4 +1,4 @@
-"""`make` and `parse`: derived sets."""
+"""`make` and `parse`, and `plan`, `work` and `finish`: derived sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
 from derivlang.engine.events import Events
-from derivlang.engine.options import MakeOptions
+from derivlang.engine.options import MakeOptions, RankOptions
 from derivlang.pipeline import Pipeline, seeded
 from derivlang.sources.request import SourceRequest
 from derivlang.store.settings import ExportOptions
@@ -93,9 +93,7 @@ def make(
     """
     from derivlang.engine.make import make as run
 
-    if isinstance(spec, Pipeline) and seed is not None:
-        raise UsageError("a pipeline states its own seeds", where="--seed", fix="leave it out", id="unused-option")
-    pipeline = spec if isinstance(spec, Pipeline) else seeded(spec, seed, warn)
+    pipeline = _pipeline(spec, seed)
     settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
     with ProgressBar():
         run(pipeline, request_of(source, options), settings)
@@ -114,3 +112,54 @@ def parse(source: PathLike, out: PathLike, **options: Any) -> DerivedSet:
     with ProgressBar():
         run(request_of(source, options), settings, Events())
     return DerivedSet(Path(out))
+
+
+@takes(MakeOptions, Policies, SourceRequest, without=("workers", "engine"))
+def plan(
+    source: PathLike, spec: str | Pipeline, out: PathLike, *, seed: int | None = None, **options: Any
+) -> dict[str, Any]:
+    """Plan a derived set, for processes that call `work`, as `derivlang plan` does.
+
+    Arguments as of `make`. Return {"out", "plan", "tasks", "done"}: the hash of the plan, and the numbers of all tasks
+    and of those that are done. Raise DerivlangError as the command.
+    """
+    from derivlang.engine.ranks import plan as run
+
+    settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
+    with ProgressBar():
+        return run(_pipeline(spec, seed), request_of(source, options), settings, Events())
+
+
+@takes(RankOptions)
+def work(place: PathLike, **options: Any) -> dict[str, Any]:
+    """Run the tasks of one rank of a planned set, as `derivlang work` does.
+
+    place: where it was planned. Return {"out", "rank", "world", "made", "found", "words", "seconds"}: the numbers of
+    tasks that were run and that were done already, and of words of the former. Raise DerivlangError as the command.
+    """
+    from derivlang.engine.launchers import rank_of
+    from derivlang.engine.ranks import work as run
+
+    rank, world = rank_of(RankOptions(**given(RankOptions, options)))
+    with ProgressBar():
+        return run(Path(place), rank, world, Events())
+
+
+@takes()
+def finish(place: PathLike) -> DerivedSet:
+    """Finish a planned set when all its tasks are done, as `derivlang finish` does.
+
+    place: where it was planned. Raise StoreError if a task is not done.
+    """
+    from derivlang.engine.ranks import finish as run
+
+    with ProgressBar():
+        run(Path(place), Events())
+    return DerivedSet(Path(place))
+
+
+def _pipeline(spec: str | Pipeline, seed: int | None) -> Pipeline:
+    """Return the pipeline of a spec. UsageError for a seed beside a pipeline."""
+    if isinstance(spec, Pipeline) and seed is not None:
+        raise UsageError("a pipeline states its own seeds", where="--seed", fix="leave it out", id="unused-option")
+    return spec if isinstance(spec, Pipeline) else seeded(spec, seed, warn)

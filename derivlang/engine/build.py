@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import chain
@@ -38,9 +38,39 @@ from derivlang.store.making_folder import FolderMaking, plan_of
 from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A set whose place is prepared: its lexicon is fitted, and its tasks can run.
+
+    plan: all tasks, those that are done included. files: of the source, as the manifest lists them. limit: of rows per
+    split.
+    """
+
+    job: Job
+    plan: Plan
+    files: Files
+    making: Making
+    limit: int | None
+
+
 def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
     engine = choose(options.engine, options.workers)
+
+    def run(planned: Planned) -> dict[str, Any]:
+        _run(planned, engine, events)
+        return finish(planned, events.warn)
+
+    return prepare(job, options, events, run)
+
+
+def prepare(
+    job: Job, options: MakeOptions, events: Events, go_on: Callable[[Planned], dict[str, Any]]
+) -> dict[str, Any]:
+    """Plan the set of a job and fit its lexicon, and return what `go_on` returns, which is called while it is held.
+
+    Returns the manifest if the set is there already. What a failed run has written is removed, unless it is of use.
+    """
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
     reference = _reference(job, options)
@@ -89,8 +119,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
                     fix="run the same command again",
                     id="source-changed",
                 )
-            _run(job, plan, making, engine, events)
-            return finish(job, plan, files, making, options.limit, events.warn)
+            return go_on(Planned(job, plan, files, making, options.limit))
         except BaseException:
             making.give_up()
             raise
@@ -165,21 +194,26 @@ def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) 
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 
 
-def _run(job: Job, plan: Plan, making: Making, engine: Engine, events: Events) -> None:
+def _run(planned: Planned, engine: Engine, events: Events) -> None:
     """Run the tasks that are not done yet."""
-    todo = [task for split in plan.values() for task in split if task.name not in making.done]
-    # A parser works for long on the bytes of one read, and the bytes of a set on the hub are unknown.
-    by_words = job.parser is not None or not job.corpus.has_files
-    what = "making" if job.parser is None else "parsing"
-    with stage(what, "words") if by_words else stage(what, total=total_size(todo)):
+    job, making = planned.job, planned.making
+    todo = [task for tasks in planned.plan.values() for task in tasks if task.name not in making.done]
+    with working(job, todo):
         for result in engine(job, todo, making.target) if todo else ():
             events.done(result)
 
 
-def finish(
-    job: Job, plan: Plan, files: Files, making: Making, limit: int | None, warn: Callable[[str], None]
-) -> dict[str, Any]:
+def working(job: Job, tasks: list[ShardTask]) -> AbstractContextManager[None]:
+    """Return the stage in which tasks run, for progress bars."""
+    # A parser works for long on the bytes of one read, and the bytes of a set on the hub are unknown.
+    by_words = job.parser is not None or not job.corpus.has_files
+    what = "making" if job.parser is None else "parsing"
+    return stage(what, "words") if by_words else stage(what, total=total_size(tasks))
+
+
+def finish(planned: Planned, warn: Callable[[str], None]) -> dict[str, Any]:
     """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing."""
+    job, plan, making = planned.job, planned.plan, planned.making
     tasks = [task for split in plan.values() for task in split]
     entries: dict[str, dict[str, Any]] = {}
     vocabulary, byte_order_marks = TypeCounts(), Counter[str]()
@@ -194,7 +228,8 @@ def finish(
     types, counts = vocabulary.result()
     for message in job.pipeline.warnings(job.lexicon, types, counts):
         warn(message)
-    manifest = manifest_of(job, plan, files, making.plan, entries, shares(types, counts, job.lexicon), limit)
+    shared = shares(types, counts, job.lexicon)
+    manifest = manifest_of(job, plan, planned.files, making.plan, entries, shared, planned.limit)
     text = card(manifest)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}

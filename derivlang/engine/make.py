@@ -44,8 +44,17 @@ def make(
     """
     began = time.perf_counter()
     events = events or Events()
-    check_encoding(request.encoding)
     check_engine(options.engine, options.workers, events.warn)  # before the source is looked at
+    job, options = job_of(pipeline, request, options, events)
+    return summary(options.out, build(job, options, events), began)
+
+
+def job_of(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events) -> tuple[Job, MakeOptions]:
+    """Find a source, and parse it if the pipeline needs trees. Returns the job of its derived set, and its options.
+
+    The options are those that a derived source was made with, as far as they hold for all transforms of a set.
+    """
+    check_encoding(request.encoding)
     with stage(LOOKING):
         corpus = find(request)
     if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():
@@ -90,7 +99,7 @@ def make(
         reference=reference,
     )
     warn_of_uncut(job, options, events.warn)
-    return summary(options.out, build(job, options, events), began)
+    return job, options
 
 
 def _dropped_columns(columns: tuple[str, ...], pipeline: Pipeline) -> tuple[str, ...]:

@@ -42,3 +42,14 @@ class MakeOptions:
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RankOptions:
+    """Which of the processes that make a planned set this is. Raises UsageError for a value out of bounds."""
+
+    rank: int | None = setting(None, "Number of this rank, from 0.", unset="from the array job", minimum=0)
+    world: int | None = setting(None, "Number of ranks.", unset="from the array job", minimum=1)
+
+    def __post_init__(self) -> None:
+        check_settings(self)

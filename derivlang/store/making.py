@@ -81,7 +81,7 @@ class Making(ABC):
         if (manifest := making.open(tasks, force=force)) is None:
             ...                         # run the tasks that are not in `done`, then close(); give_up() after a failure
 
-    done: the finished tasks of earlier runs, by name.
+    done: the names of the tasks that earlier runs have finished.
     """
 
     def __init__(self, out: Path, store: Store, plan: str, asked: Mapping[str, Any], kept: Mapping[str, bytes] = {}):
@@ -90,7 +90,7 @@ class Making(ABC):
         kept: the content of the files that the spec names, for the folder `files/`.
         """
         self.out, self.store, self.plan, self.asked, self.kept = out, store, plan, asked, kept
-        self.done: dict[str, dict[str, Any]] = {}
+        self.done: set[str] = set()
 
     @property
     @abstractmethod
@@ -135,9 +135,22 @@ class Making(ABC):
     def give_up(self) -> None:
         """Remove what a failed run has written, unless some task is done that has rows."""
 
-    def begin(self) -> None:
-        """Write down which plan this is."""
-        self.store.put(PLAN, record_text(sealed({"plan": self.plan, "asked": self.asked})).encode())
+    def begin(self, details: Mapping[str, Any] = {}) -> None:
+        """Write down which plan this is. details: what ranks need of it, JSON values."""
+        self.store.put(PLAN, record_text(sealed({"plan": self.plan, "asked": self.asked, **details})).encode())
+
+    @abstractmethod
+    def sweep(self) -> None:
+        """Remove what a run of this plan has left beside the finished set, if it was killed just before its end."""
+
+    @abstractmethod
+    def has_shard(self, shard: Mapping[str, Any]) -> bool:
+        """Return whether the shard of a finished task is there as it was recorded."""
+
+    def is_done(self, task: str) -> bool:
+        """Return whether a task has its record and its shard. A task without rows has no shard."""
+        record = self.target.record(task)
+        return record is not None and (not record.entry["shard"]["rows"] or self.has_shard(record.entry["shard"]))
 
     def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord]:
         """Yield the records of tasks, in their order. StoreError if one is missing or damaged."""
@@ -152,7 +165,7 @@ class Making(ABC):
         return StoreError(
             f"{counted(len(tasks), 'task')} not done yet, the first: {tasks[0]}",
             where=str(self.out),
-            fix="run the same command again: it goes on from the finished shards",
+            fix="run `derivlang work` for each rank again: it takes the tasks that are not done",
             id="unfinished",
         )
 

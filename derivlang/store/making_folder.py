@@ -63,7 +63,7 @@ class FolderMaking(Making):
     ) -> dict[str, Any] | None:
         manifest = self.finished(force=force, warn=warn)
         if manifest is not None:
-            self._remove_old_stage()
+            self.sweep()
             return manifest
         tasks = list(tasks)
         if self.stage.exists():
@@ -72,14 +72,14 @@ class FolderMaking(Making):
             with disk(self.folder):
                 (self.stage / DATA).mkdir(parents=True, exist_ok=True)
                 _remove_temporary(self.stage / DATA)
-            self.begin()
+            if begun_plan(self.store).get("plan") != self.plan:
+                self.begin()
         except StoreError:
             self.give_up()
             raise
         return None
 
-    def _remove_old_stage(self) -> None:
-        """Remove what a run of this plan left if it was killed just before its end."""
+    def sweep(self) -> None:
         if self.stage.is_dir() and begun_plan(self.store).get("plan", self.plan) == self.plan:
             with disk(self.stage):
                 shutil.rmtree(self.stage)
@@ -91,24 +91,23 @@ class FolderMaking(Making):
         for task, record in records.items():
             Target(self.store, header["plan"], self.target.data).commit(task, record)
         if begun.get("plan") in (None, self.plan):
-            found = {task: self.target.record(task) for task in tasks}
-            self.done = {task: r.entry for task, r in found.items() if r is not None and self._is_whole(r.entry)}
+            self.done = set(filter(self.is_done, tasks))
             if self.done or "plan" in begun:
                 return
-        elif not force and self._has_finished_tasks(begun["plan"]):
-            # Nothing is lost by removing a stage without a finished task, so only finished tasks are protected.
+        elif not force and ("job" in begun or self._has_finished_tasks(begun["plan"])):
+            # Nothing is lost by removing a stage without a finished task, unless ranks are about to begin.
             raise self.other(begun["asked"], "begun, but not finished: ")
         with disk(self.stage):
             shutil.rmtree(self.stage)
 
-    def _is_whole(self, entry: Mapping[str, Any]) -> bool:
-        """Return whether the shard of a finished task is there with the bytes that were recorded."""
-        return entry["shard"]["rows"] > 0 and _same(self.stage, entry["shard"])
+    def has_shard(self, shard: Mapping[str, Any]) -> bool:
+        return _same(self.stage, shard)
 
     def _has_finished_tasks(self, plan: str) -> bool:
+        """Return whether some task of a plan is done that has rows."""
         target = Target(self.store, plan, self.target.data)
-        names = (path.stem for path in self.stage.glob("*.record"))
-        return any(r is not None and self._is_whole(r.entry) for r in map(target.record, names))
+        shards = (r.entry["shard"] for path in self.stage.glob("*.record") if (r := target.record(path.stem)))
+        return any(shard["rows"] and self.has_shard(shard) for shard in shards)
 
     def close(self, files: Mapping[str, str]) -> None:
         self._refuse_others()  # what was put into the folder during the run

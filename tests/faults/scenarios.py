@@ -86,6 +86,18 @@ def _older(folder: Path) -> None:
     make(Pipeline.parse("perm"), SourceRequest("demo"), MakeOptions(folder / "out", splits=("test",)))
 
 
+def _planned(folder: Path) -> None:
+    with chdir(folder):
+        text(Path())
+        run("plan", "--t", "trans:overlap=30,inv", "a.tokens", "-o", "out", "--shard-tokens", 150)
+
+
+def _worked(folder: Path) -> None:
+    _planned(folder)
+    with chdir(folder):
+        run("work", "out", "--rank", 0, "--world", 1)
+
+
 def _set(folder: Path) -> None:
     make(Pipeline.parse("trans,inv"), SourceRequest(str(text(folder))), MakeOptions(folder / "set"))
 
@@ -194,6 +206,9 @@ SCENARIOS = (
     _scenario("make --t trans:overlap=30,inv a.tokens -o out --shard-tokens 150", text, folder="out"),
     _scenario("make --t trans,inv a.tokens -o out --shard-tokens 150 --force", _older,
               "make --force, over an older set", folder="out", older=True),
+    _scenario("plan --t trans:overlap=30,inv a.tokens -o out --shard-tokens 150", text, folder="out"),
+    _scenario("work out --rank 1 --world 2", _planned, folder="out"),
+    _scenario("finish out", _worked, folder="out"),
     _scenario("parse a.tokens --parses parses", text),
     _scenario("parse a.tokens -o out", text, "parse -o", folder="out"),
     _scenario("make --t trans,syn:fr a.tokens -o out --parses parses --shard-tokens 300", text,

@@ -1,0 +1,71 @@
+"""Array jobs: which rank a process is, as its scheduler says, and the commands that start all ranks.
+
+Slurm, sbatch --array=0-3        SLURM_ARRAY_TASK_ID=2   SLURM_ARRAY_TASK_COUNT=4     rank 2 of 4
+Kubernetes, an indexed job       JOB_COMPLETION_INDEX=2                               rank 2 of --world
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from derivlang.core.errors import UsageError
+from derivlang.engine.options import RankOptions
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """The environment variables of an array job: of a task's number; of the first one, the step and the count."""
+
+    number: str
+    first: str = ""
+    step: str = ""
+    count: str = ""
+
+
+_ARRAYS = (
+    _Array("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT"),
+    _Array("JOB_COMPLETION_INDEX"),  # Kubernetes does not say how many there are
+    _Array("PBS_ARRAY_INDEX"),
+    _Array("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_STEPSIZE"),
+    _Array("AWS_BATCH_JOB_ARRAY_INDEX", count="AWS_BATCH_JOB_ARRAY_SIZE"),
+)
+
+_SAY = "array jobs of Slurm, Kubernetes, PBS, SGE and AWS Batch say their number"
+
+
+def rank_of(options: RankOptions, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """Return (rank, number of ranks): as given, else as the array job says that this process belongs to.
+
+    UsageError if neither says them.
+    """
+    array = next((array for array in _ARRAYS if environment.get(array.number, "").isdecimal()), _Array(""))
+    rank, world = options.rank, options.world
+    if rank is None and array.number:
+        first, step = _number(environment, array.first, 0), _number(environment, array.step, 1)
+        rank = (int(environment[array.number]) - first) // max(1, step)
+        world = world or _number(environment, array.count, 0) or None
+    if rank is None:
+        fix = f"e.g. --rank 0 --world 4; {_SAY}"
+        raise UsageError("no array job says which rank this process is", where="--rank", fix=fix, id="rank")
+    if world is None:
+        fix = f"e.g. --rank 0 --world 4; {_SAY}"
+        raise UsageError("the number of ranks is not known", where="--world", fix=fix, id="rank")
+    return rank, world
+
+
+def commands_for(place: str, world: int) -> Iterator[tuple[str, str]]:
+    """Yield (where, command line) for all that makes a planned set with `world` ranks."""
+    work = f"derivlang work {shlex.quote(place)}"
+    finish = f"derivlang finish {shlex.quote(place)}"
+    yield f"each rank, R = 0 to {world - 1}", f"{work} --rank R --world {world}"
+    yield "Slurm", f"sbatch --array=0-{world - 1} --wrap {shlex.quote(f'{work} --world {world}')}"
+    yield f"Kubernetes, completionMode: Indexed, completions: {world}", f"{work} --world {world}"
+    yield "then", finish
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "") if name else ""
+    return int(text) if text.isdecimal() else default

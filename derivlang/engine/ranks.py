@@ -1,0 +1,188 @@
+"""One set made by many processes that share nothing but a store: plan, work, finish.
+
+    plan    names the tasks, fits the lexicon, and stores both          once
+    work    rank R of N runs the tasks R, R + N, R + 2 N, …             on any machine, as often as it takes
+    finish  merges the records of all tasks, and writes the manifest    once
+
+A task is done when its record is there. A rank that dies loses one shard, and whoever runs its tasks again goes on from
+the others. Two ranks that run one task write the same bytes. So any scheduler can start ranks, and none is needed.
+`make` is the same in one process: it plans, runs what is not done, and finishes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.engine import build
+from derivlang.engine.build import Planned, prepare, summary, working
+from derivlang.engine.events import Events
+from derivlang.engine.facts import Facts, differences, facts_of
+from derivlang.engine.job import Job, run_task
+from derivlang.engine.make import job_of
+from derivlang.engine.options import MakeOptions
+from derivlang.engine.stored import restored, stored
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
+from derivlang.store.base import Store
+from derivlang.store.folder_store import FolderStore
+from derivlang.store.making import PLAN, STAGE, begun_plan
+from derivlang.store.making_folder import FolderMaking
+from derivlang.store.manifest import LEXICON, NAME, read_manifest
+
+_SOURCE_LEXICON = "source-lexicon.tsv"  # of a derived source
+_KEPT = f"{SPEC_FILES}/"
+
+
+def plan(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
+    """Plan a derived set, so that ranks can make it.
+
+    Returns {"out", "plan", "tasks", "done"}: the hash of the plan, and the numbers of all tasks and of those that are
+    done; of a finished set {"out", "plan", "tasks": 0, "done": 0}. Raises DerivlangError as `make`.
+    """
+    job, options = job_of(pipeline, request, options, events)
+
+    def store(planned: Planned) -> dict[str, Any]:
+        names = build.names_of(planned.plan)
+        _store(planned, request)
+        return {"plan": planned.making.plan, "tasks": len(names), "done": len(planned.making.done)}
+
+    told = prepare(job, options, events, store)
+    return {"out": str(options.out), "plan": told["plan"], "tasks": told.get("tasks", 0), "done": told.get("done", 0)}
+
+
+def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
+    """Run the tasks of one rank that are not done yet.
+
+    rank: 0 to world - 1. Returns {"out", "rank", "world", "made", "found", "words", "seconds"}: the numbers of tasks
+    that were run and that were done already, and of words of the former. Raises UsageError for a rank out of range,
+    StoreError for a place without a plan, DataError if this process would write other bytes than the plan says.
+    """
+    if not 0 <= rank < world:
+        raise UsageError(
+            f"there is no rank {rank} of {world}",
+            where="--rank",
+            fix=f"ranks are 0 to {world - 1}" if world > 0 else "give --world, the number of ranks",
+            id="rank",
+        )
+    began = time.perf_counter()
+    made = found = words = 0
+    if not _is_finished(out, events):
+        planned = _open(out)
+        mine = [task for tasks in planned.plan.values() for task in tasks][rank::world]
+        todo = [task for task in mine if not planned.making.is_done(task.name)]
+        found = len(mine) - len(todo)
+        with working(planned.job, todo):
+            for task in todo:
+                try:
+                    result = run_task(planned.job, task, planned.making.target)
+                except StoreError:
+                    if _is_finished(out, events):  # by others, who ran this task, too
+                        break
+                    raise
+                made, words = made + 1, words + result.words
+                events.done(result)
+    seconds = round(time.perf_counter() - began, 3)
+    told = {"out": str(out), "rank": rank, "world": world, "made": made, "found": found}
+    return {**told, "words": words, "seconds": seconds}
+
+
+def finish(out: Path, events: Events) -> dict[str, Any]:
+    """Make a finished set of the records of all tasks. Returns what `make` returns.
+
+    StoreError if a task is not done yet, or for a place without a plan.
+    """
+    began = time.perf_counter()
+    if not _is_finished(out, events):
+        planned = _open(out)
+        making = planned.making
+        with making.held(str(planned.job.pipeline), events.warn):
+            if not _is_finished(out, events):  # another process may just have finished it
+                missing = [name for name in build.names_of(planned.plan) if not making.is_done(name)]
+                if missing:
+                    raise making.unfinished(missing)
+                return summary(out, build.finish(planned, events.warn), began)
+    manifest = read_manifest(out)
+    FolderMaking(out, manifest["plan"], {}).sweep()
+    return summary(out, manifest, began)
+
+
+def _store(planned: Planned, request: SourceRequest) -> None:
+    """Store a plan for ranks, `plan.json` last."""
+    job, making = planned.job, planned.making
+    texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
+    files = {name: text.encode() for name, text in texts.items() if text is not None}
+    files |= {f"{_KEPT}{name}": content for name, content in making.kept.items()}
+    for name, content in files.items():
+        making.store.put(f"{STAGE}/{name}", content)
+    making.begin(
+        {
+            "job": stored(job, planned.plan, request),
+            "files": planned.files,
+            "limit": planned.limit,
+            "facts": asdict(facts_of(job)),
+            "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
+        }
+    )
+
+
+def _open(out: Path) -> Planned:
+    """Return what was planned in a place. StoreError if nothing was, or if the plan was damaged."""
+    store = FolderStore(out)
+    begun = begun_plan(store)
+    if not begun:
+        fix = "plan it: `derivlang plan --t SPEC SOURCE -o PLACE`"
+        raise StoreError("no set is planned here", where=str(out), fix=fix, id="not-planned")
+    if "job" not in begun:
+        raise StoreError(
+            "this set was begun by `derivlang make`, which goes on with it",
+            where=str(out),
+            fix="run the same `make` command again, or plan it: `derivlang plan` with its options",
+            id="not-planned",
+        )
+    where = str(out / PLAN)
+    with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
+        files = {name: _content(store, name, digest) for name, digest in begun["texts"].items()}
+        kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
+        fitted, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
+        making = FolderMaking(out, begun["plan"], begun["asked"], kept)
+        try:
+            job, tasks = restored(begun["job"], fitted, of_source, out / STAGE, where)
+        except UsageError as error:  # in its spec: nobody typed it here
+            raise ValueError(error.what) from error
+        _check_facts(job, Facts(**begun["facts"]), out)
+        return Planned(job, tasks, begun["files"], making, begun["limit"])
+
+
+def _content(store: Store, name: str, digest: str) -> bytes:
+    """Return a file that was stored with the plan. ValueError if it is not the same."""
+    content = store.get(f"{STAGE}/{name}")
+    if content is None or sha256(content).hexdigest() != digest:
+        raise ValueError(f"{name} is missing or was changed")
+    return content
+
+
+def _check_facts(job: Job, planned: Facts, out: Path) -> None:
+    """Raise DataError if this process would write other bytes than the one that made the plan."""
+    if told := differences(planned, facts_of(job)):
+        raise DataError(
+            f"the set was planned with {told}: this process would write other bytes",
+            where=str(out),
+            fix="install the same versions, or plan the set again with those that are here",
+            id="other-workers",
+        )
+
+
+def _is_finished(out: Path, events: Events) -> bool:
+    """Return whether the set that was planned in a place is finished, and say so."""
+    store = FolderStore(out)
+    if store.get(NAME) is None or begun_plan(store).get("plan") not in (None, read_manifest(out).get("plan")):
+        return False
+    events.found(out)
+    return True
