@@ -40,6 +40,23 @@ def browser() -> Iterator[Any]:
         yield window
 
 
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[Any]:
+    """An S3 server, of the type `ObjectStore`."""
+    from tests.object_store import opened
+
+    with opened() as store:
+        yield store
+
+
+@pytest.fixture
+def bucket(object_store: Any) -> Iterator[Any]:
+    """A new, empty bucket of the server, of the type `Bucket`."""
+    new = object_store.new_bucket()
+    yield new
+    new.remove()
+
+
 @pytest.fixture
 def plugins(plugin_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The sample package is installed in this process: its parsers `chain` and `chain-fr` are there."""

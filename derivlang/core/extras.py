@@ -20,6 +20,9 @@ EXTRAS = {
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),
     "align": ("eflomal",),
+    "urls": ("upath", "fsspec"),  # upath: the module of universal_pathlib
+    "s3": ("s3fs",),
+    "gcs": ("gcsfs",),
 }
 
 
