@@ -50,6 +50,8 @@ HEAVY = (
     "distributed",
     "gradio",
     "tqdm",
+    "upath",
+    "fsspec",
 )
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
 SHARED = {
@@ -79,6 +81,7 @@ LIGHT = {
     "derivlang.core.policies",
     "derivlang.engine.options",
     "derivlang.core.settings",
+    "derivlang.core.urls",
     "derivlang.core.version",
     "derivlang.core.visible",
     "derivlang.display",
@@ -92,6 +95,7 @@ LIGHT = {
     "derivlang.evaluation.tasks.named",
     "derivlang.evaluation.tasks.registry",
     "derivlang.evaluation.tasks.untuned",
+    "derivlang.formats.places",
     "derivlang.formats.progress",
     "derivlang.grammar",
     "derivlang.grammar.settings",
@@ -228,7 +232,8 @@ def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
     listed = ("evaluation.report", "evaluation.measures", "evaluation.tasks", "training.objectives")
     light = name in LIGHT or name.startswith(tuple(f"derivlang.{folder}" for folder in listed))
     torch = (row_of(name) in ("training", "evaluation") and not light) or name == "derivlang.parsing.torch_backend"
-    assert found.isdisjoint(set(HEAVY) - ({"torch", "transformers"} if torch else set()))
+    own = {"upath"} if name == "derivlang.formats.remote" else set()  # loaded with the first URL
+    assert found.isdisjoint(set(HEAVY) - own - ({"torch", "transformers"} if torch else set()))
 
 
 def test_only_the_command_line_knows_click_and_each_command_is_a_file() -> None:
@@ -300,7 +305,7 @@ def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -
     assert "pandas" not in found  # pyarrow would load it for nothing (core/arrow.py)
     found |= loaded("verify", out) | loaded("undo", out, "-o", tmp_path / "back")
     found |= loaded("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
-    assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed"})
+    assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed", "upath", "fsspec"})
 
 
 def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:

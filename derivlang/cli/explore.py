@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from derivlang.cli.messages import say
-from derivlang.cli.types import FOLDER, WholeNumber
+from derivlang.cli.types import SET, WholeNumber
 
 
 @click.command("explore")
-@click.argument("derived", type=FOLDER, required=False, metavar="[DERIVED]")
+@click.argument("derived", type=SET, required=False, metavar="[DERIVED]")
 @click.option(
     "--host",
     default="127.0.0.1",

@@ -36,6 +36,8 @@ from derivlang.engine.options import MakeOptions
 def command(source: str, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Make a derived language from SOURCE: a name, a file, a folder, hub:name/config, or a derived set.
 
+    A file, a folder or a set may lie in a store: s3://bucket/folder.
+
     Without -o the set is written to a folder in the current folder, named after the source and the transforms. The same
     command continues an interrupted run.
 

@@ -18,6 +18,7 @@ from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
 from derivlang.engine.options import MakeOptions
+from derivlang.formats.places import located
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
@@ -60,7 +61,7 @@ def command(
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
     if spec is None:
-        rows, title, told = _of_set(Path(derived), split, row, count)
+        rows, title, told = _of_set(located(derived), split, row, count)
     elif _is_file(derived):
         if split is not None:
             raise UsageError("a file has one split", where="--split", fix="leave --split out", id="unused-option")
@@ -87,7 +88,7 @@ def _is_file(text: str) -> bool:
     from derivlang.formats.registry import suffixes
 
     try:
-        is_file = Path(text).is_file()
+        is_file = (located(text) if len(text.split()) == 1 else Path(text)).is_file()
     except (OSError, ValueError):  # too long, or with a NUL character
         return False
     if not is_file and len(text.split()) == 1 and text.endswith(tuple(suffixes())):
@@ -112,7 +113,7 @@ def _of_file(
 
     pipeline = Pipeline.parse(spec)
     rows = rows_of_file(request_of(path, {**options, "data_dir": None}), pipeline, first, count, lexicon)
-    return rows, Path(path).name, f"{pipeline} of {path}"
+    return rows, located(path).name, f"{pipeline} of {path}"
 
 
 def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[list[LinkedLines], str, str]:

@@ -18,6 +18,8 @@ from derivlang.cli.dependent import DependentOption
 from derivlang.cli.messages import message_options
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import wrong_path
+from derivlang.core.urls import check_no_secrets, is_url
+from derivlang.formats.places import located
 
 _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
@@ -67,6 +69,14 @@ class LocalPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class PlacePath(LocalPath):
+    """A local path, or the URL of something in a store, converted to what has the methods of `Path`. Only read."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the place. Raise UsageError for a URL that cannot be read, click's BadParameter for a wrong path."""
+        return located(value) if isinstance(value, str) and is_url(value) else super().convert(value, param, ctx)
+
+
 def completes(what: str) -> Any:
     """Return the `shell_complete` of an argument or option: what may stand there, by name (completion.py)."""
 
@@ -84,6 +94,8 @@ SEED = WholeNumber(0, 2**63 - 1)
 PATH = LocalPath()
 FILE = LocalPath(folder=False)
 FOLDER = LocalPath(file=False)
+SET = PlacePath(file=False)
+SET_OR_FILE = PlacePath()
 OUT_PATH = LocalPath(writes=True)
 OUT_FILE = LocalPath(folder=False, writes=True)
 OUT_FOLDER = LocalPath(file=False, writes=True)
@@ -151,8 +163,12 @@ def near_names(name: str, names: Sequence[str]) -> str:
 
 
 def check_arguments(arguments: Sequence[str]) -> None:
-    """Raise click.UsageError for an argument with a NUL character or with bytes other than UTF-8."""
+    """Raise click.UsageError for an argument with a NUL character or with bytes other than UTF-8.
+
+    Raise UsageError for a URL that holds credentials, before a message quotes it.
+    """
     for argument in arguments:
+        check_no_secrets(argument.partition("=")[2] if argument.startswith("-") else argument)
         if "\0" in argument:
             raise click.UsageError(f"the argument {_quoted(argument)} holds a NUL character")
         try:

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FOLDER, OUT_PATH, completes
+from derivlang.cli.types import OUT_PATH, SET, completes
 from derivlang.core.messages import counted
 
 
 @click.command("undo", no_args_is_help=True)
-@click.argument("derived", type=FOLDER, shell_complete=completes("set"))
+@click.argument("derived", type=SET, shell_complete=completes("set"))
 @click.option("--split", help="Split to take.  [default: all in a folder, else the only one]")
 @click.option(
     "-o",

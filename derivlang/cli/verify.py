@@ -12,14 +12,15 @@ import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.types import FOLDER, PATH, completes
+from derivlang.cli.types import SET, SET_OR_FILE, completes
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
+from derivlang.formats.places import is_remote
 
 
 @click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=PATH, shell_complete=completes("set"))
-@click.argument("other", type=FOLDER, required=False, shell_complete=completes("set"))
+@click.argument("derived", type=SET_OR_FILE, shell_complete=completes("set"))
+@click.argument("other", type=SET, required=False, shell_complete=completes("set"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, other: Path | None, as_json: bool) -> None:
     """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.
@@ -71,6 +72,10 @@ def _compare(one: Path, other: Path, *, as_json: bool) -> None:
 
 def _verify(path: Path) -> dict[str, Any]:
     """Return the result of the check that suits what is there; of a set for anything else."""
+    if is_remote(path):  # runs, studies, parsers and grammars are local
+        from derivlang.store.verify import verify
+
+        return verify(path)
     if path.is_file():
         from derivlang.commands.grammar_file import GRAMMAR_FILES
         from derivlang.grammar.load import load_grammar

@@ -87,9 +87,9 @@ def make(
 ) -> DerivedSet:
     """Make a derived set, as `derivlang make` does. The same call continues one that was interrupted.
 
-    source: a name, a file, a folder, hub:NAME or a derived set. spec: the transforms. out: the folder to write. seed:
-    of transforms that state none; a pipeline states its own. Raise DerivlangError as the command; finished shards are
-    kept.
+    source: a name, a file, a folder, hub:NAME or a derived set; of a file, a folder or a set in a store its URL, such
+    as s3://bucket/folder. spec: the transforms. out: the folder to write. seed: of transforms that state none; a
+    pipeline states its own. Raise DerivlangError as the command; finished shards are kept.
     """
     from derivlang.engine.make import make as run
 

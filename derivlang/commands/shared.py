@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from derivlang.core.settings import given
+from derivlang.formats.places import located
 from derivlang.sources.request import SourceRequest
 
 PathLike: TypeAlias = Path | str
@@ -15,12 +16,12 @@ PathLike: TypeAlias = Path | str
 
 @dataclass(frozen=True, init=False)
 class InFolder:
-    """Something in a folder. path: the folder, which may be given as a text."""
+    """Something in a folder. path: the folder, which may be given as a text, also as a URL."""
 
     path: Path
 
     def __init__(self, path: PathLike) -> None:
-        object.__setattr__(self, "path", Path(path))
+        object.__setattr__(self, "path", located(path))
 
 
 def request_of(source: PathLike, options: Mapping[str, Any]) -> SourceRequest:
@@ -30,4 +31,4 @@ def request_of(source: PathLike, options: Mapping[str, Any]) -> SourceRequest:
 
 def path_of(one: InFolder | PathLike) -> Path:
     """Return the path of a set or a run, given as such or by its folder."""
-    return one.path if isinstance(one, InFolder) else Path(one)
+    return one.path if isinstance(one, InFolder) else located(one)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,11 +28,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
+from derivlang.core.urls import check_no_secrets, is_url
 
 MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum
 
 _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,8 +267,9 @@ def wrong_path(text: str) -> str:
     """Return what is wrong with the text of a local path, or ""."""
     if not text:
         return "must not be empty"
-    if _URL.match(text):  # Path would read s3://bucket/out as a folder `s3:`
-        return f"{text!r} is not a local path; other stores are not supported yet"
+    if is_url(text):  # Path would read s3://bucket/out as a folder `s3:`
+        check_no_secrets(text)
+        return f"{text!r} is not a local path, which this must be"
     return ""
 
 

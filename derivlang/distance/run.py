@@ -14,6 +14,7 @@ from derivlang.distance.measure import Figures, measure_set, measure_specs
 from derivlang.distance.settings import MatchOptions, StatsOptions
 from derivlang.engine.batches import Source
 from derivlang.engine.engines import check_main, in_processes
+from derivlang.formats.places import located
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 
@@ -46,7 +47,7 @@ def run_stats(
         )
     check_main()
     given = _Given(replace(request, source=sources[0]), settings, parser, parses, _encoder(settings))
-    languages: Sequence[Any] = pipelines or [Path(folder) for folder in sources]
+    languages: Sequence[Any] = pipelines or [located(folder) for folder in sources]
     if settings.workers == 1 or len(languages) == 1:
         return list(given.specs(pipelines) if pipelines else map(given.set, languages))
     tasks = list(enumerate(languages))
@@ -75,7 +76,7 @@ class _Given:
     def numbered(self, task: tuple[int, Path | Pipeline]) -> tuple[int, Figures]:
         """Return the figures of a language, with its number."""
         number, language = task
-        return number, self.set(language) if isinstance(language, Path) else next(self.specs([language]))
+        return number, next(self.specs([language])) if isinstance(language, Pipeline) else self.set(language)
 
 
 def _encoder(settings: StatsOptions) -> Encoder | None:

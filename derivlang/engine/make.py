@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
@@ -19,6 +18,7 @@ from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import warn_of_uncut
 from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
+from derivlang.formats.places import located
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import unused_parser
 from derivlang.pipeline import Pipeline
@@ -57,7 +57,7 @@ def job_of(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, eve
     check_encoding(request.encoding)
     with stage(LOOKING):
         corpus = find(request)
-    if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():
+    if request.source and corpus.format == "derived" and located(request.source).resolve() == options.out.resolve():
         raise UsageError(
             "a set cannot be written over its own source", where="-o", fix="choose another folder", id="output"
         )

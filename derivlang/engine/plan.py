@@ -22,6 +22,7 @@ from derivlang.engine.options import MakeOptions
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import packing_of
+from derivlang.formats.places import size_of as bytes_of_file
 from derivlang.sources import read
 from derivlang.sources.corpus import CorpusFile, FileSpan
 from derivlang.store.shards import other_shard
@@ -133,7 +134,7 @@ def _bytes_of(job: Job, part: CorpusFile) -> int | None:
         job.corpus.format == "derived" or not job.corpus.has_files or not part.path.is_file()
     ):  # a broken link is an error later
         return None
-    return part.path.stat().st_size * (_PACKED if packing_of(part.path) else 1)
+    return bytes_of_file(part.path) * (_PACKED if packing_of(part.path) else 1)
 
 
 def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -> None:
@@ -163,7 +164,7 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
     if job.corpus.format == "hub":
         return True
     shard = int(options.shard_tokens * _BYTES_A_WORD)
-    size = part.path.stat().st_size if part.path.is_file() else 0  # a broken link is an error later
+    size = bytes_of_file(part.path) if part.path.is_file() else 0  # a broken link is an error later
     return size > shard and len(_pieces(job, part, max(shard, size // 2))) == 1
 
 
@@ -225,7 +226,7 @@ def size_of(task: ShardTask) -> int | None:
         return None
     try:
         return sum(
-            (s.part.path.stat().st_size if s.piece.end is None else s.piece.end) - s.piece.begin for s in task.spans
+            (bytes_of_file(s.part.path) if s.piece.end is None else s.piece.end) - s.piece.begin for s in task.spans
         )
     except OSError:
         return None
@@ -242,6 +243,6 @@ def source_size(job: Job, splits: list[str]) -> int | None:
     if job.corpus.format == "hub":
         return None
     try:
-        return sum(part.path.stat().st_size for part in job.corpus.parts if part.split in splits)
+        return sum(bytes_of_file(part.path) for part in job.corpus.parts if part.split in splits)
     except OSError:
         return None

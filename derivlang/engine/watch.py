@@ -11,12 +11,14 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.formats.opening import open_file
+from derivlang.formats.places import is_remote
+from derivlang.formats.store_errors import changed_file
 
 _TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still for some milliseconds
 
@@ -25,7 +27,8 @@ _TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still fo
 class FileStamp:
     """A file as it was when the run was planned.
 
-    stamp: size, time of change, inode, and time of the last change of content or metadata (st_ctime).
+    stamp: size, time of change, inode, and time of the last change of content or metadata (st_ctime). In a store, a
+    number made of the ETag or the generation stands for the inode (formats/remote.py).
     """
 
     stamp: tuple[int, int, int, int]
@@ -34,14 +37,15 @@ class FileStamp:
     @classmethod
     def of(cls, path: Path) -> FileStamp:
         """Hash a file. DataError if it cannot be read, or changes while it is hashed."""
-        with open_file(path), _readable(path):  # opened first for its errors, which say more
+        # A local file is opened first for its errors, which say more; in a store that would take a request.
+        with nullcontext() if is_remote(path) else open_file(path), _readable(path):
             stamp = _stamp(path)
             if abs(time.time_ns() - max(stamp[1], stamp[3])) < _TICK:  # a later change might get the same time
                 time.sleep(_TICK / 1e9)
                 stamp = _stamp(path)
             file_stamp = cls(stamp, _hash(path))
             if _stamp(path) != stamp:
-                raise _changed(path)
+                raise changed_file(str(path))
         return file_stamp
 
 
@@ -56,7 +60,7 @@ def unchanged(seen: Mapping[Path, FileStamp]) -> Iterator[None]:
         with _readable(path):
             before[path] = _stamp(path)
             if before[path] != stamp.stamp and _hash(path) != stamp.sha256:
-                raise _changed(path)
+                raise changed_file(str(path))
 
     def check() -> None:
         for path, stamp in seen.items():
@@ -75,7 +79,7 @@ def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, in
     with _readable(path):
         after = _stamp(path)
         if after[:3] != before[:3] or (after != before and _hash(path) != seen.sha256):
-            raise _changed(path)
+            raise changed_file(str(path))
 
 
 def _stamp(path: Path) -> tuple[int, int, int, int]:
@@ -95,12 +99,3 @@ def _readable(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or os.strerror(error.errno or 0)
         raise DataError(f"cannot be read: {reason}", where=str(path), id="missing-file") from error
-
-
-def _changed(path: Path) -> DataError:
-    return DataError(
-        "the file changed while it was read",
-        where=str(path),
-        fix="let it be written whole, then run the same command again (make, parse: with --force)",
-        id="source-changed",
-    )

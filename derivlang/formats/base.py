@@ -22,6 +22,7 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
 from derivlang.formats.opening import packing_of
+from derivlang.formats.places import size_of
 from derivlang.formats.rows import Rows
 from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
@@ -193,4 +194,4 @@ class Format:
 
 
 def _file_size(path: Path, **options: Any) -> int:
-    return path.stat().st_size
+    return size_of(path)

@@ -27,6 +27,7 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.places import located
 from derivlang.formats.rows import Rows
 
 BRACKETED = "bracketed"
@@ -46,7 +47,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     limit: greatest number of trees. Raises DataError: brackets (they do not match, or words stand outside of them),
     tree-words (a tree without words), empty-file, and as `open_lines`.
     """
-    path, done = Path(path), 0
+    path, done = located(path), 0
     for line, text in _blocks(path, encoding):
         if limit is not None and done >= limit:
             return

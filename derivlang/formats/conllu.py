@@ -30,6 +30,7 @@ from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.line_cuts import count_lines, cut_lines
 from derivlang.formats.opening import open_lines
+from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import begins_sentence, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, split_columns
@@ -72,7 +73,7 @@ def read(
     Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and as `open_lines`; LayerError:
     head-range, head-root, head-cycle.
     """
-    path = Path(path)
+    path = located(path)
     for first, sentences in in_tables(_sentences(path, encoding, piece), limit, path, "sentence", piece):
         yield _rows(path, sentences, first, entities)
 
@@ -102,7 +103,7 @@ def count(
         lines = text.tobytes()
         return lines.count(b"\n1\t") + lines.startswith(b"1\t")
 
-    return count_lines(Path(path), piece, encoding, sentences)
+    return count_lines(located(path), piece, encoding, sentences)
 
 
 class _Sentence(NamedTuple):

@@ -29,6 +29,7 @@ from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import check_header, look_at_columns
 from derivlang.formats.line_cuts import count_lines
 from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
 LONGEST = 1 << 24  # characters of a field, so that an unclosed quotation mark does not load the whole file into memory
@@ -50,7 +51,7 @@ def read(
     Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), tsv-header, empty-file,
     and as `open_lines`.
     """
-    path = Path(path)
+    path = located(path)
     records = _records(path, encoding, delimiter, piece)
     first_row = next(_records(path, encoding, delimiter) if piece.begin else records, None) if header else None
     if header and first_row is None:
@@ -111,7 +112,7 @@ def count(
 ) -> tuple[int, int]:
     """Return the number of records without the header row, and of lines."""
     starts = RecordStarts(delimiter).starts
-    records, lines = count_lines(Path(path), piece, encoding, lambda text: len(starts(text)))
+    records, lines = count_lines(located(path), piece, encoding, lambda text: len(starts(text)))
     return max(0, records - (header and not piece.begin)), lines
 
 

@@ -26,6 +26,7 @@ from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import check_header, look_at_columns, looks_like_header, names_of
 from derivlang.formats.line_cuts import NEWLINE, count_lines, cut_lines
 from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 
@@ -48,7 +49,7 @@ def read(
     Raises DataError: tsv-columns (a line with too few or too many), tsv-header, empty-file, and as `open_lines`;
     UsageError: no-columns (neither header nor names).
     """
-    path = Path(path)
+    path = located(path)
     lines = open_lines(path, encoding, piece=piece)
     first = next(open_lines(path, encoding) if piece.begin else lines, None)
     if first is None:
@@ -86,7 +87,7 @@ def count(
     piece: Piece = WHOLE,
 ) -> tuple[int, int]:
     """Return the number of rows without the header row, and of lines; header, quoting: as for `read`."""
-    path = Path(path)
+    path = located(path)
     rows, lines = count_lines(path, piece, encoding, lambda text: int(np.count_nonzero(text == NEWLINE)))
     if rows and not piece.begin:
         _, first = next(open_lines(path, encoding))

@@ -26,6 +26,7 @@ from derivlang.core.lexicon import SPECIALS, escape, unescape
 from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import suffix_of
+from derivlang.formats.places import located
 from derivlang.formats.whole import read_whole
 
 Format = Literal["muse", "tsv", "json"]
@@ -109,7 +110,7 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     strict: whether a fault of a kind that is not in `allowed` is an error. Raises DataError: missing-file, directory,
     unreadable-file, truncated, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
     """
-    path = Path(path)
+    path = located(path)
     data = read_whole(path)
     kind = _SUFFIXES.get(suffix_of(path), "muse")
     rows = _json(data, path) if kind == "json" else _lines(data, path, tabs=kind == "tsv")

@@ -25,6 +25,7 @@ from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.json_text import load_json
 from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import open_lines
+from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 
 Row: TypeAlias = dict[str, Any]
@@ -39,7 +40,7 @@ def read(
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
     key is missing or new), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
-    path = Path(path)
+    path = located(path)
     schema = None if piece == WHOLE else next(read(path, encoding=encoding)).table.schema
     for first, chunk in in_tables(_objects(path, encoding, piece, schema), limit, path, "row", piece):
         numbers, rows = [number for number, _ in chunk], [row for _, row in chunk]
@@ -78,7 +79,7 @@ def cut(path: Path, size: int, target: int) -> list[int]:
 
 def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of lines that are not blank, and of lines."""
-    return count_lines(Path(path), piece, encoding, partial(count_full, raw=True))
+    return count_lines(located(path), piece, encoding, partial(count_full, raw=True))
 
 
 def _objects(path: Path, encoding: str, piece: Piece, schema: pa.Schema | None) -> Iterator[tuple[int, Row]]:

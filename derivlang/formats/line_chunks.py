@@ -28,6 +28,7 @@ from derivlang.core.errors import DataError
 from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
 from derivlang.formats.opening import LONGEST_LINE, packing_of, too_large
 from derivlang.formats.pieces import Edges, find
+from derivlang.formats.places import size_of
 from derivlang.formats.utf8 import BOM, open_utf8
 
 BLOCK = 1 << 20  # bytes read at once: larger blocks leave the cache (8 MB costs 2.4 times as much in `find`)
@@ -107,7 +108,7 @@ def chunks_of_files(
 
 def _small(path: Path, encoding: str) -> bytes:
     """Return the text of a small file in UTF-8; nothing if it is read by itself."""
-    if packing_of(path) or not path.is_file() or path.stat().st_size > _SMALL:
+    if packing_of(path) or not path.is_file() or size_of(path) > _SMALL:
         return b""
     with open_utf8(path, encoding) as stream:
         text = stream.read(_SMALL + 1)

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.places import located
 from derivlang.formats.progress import counted
 
 PACKED = (".gz", ".zst")
@@ -55,7 +56,7 @@ def open_lines(
     compressed file above LONGEST_LINE); UsageError: unknown-encoding.
     """
     number = piece.line + 1
-    for lines in _blocks(Path(path), encoding, ends, LONGEST_LINE, piece):
+    for lines in _blocks(located(path), encoding, ends, LONGEST_LINE, piece):
         yield from enumerate(lines, number)
         number += len(lines)
 
@@ -81,7 +82,7 @@ def open_bytes(path: Path | str) -> BinaryIO:
 
     Raises DataError, also while reading: missing-file, directory, unreadable-file, truncated.
     """
-    path = Path(path)
+    path = located(path)
     return unpacked(open_file(path), path, packing_of(path))
 
 
@@ -120,7 +121,7 @@ def read_text(path: Path | str, encoding: str = "utf-8") -> str:
 
     Raises as `open_lines`, but too-large only above LIMIT: JSON is often one long line.
     """
-    path = Path(path)
+    path = located(path)
     blocks, size = [], 0
     for lines in _blocks(path, encoding, False, LIMIT):
         blocks.append("\n".join(lines))

@@ -23,6 +23,7 @@ from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import empty_file, open_file
+from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
 _NOTE = "huggingface"  # the key of the note in a Parquet schema in which `datasets` describes its columns
@@ -35,7 +36,7 @@ def read(path: Path | str, *, limit: int | None = None, piece: Piece = WHOLE) ->
     Raises DataError: parquet (truncated, damaged, or another format), empty-file, missing-file, directory,
     unreadable-file.
     """
-    path = Path(path)
+    path = located(path)
     done = 0
     with _file(path) as file:
         groups = _row_groups(file, piece)
@@ -67,7 +68,7 @@ def cut(path: Path, size: int, target: int) -> list[int]:
 
 def count(path: Path | str, *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of rows, from the file's metadata; there are no lines."""
-    with _file(Path(path)) as file:
+    with _file(located(path)) as file:
         return sum(file.metadata.row_group(group).num_rows for group in _row_groups(file, piece)), 0
 
 
@@ -91,7 +92,7 @@ def _begins(file: pq.ParquetFile) -> list[int]:
 
 def schema(path: Path | str) -> pa.Schema:
     """Return the names and types of the columns."""
-    with _file(Path(path)) as file:
+    with _file(located(path)) as file:
         return file.schema_arrow
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import os
-from functools import partial
+import shutil
+import tempfile
+from functools import cache, partial
 from pathlib import Path
 from stat import S_ISREG
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import Parameterised
 from derivlang.core.spec_files import FilePolicy, Named, parts_of
+from derivlang.formats.places import is_remote
 
 FOLDER = "files"  # of a set or a run: copies of the files that its spec names
 
@@ -25,6 +29,7 @@ def files_of(folder: Path) -> FilePolicy:
 
 
 def _inside(folder: Path, path: str, named: Named) -> str:
+    folder = _copy_of(folder) if is_remote(folder) else folder
     name = Path(path.replace("\\", "/")).name
     if name in ("", "..") or "\0" in name:
         raise UsageError(f"{path!r} names no file", id="spec-file")
@@ -38,6 +43,24 @@ def _inside(folder: Path, path: str, named: Named) -> str:
         if not is_regular:
             raise UsageError(f"{candidate} is a link or no regular file, so it is not read", id="spec-file")
     return str(folder / name)
+
+
+def _copy_of(folder: Path) -> Path:
+    """Return a local copy of such a folder in a store, whose readers open files by their names. It ends with Python.
+
+    The files are small: grammars and tables. A folder that has changed is copied anew.
+    """
+    files = [file for file in folder.iterdir() if file.is_file()] if folder.is_dir() else []
+    return _copied(str(folder), tuple((file.name, file.stat().st_ino, file) for file in files))
+
+
+@cache
+def _copied(url: str, files: tuple[tuple[str, int, Path], ...]) -> Path:
+    copy = Path(tempfile.mkdtemp(prefix="derivlang-files-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for name, _, file in files:
+        (copy / name).write_bytes(file.read_bytes())
+    return copy
 
 
 def named_files(part: Parameterised) -> list[Path]:

@@ -23,6 +23,7 @@ from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.json_text import load_json
 from derivlang.formats.opening import empty_file, read_text
+from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
 SCHEMA = pa.schema(
@@ -48,7 +49,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     Raises DataError: json, json-key (a key twice in one object), json-surrogate, squad-form (a key or a value is
     missing), empty-file, and as `open_lines`.
     """
-    path = Path(path)
+    path = located(path)
     rows: list[Row] = []
     documents: list[int] = []
     has_paragraph, first = False, 0
@@ -93,7 +94,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
 
 def count(path: Path | str, encoding: str = "utf-8") -> tuple[int, int]:
     """Return the number of paragraphs; lines are not counted."""
-    return sum(1 for _ in _paragraphs(Path(path), encoding)), 0
+    return sum(1 for _ in _paragraphs(located(path), encoding)), 0
 
 
 def _paragraphs(path: Path, encoding: str) -> Iterator[list[Row]]:

@@ -32,6 +32,7 @@ from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.line_cuts import NEWLINE, blocks_of_lines, bounds_of_lines, cut_lines
 from derivlang.formats.opening import open_lines, suffix_of
+from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import LineBlock, begins_sentence, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
@@ -54,7 +55,7 @@ def read(
     piece: what to read.
     Raises DataError: tsv-columns, empty-token, empty-tag, tag-space, empty-file, and as `open_lines`.
     """
-    path = Path(path)
+    path = located(path)
     head, sentences_of_piece = _sentences(path, encoding, piece)
     first = head[0].lines[0] if head else ""
     separator = _separator(first)
@@ -141,7 +142,7 @@ def cut(path: Path, size: int, target: int) -> list[int]:
 
 def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences, and of lines."""
-    path = Path(path)
+    path = located(path)
     sentences = lines = 0
     held = np.zeros(0, np.uint8)  # lines of a sentence that the next block may continue
     for _, text in chain(blocks_of_lines(path, piece, encoding), [(0, np.array([NEWLINE], np.uint8))]):

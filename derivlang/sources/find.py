@@ -1,6 +1,6 @@
-"""Find the corpus that the user names: a named source, a path, `hub:name/config`, or a derived set.
+"""Find the corpus that the user names: a named source, a path or URL, `hub:name/config`, or a derived set.
 
-wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/wikitext-2-v1     OUT
+wikitext103     ner:fr     my.conllu.gz     folder/     s3://bucket/folder     hub:Salesforce/wikitext     OUT
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from derivlang.formats.base import ReadOptions
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of
+from derivlang.formats.places import located
 from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
@@ -86,14 +87,7 @@ def _locate(request: SourceRequest) -> Corpus:
                     warn(f"{corpus.name} is not in {request.data_dir}: taken from the hub")
                 return corpus
         raise missing(named, argument, folders, fault)
-    if "://" in source:
-        raise UsageError(
-            "a source is a local path, a name or hub:NAME; other stores cannot be read yet",
-            where=source,
-            fix="copy it to a local folder first",
-            id="remote-path",
-        )
-    path = Path(source)
+    path = located(source)
     if path.exists():
         return _from_path(path, request)
     if any(mark in source for mark in ("/", "\\", ".")):
@@ -108,7 +102,7 @@ def name_of(source: str) -> str:
         return SOURCES.find(name).full_name(argument)
     if source.startswith("hub:"):
         return source
-    return name_of_path(Path(source))
+    return name_of_path(located(source))
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:

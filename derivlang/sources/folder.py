@@ -13,6 +13,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.messages import counted, warn
 from derivlang.core.splits import split_of, usual_spelling
 from derivlang.formats.opening import suffix_of, unpacked_name
+from derivlang.formats.places import below, is_remote
 from derivlang.formats.registry import suffixes
 
 MANIFEST = "derivlang.json"
@@ -23,11 +24,11 @@ _RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every reco
 def files_below(folder: Path) -> list[Path]:
     """Return the files of a known format in a folder and below, without hidden ones and what derivlang wrote there."""
     known = suffixes()
-    below = list(_below(folder))
-    written = _written(below, folder)
+    found = list(_below(folder))
+    written = _written(found, folder)
     files = sorted(
         file
-        for file in below
+        for file in found
         if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
         and suffix_of(file) in known
         and not any(name[0] == "." for name in file.relative_to(folder).parts)
@@ -41,13 +42,13 @@ def files_below(folder: Path) -> list[Path]:
     return files
 
 
-def _written(below: list[Path], folder: Path) -> set[Path]:
+def _written(found: list[Path], folder: Path) -> set[Path]:
     """Return the folders of sets, tokenizers and runs, and dictionaries: each has a record that names derivlang.
 
     A record in `folder` itself, such as a report's, leaves the other files of the folder a source.
     """
     written = set()
-    for path in below:
+    for path in found:
         if path.name in (MANIFEST, ".derivlang"):
             written.add(path.parent)
         elif path.suffix == ".json" and path.name[0] != "." and _RECORD.match(_head(path)):
@@ -76,7 +77,10 @@ def _check_twice(files: list[Path], folder: Path) -> None:
     for file in files:
         name = relative(file, folder)
         plain = relative(file.with_name(unpacked_name(file)), folder)
-        target = os.path.realpath(file) if file.is_symlink() else f"{real(file.parent)}/{file.name}"
+        if is_remote(file):
+            target = str(file)  # stores have no links
+        else:
+            target = os.path.realpath(file) if file.is_symlink() else f"{real(file.parent)}/{file.name}"
         for same in ((plain.lower(),), (target, split_of(name) or "train")):
             first = known.setdefault(same, name)
             if first != name:
@@ -97,6 +101,9 @@ def _check_twice(files: list[Path], folder: Path) -> None:
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield what lies in a folder and below, linked folders included, but each folder once."""
+    if is_remote(folder):
+        yield from below(folder)
+        return
     seen = set()
     for place, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)

@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
+from derivlang.formats.places import is_remote
 from derivlang.formats.progress import bytes_read
 from derivlang.store.disk import disk
 from derivlang.store.features import arrow_schema
@@ -163,13 +164,21 @@ def read_shard(
                 if hashlib.file_digest(stream, "sha256").hexdigest() != sha256:
                     raise other_shard(path)
         size, dictionaries = path.stat().st_size, _string_lists(path) if codes else None
-        with parquet.ParquetFile(path, read_dictionary=dictionaries) as file:
+        with (
+            _for_arrow(path) as source,
+            parquet.ParquetFile(source, read_dictionary=dictionaries) as file,
+        ):
             _check_sizes(file, size)
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group, columns=columns)
                 table.validate(full=True)
                 yield table
                 bytes_read(size * table.num_rows // max(1, file.metadata.num_rows))
+
+
+def _for_arrow(path: Path) -> AbstractContextManager[Any]:
+    """Return what pyarrow opens: the path, or of a store's file a stream, closed at the end of the block."""
+    return path.open("rb") if is_remote(path) else nullcontext(path)
 
 
 def other_shard(path: Path) -> StoreError:
@@ -197,7 +206,8 @@ def _string_lists(path: Path) -> list[str]:
     """Return the columns that are lists of strings, by their Parquet names."""
     from pyarrow import parquet
 
-    schema = parquet.read_metadata(path).schema
+    with _for_arrow(path) as source:
+        schema = parquet.read_metadata(source).schema
     leaves = [schema.column(i) for i in range(len(schema))]
     return [
         f"{c.path}"

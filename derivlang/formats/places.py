@@ -1,0 +1,92 @@
+"""Where files lie: a path of this machine, or a URL of a store, both with the methods of `pathlib.Path`.
+
+    located("a/b.txt")            ->  Path("a/b.txt")
+    located("file:///a/b.txt")    ->  Path("/a/b.txt")
+    located("s3://bucket/a.txt")  ->  RemotePath("s3://bucket/a.txt")
+
+Help pages load this module, and local paths need nothing else: the packages of stores are imported with the first URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any, cast
+
+from derivlang.core.errors import UsageError
+from derivlang.core.urls import check_no_secrets, is_url, protocol_of
+
+# The extra with the packages of a protocol; `urls` has what every protocol needs.
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+
+
+def located(place: str | Path) -> Path:
+    """Return the place that a user named: a `Path`, or an object with the methods of one for a URL.
+
+    Raise UsageError for a URL that holds credentials, of a protocol that is not known, or whose packages are missing.
+    """
+    if not isinstance(place, str):
+        return place
+    if not is_url(place):
+        return Path(place)
+    check_no_secrets(place)
+    protocol = protocol_of(place)
+    if protocol in ("file", "local"):
+        return _local(place)
+    _check_packages(protocol)
+    from derivlang.formats.remote import RemotePath  # imported late: it loads the packages of stores
+
+    return RemotePath.of(place)
+
+
+def is_remote(place: Any) -> bool:
+    """Return whether a place lies in a store, and not on this machine. place: what `located` returns."""
+    return not isinstance(place, str | PurePath)
+
+
+def size_of(file: Path) -> int:
+    """Return the bytes of a file; in a store, those that it had when the store was last asked. OSError if missing."""
+    size: int = file.stat().st_size if isinstance(file, Path) else file.size
+    return size
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Yield the files and folders of a store in a folder and below, from one list of the store."""
+    yield from cast(Any, folder).below()
+
+
+def _local(url: str) -> Path:
+    """Return the path of a `file://` URL. UsageError for another machine's."""
+    from urllib.parse import unquote, urlsplit  # imported late: help pages do not need it
+
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        fix = f"write file:///{parts.netloc}{parts.path} for a path of this machine"
+        raise UsageError("the URL names a file of another machine", where=url, fix=fix, id="unknown-protocol")
+    return Path(unquote(parts.path))
+
+
+def _check_packages(protocol: str) -> None:
+    """Raise UsageError if nothing reads a protocol, or if packages are missing that read it."""
+    from derivlang.core.extras import require  # imported late: help pages do not need it
+
+    what, extra = f"{protocol}://", _EXTRAS.get(protocol, "urls")
+    own = {"s3": ("s3fs",), "gcs": ("gcsfs",)}.get(extra, ())
+    require(extra, ("upath", "fsspec", *own), what=what)
+    from fsspec.registry import get_filesystem_class, known_implementations
+
+    try:
+        get_filesystem_class(protocol)
+    except ValueError:
+        known = [name for name in ("s3", "gs", "az", "hf", "https", "file") if name in known_implementations]
+        raise UsageError(
+            f"there is no protocol {protocol!r}",
+            where=what,
+            fix=f"use one that fsspec knows, such as {', '.join(known)}",
+            id="unknown-protocol",
+        ) from None
+    except ImportError:
+        package = known_implementations[protocol]["class"].partition(".")[0]
+        if package == "fsspec":  # of its own protocols, those that need another package say so
+            package = str(known_implementations[protocol].get("err", "the package of this protocol"))
+        raise UsageError(f"{what} needs {package}", fix=f"pip install {package}", id="missing-package") from None

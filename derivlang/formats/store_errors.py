@@ -1,0 +1,99 @@
+"""What a store raises, as an error of derivlang: the one place that knows the exceptions of fsspec and botocore.
+
+Classes are known by their names, since each store has its own packages and none of them need be installed. No message
+of a store is quoted where it might hold a signed address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from derivlang.core.errors import DataError
+from derivlang.core.parse_errors import reason
+
+_NO_CREDENTIALS = {
+    "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError",
+    "ProfileNotFound", "TokenRetrievalError", "SSOTokenLoadError", "UnauthorizedSSOTokenError", "RefreshError",
+}  # fmt: skip
+_UNREACHABLE = {
+    "EndpointConnectionError", "ConnectionClosedError", "ConnectTimeoutError", "ReadTimeoutError", "HTTPClientError",
+    "ProxyConnectionError", "ResponseParserError", "IncompleteReadError", "ClientConnectionError", "ClientPayloadError",
+    "FSTimeoutError", "gaierror", "TimeoutError", "ConnectionError",
+}  # fmt: skip
+_BAD_KEYS = re.compile(r"access key id|signature we calculated|token.*(expired|invalid)|unauthorized|401", re.I)
+_BUCKET = re.compile(r"(s3a?|gs|gcs)://[^/]*/?")
+_QUERY = re.compile(r"\?[^\s'\")]+")
+
+
+def fault(caught: Exception, where: str) -> DataError:
+    """Return the error for what a store raised. where: the URL."""
+    names, text = _names(caught), str(caught)
+    if "FileExpired" in names:
+        return changed_file(where)
+    if names & _NO_CREDENTIALS:
+        return DataError(
+            "the store asks for credentials, and none were found",
+            where=where,
+            fix="give them where the store's own tools take them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "~/.aws/credentials, or GOOGLE_APPLICATION_CREDENTIALS",
+            id="no-credentials",
+        )
+    if "PermissionError" in names or _BAD_KEYS.search(text):
+        return DataError(
+            "the store denies access",
+            where=where,
+            fix="check the credentials, and that they may list the folder and read its files",
+            id="access-denied",
+        )
+    if names & _UNREACHABLE:
+        return DataError(
+            "the store cannot be reached",
+            where=where,
+            fix="check the network and the store's address (such as AWS_ENDPOINT_URL), then run the same command again",
+            id="unreachable-store",
+        )
+    if names_bucket(caught, where):
+        return DataError("there is no such bucket", where=where, fix="check the URL", id="missing-bucket")
+    ranges = "range requests" in text  # of a web server that gives files only from their beginning
+    return DataError(
+        f"the store cannot read it: {_QUERY.sub('?…', reason(caught))}",
+        where=where,
+        fix="copy the file to this machine first" if ranges else "run the same command again",
+        id="unreadable-file",
+    )
+
+
+def is_missing_file(caught: FileNotFoundError, where: str) -> bool:
+    """Return whether an object or a folder is missing, and not its bucket, or the whole store."""
+    return not (names_bucket(caught, where) or _names(caught) & (_UNREACHABLE | _NO_CREDENTIALS))
+
+
+def names_bucket(caught: Exception, where: str) -> bool:
+    """Return whether what is missing at a URL is the bucket, and not an object in it."""
+    text = str(caught).lower()
+    named = ("bucket" in text and "exist" in text) or _BUCKET.fullmatch(where) is not None
+    return isinstance(caught, FileNotFoundError) and named
+
+
+def changed_file(where: str) -> DataError:
+    """Return the error for a source that changed while it was read."""
+    return DataError(
+        "the file changed while it was read",
+        where=where,
+        fix="let it be written whole, then run the same command again (make, parse: with --force)",
+        id="source-changed",
+    )
+
+
+def _names(caught: Exception) -> set[str]:
+    """Return the names of the classes of an exception and of its causes."""
+    return {kind.__name__ for error in _chain(caught) for kind in type(error).__mro__}
+
+
+def _chain(caught: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and its causes."""
+    seen: BaseException | None = caught
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
