@@ -27,6 +27,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.settings import declared, given
 from derivlang.display.bar import ProgressBar
 from derivlang.engine.options import MakeOptions
+from derivlang.formats.places import located
 from derivlang.formats.progress import LOOKING, Unit
 from derivlang.sources.request import SourceRequest
 
@@ -183,7 +184,7 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     for name, entry in result["splits"].items():
         counts = counts_of(entry, result["document"])
         echo(f"{name:<11}" + " ".join(f"{count:>12,} {noun}" for noun, count in counts.items()))
-    manifest = _manifest(Path(result["out"]))
+    manifest = _manifest(located(result["out"]))
     templates = templates_of(Schema.from_json(manifest["schema"]).layer_fields if manifest else ())
     for name, count in {**result["changed"], **result["dropped"]}.items():
         echo(sentence(name, count, templates))

@@ -70,7 +70,7 @@ class LocalPath(click.Path):
 
 
 class PlacePath(LocalPath):
-    """A local path, or the URL of something in a store, converted to what has the methods of `Path`. Only read."""
+    """A local path, or the URL of something in a store, converted to what has the methods of `Path`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the place. Raise UsageError for a URL that cannot be read, click's BadParameter for a wrong path."""
@@ -99,6 +99,7 @@ SET_OR_FILE = PlacePath()
 OUT_PATH = LocalPath(writes=True)
 OUT_FILE = LocalPath(folder=False, writes=True)
 OUT_FOLDER = LocalPath(file=False, writes=True)
+OUT_SET = PlacePath(file=False, writes=True)
 
 
 class SpecOption(DependentOption):

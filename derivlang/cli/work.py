@@ -13,12 +13,12 @@ from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, ends_well, events
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_FOLDER
+from derivlang.cli.types import OUT_SET
 from derivlang.engine.options import RankOptions
 
 
 @click.command("work", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("place", type=OUT_FOLDER)
+@click.argument("place", type=OUT_SET)
 @settings_options(RankOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(place: Path, as_json: bool, **options: Any) -> None:

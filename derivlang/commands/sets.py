@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
 from derivlang.engine.events import Events
 from derivlang.engine.options import MakeOptions, RankOptions
+from derivlang.formats.places import located
 from derivlang.pipeline import Pipeline, seeded
 from derivlang.sources.request import SourceRequest
 from derivlang.store.settings import ExportOptions
@@ -94,10 +96,10 @@ def make(
     from derivlang.engine.make import make as run
 
     pipeline = _pipeline(spec, seed)
-    settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
+    settings = _settings(out, options)
     with ProgressBar():
         run(pipeline, request_of(source, options), settings)
-    return DerivedSet(Path(out))
+    return DerivedSet(out)
 
 
 @takes(MakeOptions, Policies, SourceRequest, without=("parses",))
@@ -108,10 +110,10 @@ def parse(source: PathLike, out: PathLike, **options: Any) -> DerivedSet:
     """
     from derivlang.engine.parse import parse as run
 
-    settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
+    settings = _settings(out, options)
     with ProgressBar():
         run(request_of(source, options), settings, Events())
-    return DerivedSet(Path(out))
+    return DerivedSet(out)
 
 
 @takes(MakeOptions, Policies, SourceRequest, without=("workers", "engine"))
@@ -125,7 +127,7 @@ def plan(
     """
     from derivlang.engine.ranks import plan as run
 
-    settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
+    settings = _settings(out, options)
     with ProgressBar():
         return run(_pipeline(spec, seed), request_of(source, options), settings, Events())
 
@@ -142,7 +144,7 @@ def work(place: PathLike, **options: Any) -> dict[str, Any]:
 
     rank, world = rank_of(RankOptions(**given(RankOptions, options)))
     with ProgressBar():
-        return run(Path(place), rank, world, Events())
+        return run(located(place), rank, world, Events())
 
 
 @takes()
@@ -154,8 +156,13 @@ def finish(place: PathLike) -> DerivedSet:
     from derivlang.engine.ranks import finish as run
 
     with ProgressBar():
-        run(Path(place), Events())
-    return DerivedSet(Path(place))
+        run(located(place), Events())
+    return DerivedSet(place)
+
+
+def _settings(out: PathLike, options: Mapping[str, Any]) -> MakeOptions:
+    policies = Policies(**given(Policies, options))
+    return MakeOptions(out=located(out), policies=policies, **given(MakeOptions, options))
 
 
 def _pipeline(spec: str | Pipeline, seed: int | None) -> Pipeline:

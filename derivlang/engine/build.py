@@ -32,9 +32,9 @@ from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import as_earlier, earlier_plans, look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.formats.progress import LOOKING, stage
+from derivlang.store.at import making_at, plan_of
 from derivlang.store.card import CARD, card
 from derivlang.store.making import Making
-from derivlang.store.making_folder import FolderMaking, plan_of
 from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest
 
 
@@ -99,10 +99,11 @@ def prepare(
         "shard_tokens": options.shard_tokens,
     }
     del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
-    making = FolderMaking(options.out, planned, asked, kept)
+    making = making_at(options.out, planned, asked, kept)
     if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = making.finished(force=options.force)
         if finished is not None:
+            making.sweep()
             events.found(options.out)
             return finished
     with making.held(str(job.pipeline), events.warn):

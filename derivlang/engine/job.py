@@ -136,7 +136,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
             vocabulary.add(batch.types, count_types(batch))
         digest = writer.close()
         size = path.stat().st_size if digest else 0
-    shard = {"file": f"data/{task.name}.parquet", "sha256": digest, "bytes": size, "rows": writer.rows, "words": tokens}
+    shard = {"file": target.file(task.name), "sha256": digest, "bytes": size, "rows": writer.rows, "words": tokens}
     entry = {
         "shard": shard,
         "documents": documents,

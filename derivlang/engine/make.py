@@ -24,6 +24,7 @@ from derivlang.parsing.registry import unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.at import store_at
 from derivlang.transforms.lexicon_file import read_lexicon
 
 # Columns that follow from the others, so that `--columns` may leave them out.
@@ -55,6 +56,7 @@ def job_of(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, eve
     The options are those that a derived source was made with, as far as they hold for all transforms of a set.
     """
     check_encoding(request.encoding)
+    store_at(options.out)  # raises for a place where no set can be made
     with stage(LOOKING):
         corpus = find(request)
     if request.source and corpus.format == "derived" and located(request.source).resolve() == options.out.resolve():

@@ -30,10 +30,9 @@ from derivlang.engine.stored import restored, stored
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.at import making_at, store_at
 from derivlang.store.base import Store
-from derivlang.store.folder_store import FolderStore
 from derivlang.store.making import PLAN, STAGE, begun_plan
-from derivlang.store.making_folder import FolderMaking
 from derivlang.store.manifest import LEXICON, NAME, read_manifest
 
 _SOURCE_LEXICON = "source-lexicon.tsv"  # of a derived source
@@ -73,21 +72,25 @@ def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
         )
     began = time.perf_counter()
     made = found = words = 0
-    if not _is_finished(out, events):
+    if _is_finished(out):
+        events.found(out)
+    else:
         planned = _open(out)
         mine = [task for tasks in planned.plan.values() for task in tasks][rank::world]
-        todo = [task for task in mine if not planned.making.is_done(task.name)]
-        found = len(mine) - len(todo)
+        done = planned.making.done_of(task.name for task in mine)
+        todo, found = [task for task in mine if task.name not in done], len(done)
         with working(planned.job, todo):
             for task in todo:
                 try:
                     result = run_task(planned.job, task, planned.making.target)
                 except StoreError:
-                    if _is_finished(out, events):  # by others, who ran this task, too
+                    if _is_finished(out):  # by others, who ran this task, too
                         break
                     raise
                 made, words = made + 1, words + result.words
                 events.done(result)
+        if todo and _is_finished(out):
+            planned.making.sweep()  # the records of tasks that others had run meanwhile
     seconds = round(time.perf_counter() - began, 3)
     told = {"out": str(out), "rank": rank, "world": world, "made": made, "found": found}
     return {**told, "words": words, "seconds": seconds}
@@ -99,17 +102,19 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     StoreError if a task is not done yet, or for a place without a plan.
     """
     began = time.perf_counter()
-    if not _is_finished(out, events):
+    if not _is_finished(out):
         planned = _open(out)
         making = planned.making
         with making.held(str(planned.job.pipeline), events.warn):
-            if not _is_finished(out, events):  # another process may just have finished it
-                missing = [name for name in build.names_of(planned.plan) if not making.is_done(name)]
-                if missing:
+            if not _is_finished(out):  # another process may just have finished it
+                names = build.names_of(planned.plan)
+                done = making.done_of(names)
+                if missing := [name for name in names if name not in done]:
                     raise making.unfinished(missing)
                 return summary(out, build.finish(planned, events.warn), began)
+    events.found(out)
     manifest = read_manifest(out)
-    FolderMaking(out, manifest["plan"], {}).sweep()
+    making_at(out, manifest["plan"], {}).sweep()
     return summary(out, manifest, began)
 
 
@@ -134,7 +139,7 @@ def _store(planned: Planned, request: SourceRequest) -> None:
 
 def _open(out: Path) -> Planned:
     """Return what was planned in a place. StoreError if nothing was, or if the plan was damaged."""
-    store = FolderStore(out)
+    store = store_at(out)
     begun = begun_plan(store)
     if not begun:
         fix = "plan it: `derivlang plan --t SPEC SOURCE -o PLACE`"
@@ -151,7 +156,7 @@ def _open(out: Path) -> Planned:
         files = {name: _content(store, name, digest) for name, digest in begun["texts"].items()}
         kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
         fitted, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
-        making = FolderMaking(out, begun["plan"], begun["asked"], kept)
+        making = making_at(out, begun["plan"], begun["asked"], kept, begun)
         try:
             job, tasks = restored(begun["job"], fitted, of_source, out / STAGE, where)
         except UsageError as error:  # in its spec: nobody typed it here
@@ -179,10 +184,7 @@ def _check_facts(job: Job, planned: Facts, out: Path) -> None:
         )
 
 
-def _is_finished(out: Path, events: Events) -> bool:
-    """Return whether the set that was planned in a place is finished, and say so."""
-    store = FolderStore(out)
-    if store.get(NAME) is None or begun_plan(store).get("plan") not in (None, read_manifest(out).get("plan")):
-        return False
-    events.found(out)
-    return True
+def _is_finished(out: Path) -> bool:
+    """Return whether the set that was planned in a place is finished."""
+    store = store_at(out)
+    return store.get(NAME) is not None and begun_plan(store).get("plan") in (None, read_manifest(out).get("plan"))

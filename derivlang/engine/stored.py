@@ -23,7 +23,8 @@ from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import stamp_of
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.file_piece import Piece
-from derivlang.formats.registry import GENERATED
+from derivlang.formats.places import located
+from derivlang.formats.registry import GENERATED, NO_FILES
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
@@ -106,7 +107,7 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
     told, policy = data["corpus"], files_of(folder)
     corpus = Corpus(
         schema=Schema.from_json(told["schema"]),
-        parts=tuple(CorpusFile(split, Path(path), name) for split, path, name, _ in data["parts"]),
+        parts=tuple(CorpusFile(split, _place(path, told["format"]), name) for split, path, name, _ in data["parts"]),
         options=_with_tuples(told["options"]),
         expected=tuple(told["expected"]),
         spec_files=policy,
@@ -119,6 +120,10 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
         of_source = Pipeline.parse(corpus.spec, files=policy)
         corpus = replace(corpus, lexicon=of_source.fit(saved=lexicon_text))
     return corpus
+
+
+def _place(path: str, format: str) -> Path:
+    return Path(path) if format in NO_FILES else located(path)
 
 
 def _seen(data: Mapping[str, Any], corpus: Corpus, read: set[CorpusFile]) -> dict[Path, FileStamp]:

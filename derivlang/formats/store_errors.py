@@ -26,8 +26,8 @@ _BUCKET = re.compile(r"(s3a?|gs|gcs)://[^/]*/?")
 _QUERY = re.compile(r"\?[^\s'\")]+")
 
 
-def fault(caught: Exception, where: str) -> DataError:
-    """Return the error for what a store raised. where: the URL."""
+def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
+    """Return the error for what a store raised. where: the URL. doing: `read` or `write`."""
     names, text = _names(caught), str(caught)
     if "FileExpired" in names:
         return changed_file(where)
@@ -43,7 +43,7 @@ def fault(caught: Exception, where: str) -> DataError:
         return DataError(
             "the store denies access",
             where=where,
-            fix="check the credentials, and that they may list the folder and read its files",
+            fix=f"check the credentials, and that they may list the folder and {doing} its files",
             id="access-denied",
         )
     if names & _UNREACHABLE:
@@ -57,7 +57,7 @@ def fault(caught: Exception, where: str) -> DataError:
         return DataError("there is no such bucket", where=where, fix="check the URL", id="missing-bucket")
     ranges = "range requests" in text  # of a web server that gives files only from their beginning
     return DataError(
-        f"the store cannot read it: {_QUERY.sub('?…', reason(caught))}",
+        f"the store cannot {doing} it: {_QUERY.sub('?…', reason(caught))}",
         where=where,
         fix="copy the file to this machine first" if ranges else "run the same command again",
         id="unreadable-file",

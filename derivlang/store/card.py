@@ -8,11 +8,11 @@ import shlex
 from hashlib import sha256
 from typing import Any
 
-from derivlang.store.manifest import counts_of, document_of
+from derivlang.store.manifest import counts_of, data_folder, document_of
 
 CARD = "README.md"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
-_PLAIN_PATH = re.compile(r"data/[A-Za-z0-9._-]+\*\.parquet")
+_PLAIN_PATH = re.compile(r"data[a-f0-9-]*/[A-Za-z0-9._-]+\*\.parquet")
 # Words that YAML does not read as strings; `no` is also the code of Norwegian.
 _NO_STRINGS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")  # beyond those that JSON escapes
@@ -34,7 +34,8 @@ def card(manifest: dict[str, Any]) -> str:
     identity = sha256(" ".join(hashes).encode()).hexdigest()[:16]
     lines += ["- config_name: default", f"  description: {_scalar(f'rows {identity}')}", "  data_files:"]
     for split in manifest["splits"]:
-        lines += [f"  - split: {_scalar(split)}", f"    path: {_scalar(f'data/{split}-*.parquet', path=True)}"]
+        path = f"{data_folder(manifest)}/{split}-*.parquet"
+        lines += [f"  - split: {_scalar(split)}", f"    path: {_scalar(path, path=True)}"]
     command = ["derivlang", "make", "--t", manifest["spec"], *manifest.get("options", []), name]
     lines += ["---", "", f"# {shown} under {_code(manifest['spec'])}", ""]
     lines += [

@@ -3,10 +3,10 @@
     .derivlang/plan.json                             the hash of the plan, and what was asked for
     .derivlang/train-00000-of-00002.record           a finished task (task_record.py)
     .derivlang/data/train-00000-of-00002.parquet     its shard, in a folder: finished shards are moved to data/
-    data/train-00000-of-00002.parquet                its shard, at a URL
+    data/train-00000-of-00002.parquet                its shard, at a URL: it stays there
 
 A run that fails leaves an older set as it was, and the same plan goes on from the finished tasks. A place that holds
-anything but a derived set is never touched. `making_folder.py` has what a local folder needs.
+anything but a derived set is never touched. `making_folder.py` is for local folders, `making_url.py` for URLs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DATA = "data"
 FILES = {NAME, LEXICON, CARD}
 PLAN = f"{STAGE}/plan.json"
 _RECORD = ".record"
-SHARD = re.compile(r"data/.+-\d{5}-of-\d{5}\.parquet")
+SHARD = re.compile(r"data(-[0-9a-f]{8})?/[^/]+-\d{5,}-of-\d{5,}\.parquet")
 
 Warn = Callable[[str], None]
 
@@ -44,12 +44,17 @@ Warn = Callable[[str], None]
 class Target:
     """Where the tasks of a plan put what they make. It can be pickled.
 
-    plan: the hash of the plan. data: the folder of the shards until the set is finished.
+    plan: the hash of the plan. data: the folder of the shards until the set is finished. final: their folder then.
     """
 
     store: Store
     plan: str
     data: str
+    final: str = DATA
+
+    def file(self, task: str) -> str:
+        """Return the name of the shard of a task in the finished set."""
+        return f"{self.final}/{task}.parquet"
 
     def record(self, task: str) -> TaskRecord | None:
         """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
@@ -57,7 +62,7 @@ class Target:
         if record is None:
             return None
         entry = record.entry
-        ours = (entry["task"], entry["plan"], entry["shard"]["file"]) == (task, self.plan, f"{DATA}/{task}.parquet")
+        ours = (entry["task"], entry["plan"], entry["shard"]["file"]) == (task, self.plan, self.file(task))
         return record if ours else None
 
     def where(self, task: str) -> str:
@@ -137,7 +142,11 @@ class Making(ABC):
 
     def begin(self, details: Mapping[str, Any] = {}) -> None:
         """Write down which plan this is. details: what ranks need of it, JSON values."""
-        self.store.put(PLAN, record_text(sealed({"plan": self.plan, "asked": self.asked, **details})).encode())
+        self.store.put(PLAN, self.dump(details))
+
+    def dump(self, details: Mapping[str, Any]) -> bytes:
+        """Return the content of `plan.json`."""
+        return record_text(sealed({"plan": self.plan, "asked": self.asked, **details})).encode()
 
     @abstractmethod
     def sweep(self) -> None:
@@ -147,10 +156,10 @@ class Making(ABC):
     def has_shard(self, shard: Mapping[str, Any]) -> bool:
         """Return whether the shard of a finished task is there as it was recorded."""
 
-    def is_done(self, task: str) -> bool:
-        """Return whether a task has its record and its shard. A task without rows has no shard."""
-        record = self.target.record(task)
-        return record is not None and (not record.entry["shard"]["rows"] or self.has_shard(record.entry["shard"]))
+    def done_of(self, tasks: Iterable[str]) -> set[str]:
+        """Return the tasks that have a record and their shard. A task without rows has no shard."""
+        shards = ((task, record.entry["shard"]) for task in tasks if (record := self.target.record(task)))
+        return {task for task, shard in shards if not shard["rows"] or self.has_shard(shard)}
 
     def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord]:
         """Yield the records of tasks, in their order. StoreError if one is missing or damaged."""

@@ -91,7 +91,7 @@ class FolderMaking(Making):
         for task, record in records.items():
             Target(self.store, header["plan"], self.target.data).commit(task, record)
         if begun.get("plan") in (None, self.plan):
-            self.done = set(filter(self.is_done, tasks))
+            self.done = self.done_of(tasks)
             if self.done or "plan" in begun:
                 return
         elif not force and ("job" in begun or self._has_finished_tasks(begun["plan"])):
@@ -203,13 +203,6 @@ class FolderMaking(Making):
             return Derived(self.folder).has_fingerprint()
         except (DerivlangError, ValueError):
             return False
-
-
-def plan_of(folder: Path) -> str | None:
-    """Return the hash of the plan of the set in a folder, finished or begun; None if there is none that says it."""
-    with suppress(StoreError):
-        return str(read_manifest(folder).get("plan"))
-    return begun_plan(FolderStore(folder)).get("plan")
 
 
 def _remove_temporary(folder: Path) -> None:

@@ -54,8 +54,8 @@ _SPLIT: dict[str, Kind] = {
 }
 _SPLIT_OPTIONAL: dict[str, Kind] = {"articles": int}
 _SHARD: dict[str, Kind] = {"file": str, "sha256": str, "bytes": int}
-_SHARD_FILE = re.compile(r"data/[^/\\\0]+\.parquet")
-_LONGEST = len("data/") + 255  # bytes; file systems take no longer names of files
+_SHARD_FILE = re.compile(r"data(-[0-9a-f]{8})?/[^/\\\0]+\.parquet")
+_LONGEST = 255  # bytes; file systems take no longer names of files
 
 
 class Derived:
@@ -176,6 +176,12 @@ def document_of(manifest: dict[str, Any]) -> str:
     return "paragraph" if manifest["schema"]["running"] or several else "row"
 
 
+def data_folder(manifest: dict[str, Any]) -> str:
+    """Return the folder of the shards: `data`, or another one at a URL where an older set was replaced."""
+    shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
+    return str(shards[0]["file"]).partition("/")[0] if shards else "data"
+
+
 def counts_of_reading(manifest: dict[str, Any]) -> dict[str, int]:
     """Return how much was widened and repaired when the source was read, which no later reading of the set counts."""
     return {name: n for name, n in manifest["changed"].items() if name.endswith(("-widened", "-repaired"))}
@@ -224,7 +230,7 @@ def _check(manifest: dict[str, Any]) -> None:
         check_types(entry, _SPLIT, _SPLIT_OPTIONAL, where=f"splits.{split}.")
         for number, shard in enumerate(entry["shards"]):
             check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
-            if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].encode()) > _LONGEST:
+            if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].partition("/")[2].encode()) > _LONGEST:
                 raise ValueError(f"{shard['file']!r} is not a file of data/")
     try:
         codecs.lookup(manifest["encoding"])

@@ -35,12 +35,13 @@ from derivlang.core.seal import HASH
 from derivlang.core.to_table import to_table
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.pipeline import Pipeline
+from derivlang.store.at import store_at
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
 from derivlang.store.listing import file_hash
-from derivlang.store.making import STAGE
-from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact
+from derivlang.store.making import STAGE, begun_plan
+from derivlang.store.manifest import LEXICON, NAME, Derived, data_folder, is_intact
 from derivlang.store.shards import read_shard
 
 # The column to report for each id of an error, if the source of a row cannot be rebuilt.
@@ -90,13 +91,15 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
     folder, notes = derived.folder, []
     shards = {shard["file"] for split in derived.splits for shard in derived.shards(split)}
     kept = derived.pipeline.files_to_keep()
-    own = {NAME, CARD, "data", *([LEXICON] if derived.manifest["lexicon"] else []), *([SPEC_FILES] if kept else [])}
+    data = data_folder(derived.manifest)
+    own = {NAME, CARD, data, *([LEXICON] if derived.manifest["lexicon"] else []), *([SPEC_FILES] if kept else [])}
+    begun = {begun_plan(store_at(folder)).get("data")}  # of a set that is about to replace this one
     problems = [
         _problem(path.name, "is not a file of the set")
         for path in sorted(folder.iterdir())
-        if path.name not in own | _OF_THE_HUB and path.name[0] != "."
+        if path.name not in own | _OF_THE_HUB | begun and path.name[0] != "."
     ]
-    for name, known in (("data", shards), (SPEC_FILES, {f"{SPEC_FILES}/{file}" for file in kept})):
+    for name, known in ((data, shards), (SPEC_FILES, {f"{SPEC_FILES}/{file}" for file in kept})):
         if name in own and (folder / name).is_dir():
             inside = (f"{name}/{path.name}" for path in sorted((folder / name).iterdir()) if path.name[0] != ".")
             problems += [

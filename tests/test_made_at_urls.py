@@ -1,0 +1,306 @@
+"""Sets that are made at URLs: every file equal to that of a local run, whatever was killed, lost or in the way."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from derivlang.core.errors import StoreError
+from derivlang.store.at import store_at
+from derivlang.store.base import Store
+from tests import commands
+from tests.commands import make, run, snapshot, spawn, wiki, written
+from tests.object_store import Bucket
+from tests.test_ranks import SPEC, TEXT, jsonl, lexicon, planned, worked
+
+pytest.importorskip("upath")
+SHARD = ("--shard-tokens", 100)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    return wiki(tmp_path, TEXT)
+
+
+@pytest.fixture
+def whole(tmp_path: Path, text: Path) -> dict[str, bytes]:
+    """The local set of the text."""
+    make(SPEC, text, tmp_path / "whole", *SHARD)
+    return snapshot(tmp_path / "whole")
+
+
+# The interface
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Each kind of store, empty."""
+    from derivlang.formats.places import located
+
+    if request.param == "s3":
+        place = located(f"{request.getfixturevalue('bucket').url}/a/b")
+    else:
+        place = tmp_path if request.param == "folder" else located(f"memory://derivlang-{tmp_path.name}/a/b")
+    return store_at(place)
+
+
+def test_a_store(store: Store) -> None:
+    assert (store.get("x"), store.get("x/y"), store.sizes(), store.sizes("x")) == (None, None, {}, {})
+    store.put("x/y.bin", b"one")
+    assert store.put_new("x/z.bin", b"three")
+    assert not store.put_new("x/z.bin", b"another")
+    store.put("x/y.bin", b"other")
+    assert (store.get("x/y.bin"), store.get("x/z.bin")) == (b"other", b"three")
+    with store.writing("data/é 1.parquet") as path:
+        path.write_bytes(b"12345678")
+    with store.writing("data/none.parquet"):
+        pass
+    with suppress(KeyError), store.writing("data/failed.parquet") as path:
+        path.write_bytes(b"1")
+        raise KeyError
+    assert store.sizes() == {"x/y.bin": 5, "x/z.bin": 5, "data/é 1.parquet": 8}
+    assert store.sizes("data") == {"data/é 1.parquet": 8}
+    store.remove("x/y.bin")
+    store.remove("x/y.bin")
+    assert store.absolute().sizes("x") == {"x/z.bin": 5}
+
+
+# The same bytes
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", 2)], ids=str)
+def test_make(bucket: Bucket, text: Path, whole: dict[str, bytes], options: tuple[object, ...]) -> None:
+    told = make(SPEC, text, f"{bucket.url}/out", *SHARD, *options)  # type: ignore[arg-type]
+    assert told["out"] == f"{bucket.url}/out"
+    assert bucket.snapshot("out") == whole
+    assert run("verify", f"{bucket.url}/out").code == 0
+    assert "already complete" in run("make", "--t", SPEC, text, "-o", f"{bucket.url}/out", *SHARD).err
+    assert bucket.snapshot("out") == whole
+
+
+@pytest.mark.filterwarnings("default")
+def test_make_with_dask(bucket: Bucket, text: Path, whole: dict[str, bytes]) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        make(SPEC, text, f"{bucket.url}/out", *SHARD, "--engine", f"dask:{cluster.scheduler_address}")  # type: ignore[arg-type]
+    assert bucket.snapshot("out") == whole
+
+
+@pytest.mark.parametrize("source", ["tokens", "entities", "a dictionary", "a derived set"])
+def test_ranks(tmp_path: Path, bucket: Bucket, source: str) -> None:
+    spec, options = "trans:overlap=30,perm", ("--shard-tokens", 400)
+    place: Any = wiki(tmp_path / "in", TEXT)
+    if source == "entities":
+        place.unlink()
+        place, options = jsonl(tmp_path / "in"), ("--shard-tokens", 8000)
+    elif source == "a dictionary":
+        spec = lexicon(tmp_path)
+    elif source == "a derived set":
+        make("trans:overlap=20:seed=2,inv", place, f"{bucket.url}/first")  # type: ignore[arg-type]
+        spec, place = "perm", f"{bucket.url}/first"
+    if source != "a derived set":
+        place = bucket.put(tmp_path / "in", "corpus")
+    make(spec, place, tmp_path / "whole", *options)
+    for world in (1, 7):
+        out = f"{bucket.url}/{world}"
+        tasks = planned(spec, place, out, *options)  # type: ignore[arg-type]
+        assert worked(out, world) == tasks  # type: ignore[arg-type]
+        run("finish", out)
+        assert bucket.snapshot(str(world)) == snapshot(tmp_path / "whole")
+
+
+# What goes wrong
+
+
+def test_a_stopped_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+) -> None:
+    from tests.test_store import counted
+
+    out = f"{bucket.url}/out"
+    with monkeypatch.context() as patch:
+        counted(patch, 3)
+        run("make", "--t", SPEC, text, "-o", out, *SHARD, code=130)
+    assert "[unfinished]" in run("verify", out, code=1).err
+    assert "[other-plan]" in run("make", "--t", "inv", text, "-o", out, code=1).err
+    first, second, *_ = bucket.keys("out/data/")
+    bucket.write(first, b"short")
+    bucket.client.delete_object(Bucket=bucket.name, Key=second)
+    tasks = counted(monkeypatch)
+    make(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
+    assert len(tasks.names) == 6 - 1
+    assert bucket.snapshot("out") == whole
+
+
+def test_a_failed_run_leaves_nothing(tmp_path: Path, bucket: Bucket) -> None:
+    bad = written(tmp_path / "bad.txt", b"good line .\n" * 20 + b"caf\xe9\n")
+    run("make", "--t", "inv", bad, "-o", f"{bucket.url}/out", code=1)
+    assert bucket.keys() == []
+
+
+def test_an_older_set_is_whole_until_the_new_one_is_finished(
+    bucket: Bucket, text: Path, whole: dict[str, bytes]
+) -> None:
+    out = f"{bucket.url}/out"
+    make("trans,inv", text, out)  # type: ignore[arg-type]
+    older = bucket.snapshot("out")
+    planned(SPEC, text, out, *SHARD, "--force")  # type: ignore[arg-type]
+    worked(out, 2)  # type: ignore[arg-type]
+    assert bucket.snapshot("out").items() >= older.items()
+    assert run("verify", out).code == 0
+    for again in (("make", "--t", "perm"), ("plan", "--t", "perm")):
+        assert "[other-plan]" in run(*again, text, "-o", out, code=1).err
+    run("finish", out)
+    ran = run("verify", out, "--json").json
+    assert (ran["ok"], ran["notes"]) == (True, [])
+    found = bucket.snapshot("out")
+    shards = {name: content for name, content in found.items() if name.endswith(".parquet")}
+    assert {name.partition("/")[2]: content for name, content in shards.items()} == {
+        name.partition("/")[2]: content for name, content in whole.items() if name.endswith(".parquet")
+    }
+    (folder,) = {name.partition("/")[0] for name in shards}
+    assert folder.startswith("data-")
+    assert f"path: {folder}/test-*.parquet" in found["README.md"].decode()
+    assert found["lexicon.tsv"] == whole["lexicon.tsv"]
+    assert len(found) == len(whole)
+
+
+def test_a_plan_that_another_one_replaces(bucket: Bucket, text: Path) -> None:
+    """The ranks of the first plan neither mix with the second one nor finish it."""
+    out = f"{bucket.url}/out"
+    planned("inv", text, out, *SHARD)  # type: ignore[arg-type]
+    run("work", out, "--rank", 0, "--world", 2)
+    first = bucket.keys("out/data/")
+    planned("perm", text, out, *SHARD, "--force")  # type: ignore[arg-type]
+    assert worked(out) == 6  # type: ignore[arg-type]
+    assert bucket.keys("out/data/") == first
+    run("finish", out)
+    assert bucket.keys("out/data/") == []
+    assert run("verify", out).code == 0
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "data/mine.parquet", "files/notes.tsv", ".derivlang.txt"])
+@pytest.mark.parametrize("made", [False, True])
+def test_objects_of_somebody_else_stay(bucket: Bucket, text: Path, name: str, made: bool) -> None:
+    out = f"{bucket.url}/out"
+    if made:
+        make("perm", text, out)  # type: ignore[arg-type]
+    bucket.write(f"out/{name}", b"mine")
+    before = bucket.snapshot("out")
+    for command in (("make", "--t", "inv"), ("plan", "--t", "inv")):
+        ran = run(*command, text, "-o", out, "--force", code=1)
+        assert f"the folder holds something else: {name}" in ran.err
+        assert "[output]" in ran.err
+    assert bucket.snapshot("out") == before
+
+
+def test_a_rank_that_ends_after_the_set_is_finished(
+    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+) -> None:
+    from derivlang.engine import ranks
+
+    out, run_task = f"{bucket.url}/out", ranks.run_task
+    planned(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(ranks, "run_task", run_task)
+        worked(out)  # type: ignore[arg-type]
+        run("finish", out)
+        return run_task(*given)
+
+    monkeypatch.setattr(ranks, "run_task", late)
+    run("work", out, "--rank", 0, "--world", 3)
+    assert bucket.snapshot("out") == whole
+
+
+def test_killed_ranks(tmp_path: Path, bucket: Bucket) -> None:
+    """Kills of ranks and of what finishes the set: the same commands end with the same set."""
+    rng = random.Random(5)
+    words = [f"w{n}" for n in range(3000)]
+    source = wiki(tmp_path, "".join(f" {' '.join(rng.choices(words, k=3000))} . \n" for _ in range(40)))
+    make(SPEC, source, tmp_path / "whole", "--shard-tokens", 6000)
+    out = f"{bucket.url}/out"
+    planned(SPEC, source, out, "--shard-tokens", 6000)  # type: ignore[arg-type]
+    for kill in range(8):
+        arguments = ("work", out, "--rank", kill % 2, "--world", 2) if kill < 5 else ("finish", out)
+        if kill == 5:
+            worked(out)  # type: ignore[arg-type]
+        line = commands.command_line(*arguments, warnings="ignore")
+        process = subprocess.Popen(line, env=commands.environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.9, 2.2))
+        process.send_signal(signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        assert b"Traceback" not in err
+    if not bucket.keys("out/derivlang.json"):
+        worked(out, 2)  # type: ignore[arg-type]
+    run("finish", out)
+    assert bucket.snapshot("out") == snapshot(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("sftp://host/out", r"a set cannot be made at sftp://.*\[store\]|missing-package"),
+        ("hf://datasets/a/b", r"a set cannot be made at hf://.*\[store\]|missing-package"),
+        ("s3://no-such-bucket-here/out", r"there is no such bucket.*\[missing-bucket\]"),
+        ("s3://key:secret@bucket/out", r"this URL holds credentials.*\[url-credentials\]"),
+        ("nowhere://x/out", r"\[unknown-protocol\]"),
+    ],
+)
+def test_one_message(object_store: object, text: Path, out: str, told: str) -> None:
+    for command in ("make", "plan"):
+        ran = spawn(command, "--t", "inv", text, "-o", out, code=None)
+        assert ran.code in (1, 2)
+        assert commands_match(told, ran.err), ran.err
+
+
+def commands_match(told: str, err: str) -> bool:
+    import re
+
+    return re.search(told, err, re.DOTALL) is not None and "Traceback" not in err and "secret" not in err
+
+
+def test_no_credentials(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path) -> None:
+    environment = {k: v for k, v in commands.environment().items() if "ACCESS_KEY" not in k}
+    ran = spawn("make", "--t", "inv", text, "-o", f"{bucket.url}/out", code=1, env=environment)
+    assert "[no-credentials]" in ran.err
+
+
+def test_a_store_that_fails_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+) -> None:
+    """A request that fails ends the command with one message, and the same command goes on."""
+    from derivlang.store.url_store import UrlStore
+
+    rng, out = random.Random(1), f"{bucket.url}/out"
+
+    def flaky(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: UrlStore, *given: Any) -> Any:
+            if rng.random() < 0.1:
+                raise StoreError("the store cannot be reached", where=self.url, id="unreachable-store")
+            return method(self, *given)
+
+        return call
+
+    for name in ("get", "put", "put_new", "sizes", "remove"):
+        monkeypatch.setattr(UrlStore, name, flaky(getattr(UrlStore, name)))
+    for _ in range(60):
+        ran = run("make", "--t", SPEC, text, "-o", out, *SHARD, code=None)
+        if ran.code == 0:
+            break
+        assert "[unreachable-store]" in ran.err
+        assert json.dumps(bucket.keys("out")).count("derivlang.json") <= 1
+    monkeypatch.undo()
+    make(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
+    assert bucket.snapshot("out") == whole
