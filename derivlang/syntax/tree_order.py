@@ -80,15 +80,17 @@ def merged(batch: Batch, trees: Int64, *, tails: bool) -> tuple[Int32, Int64, In
     like words, all tails are 0.
 
         sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
+
+    The next transform of a spec gets these sentences: both of their trees and sentences may be empty.
     """
-    # The sentences that end with their tree: sentences [0, 3, 5, 8], trees [0, 5, 8] -> [1, 2].
-    last = np.searchsorted(batch.sentences, trees[1:], "right") - 2
-    of_tree = batch.tails[last] if len(last) else np.zeros(0, np.int32)
+    # The sentences whose words end with their tree: sentences [0, 3, 5, 5, 8], trees [0, 5, 5, 8] -> [1, 1, 3].
+    last = np.searchsorted(batch.sentences, trees[1:]) - 1
+    has_words = trees[1:] > trees[:-1]
+    of_tree = np.where(has_words, batch.tails[last], 0).astype(np.int32) if len(last) else np.zeros(0, np.int32)
     if len(trees) == len(batch.sentences):
         return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
-    at = np.searchsorted(trees, batch.sentences)  # an offset inside a tree becomes the tree's end
-    first = np.searchsorted(batch.sentences, trees[:-1])
+    sentences = trees[np.searchsorted(trees, batch.sentences)]  # an offset inside a tree becomes the tree's end
     out = np.zeros_like(batch.tails)
     if tails:
-        out[first] = of_tree
-    return of_tree, trees[at], out
+        out[sentences[1:] > sentences[:-1]] = of_tree[has_words]
+    return of_tree, sentences, out
