@@ -45,6 +45,7 @@ from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.syntax.phrase_labels import labelled, plain_label
 from derivlang.syntax.phrases import phrases_of
+from derivlang.syntax.tree_order import merged
 from derivlang.syntax.words import CLITIC, kinds_of
 from derivlang.transforms.base import Transform
 from derivlang.transforms.features import FEATS, has_features
@@ -123,16 +124,23 @@ class Hop(Transform):
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order with the markers. Counts markers that fewer words follow than they should hop over."""
         verbs, is_plural, unknown = self._marked(batch)
-        after, whole = self._after_phrase(batch, verbs) if self.edge else self._places(batch, verbs)
-        by = np.argsort(after, kind="stable")  # of two markers at one place, the first verb's comes first
+        sentences, tails = batch.sentences, batch.tails
+        if self.edge:
+            sentences, tails = merged(batch, phrases_of(batch).trees, tails=True)[1:]
+            last = (sentences[1:] - tails)[owners(sentences)[verbs]] - 1
+            after, whole, size = self._after_phrase(batch, verbs, last)
+        else:
+            after, whole = self._places(batch, verbs)
+            size = np.zeros(len(verbs), np.int64)
+        by = np.lexsort((size, after))  # of two markers at one place, the smaller phrase's comes first
         verbs, after = verbs[by], after[by]
         index = np.insert(np.arange(batch.n_words), after + 1, -1).astype(np.int32)
-        marks = np.bincount(owners(batch.sentences)[verbs], minlength=len(batch.sentences) - 1)
-        sentences = offsets_of(lengths_of(batch.sentences) + marks)
+        marks = np.bincount(owners(sentences)[verbs], minlength=len(sentences) - 1)
+        sentences = offsets_of(lengths_of(sentences) + marks)
         inserted = string_array([self.sing, self.plur]).take(to_arrow(is_plural[verbs].astype(np.int64)))
         found = {"hops-without-phrase" if self.edge else "hops-cut": int((~whole).sum()), "hops-unknown": unknown}
         counts = Counter({name: n for name, n in found.items() if n})
-        return Order(index, sentences, batch.tails, batch.n_words, inserted, verbs.astype(np.int32), counts)
+        return Order(index, sentences, tails, batch.n_words, inserted, verbs.astype(np.int32), counts)
 
     def _marked(self, batch: Batch) -> tuple[Int64, Bool, int]:
         """Return (the verbs with markers int64[n], whether each word is plural bool[N], verbs of an unknown person)."""
@@ -142,10 +150,12 @@ class Hop(Transform):
         third, other = (np.append(labelled(phrases.found, (tag,)), False)[phrases.holder] for tag in ("VBZ", "VBP"))
         return np.flatnonzero(third), np.zeros(batch.n_words, bool), int(other.sum())
 
-    def _after_phrase(self, batch: Batch, verbs: Int64) -> tuple[Int64, Bool]:
-        """Return (the last word of the phrase that each verb heads, int64[n]; whether it heads one, bool[n]).
+    def _after_phrase(self, batch: Batch, verbs: Int64, last: Int64) -> tuple[Int64, Bool, Int64]:
+        """Return the last word of the phrase that each verb heads, whether it heads one, and its words: int64/bool[n].
 
-        (S (NP (PRP He)) (VP (VBZ is) (VP (VBG going))) (. .))   the verb 1, in VBZ in VP   ->   2
+        last: int64[n], the last word before the final punctuation of the tree of each verb.
+
+        (S (NP (PRP He)) (VP (VBZ is) (VP (VBG going))) (. .))   the verb 1, in VBZ in VP   ->   2, yes, 2 words
         """
         phrases = phrases_of(batch)
         found = phrases.found
@@ -153,12 +163,11 @@ class Hop(Transform):
         phrase = phrases.holder[verbs]
         is_tag = (np.append(found.end - found.start, 0)[phrase] == 1) & ~is_phrase[phrase]
         phrase = np.where(is_tag, np.append(found.parent, -1)[phrase], phrase)
-        sentence = owners(batch.sentences)[verbs]
-        last = (batch.sentences[1:] - batch.tails)[sentence] - 1  # the last word before the tail
         end = np.append(found.end, 0)[phrase] - 1
         heads = is_phrase[phrase]
         after = np.where(heads, np.maximum(np.minimum(end, last), verbs), verbs)
-        return _behind_clitics(batch, after, last), heads
+        size = np.where(heads, np.append(found.end - found.start, 0)[phrase], 1)
+        return _behind_clitics(batch, after, last), heads, size
 
     def _places(self, batch: Batch, verbs: Int64) -> tuple[Int64, Bool]:
         """Return (the word after which the marker of each verb stands, int64[n]; whether enough words follow, bool[n]).
