@@ -14,6 +14,7 @@ from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
+from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.syntax.phrases import Phrases
 
 _FUNCTION = re.compile(r"(?<=[^-=])[-=].*", re.DOTALL)
@@ -44,11 +45,14 @@ def with_child(found: Constituents, flags: Bool) -> Bool:
 def check_tags(name: str, batch: Batch, phrases: Phrases, which: Bool) -> None:
     """Raise LayerError untagged if a word without a part of speech stands beside others in some constituents.
 
-    name: of the transform. which: bool[K].
+    Inserted words need none. name: of the transform. which: bool[K].
     """
     children = np.bincount(phrases.forest.parent[phrases.forest.parent >= 0], minlength=len(phrases.forest))
     several = which & (children[phrases.nodes] > 1)
-    bare = np.flatnonzero(np.append(several, False)[phrases.holder])
+    layer = batch.layers[PARSE]
+    assert isinstance(layer, ConstituentTrees)
+    own = True if layer.inserted is None else ~layer.inserted
+    bare = np.flatnonzero(np.append(several, False)[phrases.holder] & own)
     if len(bare):
         word = batch.types[int(batch.words[bare[0]])].as_py()
         label = phrases.found.names[int(phrases.found.label[phrases.holder[bare[0]]])].as_py()

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Int64, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
 from derivlang.core.arrow import scalar, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.brackets import BracketFault, Constituents, Leaves, gathered, read_brackets, write_brackets
@@ -41,7 +41,8 @@ PARSE = "parse"  # the column of trees in files and generated sources
 class ConstituentTrees(Layer):
     """name: the column. found: the constituents, counted in the batch. texts: the column, if it has been written.
 
-    origin: the trees of which these are a new order, so that the way back need not write them again.
+    origin: the trees of which these are a new order, so that the way back need not write them again. inserted: bool[N],
+    words that an order inserted, which have no part of speech; None if there are none.
     """
 
     losses: ClassVar[Mapping[str, str]] = {
@@ -53,6 +54,7 @@ class ConstituentTrees(Layer):
     found: Constituents
     texts: pa.Array | None = None
     origin: ConstituentTrees | None = None
+    inserted: Bool | None = None
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
@@ -99,13 +101,19 @@ class ConstituentTrees(Layer):
             found = _to_the_edges(found, move)
         if self.origin is not None and found.equals(self.origin.found):
             return self.origin
-        return replace(self, found=found, texts=None, origin=None if self.texts is None else self)
+        inserted = self.inserted
+        if move.order.n_inserted or inserted is not None:
+            index = move.order.index
+            inserted = (index < 0) | (False if inserted is None else inserted[index])
+        return replace(self, found=found, texts=None, origin=None if self.texts is None else self, inserted=inserted)
 
     def contracted(self, group: Int64) -> Self:
         """Return the trees of groups of words. group: int64[G + 1]. A constituent that splits a group is left out."""
         start, end = (np.searchsorted(group, edge) for edge in (self.found.start, self.found.end))
         outside = (group[start] != self.found.start) | (group[end] != self.found.end)
-        return replace(self, found=replace(self.found, start=start, end=end).without(outside), texts=None, origin=None)
+        found = replace(self.found, start=start, end=end).without(outside)
+        inserted = None if self.inserted is None else self.inserted[group[:-1]]
+        return replace(self, found=found, texts=None, origin=None, inserted=inserted)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the column of trees, with the words of the batch."""
