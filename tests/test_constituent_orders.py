@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,8 @@ from derivlang.sources.request import SourceRequest
 from derivlang.syntax.phrase_labels import labelled
 from tests.commands import run, written
 from tests.helpers import make, manifest, right, undone
+from tests.reference_brackets import numbered, read
+from tests.reference_constituents import leaves, switching
 from tests.strategies import batch_of, few_words, laws, seeds, some_brackets, units_of
 from tests.test_constituents import leaves_of, nested
 
@@ -117,49 +118,6 @@ def test_switching_twice_is_the_source() -> None:
         assert derived(texts, once) != derived(texts, "identity")
 
 
-def numbers_of(tree: Any, into: list[int], parent: str = "") -> None:
-    """The table of the module by its definition, for nested lists."""
-    if isinstance(tree, str):
-        return
-
-    def plain(one: Any) -> str:
-        label = one if isinstance(one, str) else one[0]
-        return label[0] + label[1:].replace("=", "-").split("-")[0] if label else ""
-
-    label, below = plain(tree), [plain(child) for child in tree[1:] if not isinstance(child, str)]
-
-    def relative(one: Any) -> bool:
-        return plain(one) == "SBAR" and any(not isinstance(c, str) and plain(c).startswith("WH") for c in one[1:])
-
-    number = 0
-    if label in ("S", "SINV", "SQ"):
-        number = 1
-    elif label == "VP":
-        number = 2
-    elif label == "SBAR":
-        number = 6 if relative(tree) else 3
-    elif label == "PP":
-        number = 4
-    elif label == "NP":
-        if any(not isinstance(c, str) and relative(c) for c in tree[1:]):
-            number = 6
-        elif "PP" in below:
-            number = 4
-        elif {*below} & {"JJ", "JJR", "JJS", "ADJP"} and {*below} & {"NN", "NNS", "NNP", "NNPS", "NML", "NX"}:
-            number = 5
-    into.append(number)
-    for child in tree[1:]:
-        numbers_of(child, into, label)
-
-
-def mirrored(tree: Any, on: str, numbers: list[int]) -> Any:
-    if isinstance(tree, str):
-        return tree
-    number = numbers.pop(0)
-    children = [mirrored(child, on, numbers) for child in tree[1:]]
-    return [tree[0], *(children[::-1] if number and on[number - 1] == "1" else children)]
-
-
 TAGS = ["DT", "JJ", "NN", "NNS", "VBZ", "IN", "WP", "ADJP", "CD"]
 
 
@@ -171,10 +129,8 @@ def test_switches_reverse_the_children_that_the_table_names(units: list[list[str
     texts = [text.replace("(X ", "(WHNP ") for text in texts]
     expected = []
     for text in texts:
-        (tree,) = nested(text)
-        numbers: list[int] = []
-        numbers_of(tree, numbers)
-        expected.append(" ".join(leaves_of([mirrored(tree, on, numbers)])))
+        (tree,), given_ = numbered(read(text))
+        expected.append(" ".join(given_[word] for word in leaves(switching(on)(tree))))
     # A tree is one unit here, whatever its marks say.
     words = [list(leaves_of(nested(text))) for text in texts]
     plain = [[f"w{n}" for n in range(len(row))] for row in words]
@@ -271,6 +227,16 @@ def test_text_without_constituents_is_refused(spec: str, tmp_path: Path) -> None
     assert "trees in brackets (.mrg) or source:pcfg=FILE" in failed.err
 
 
+@pytest.mark.parametrize("parse", ['"(S (NN a) (NN x))"', '"(S (NN a) (NN b)"', "null"])
+@pytest.mark.parametrize("spec", ["switch:110010", "np:N-Num-A-D", "hop:edge=VP:by=tags"])
+def test_a_row_without_its_tree_is_one_message(spec: str, parse: str, tmp_path: Path) -> None:
+    good = '{"tokens":["a","b"],"parse":"(S (NN a) (NN b))"}\n'
+    path = written(tmp_path / "a.jsonl", good + f'{{"tokens":["a","b"],"parse":{parse}}}\n')
+    failed = run("make", path, "--t", spec, "-o", tmp_path / "out", code=1)
+    assert "not every row has a tree over its words in the column parse [brackets]" in failed.err
+    assert "row 2 of the first 2 rows is not a tree over its words" in failed.err
+
+
 # noun phrases
 
 
@@ -342,6 +308,36 @@ def test_hops_to_the_edge_of_a_phrase(spec: str, text: str, expected: str) -> No
     assert derived([text], spec) == [expected]
 
 
+# A tree may hold words that end sentences: it is one sentence to these orders, also to the second of them.
+QUOTED = (
+    "(S (NP (PRP He)) (VP (VBZ says) (S (S (NP (DT the) (JJ big) (NN dog)) (VP (VBD sat)) (. .)) "
+    "(S (NP (PRP it)) (VP (VBD ate))))) (. .))"
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("switch:100000", "says ate it . sat the big dog He ."),
+        ("np:N-Num-A-D,switch:100000", "says ate it . sat dog big the He ."),
+        ("hop:edge=VP:by=tags", "He says the big dog sat . it ate 🅂 ."),
+        ("hop:edge=VP:by=tags,switch:000000", "He says the big dog sat . it ate 🅂 ."),
+        ("switch:010000,hop:edge=VP:by=tags", "He the big dog sat . it ate says 🅂 ."),
+    ],
+)
+def test_a_tree_is_one_sentence(spec: str, expected: str) -> None:
+    assert derived([QUOTED], spec) == [expected]
+
+
+def test_inserted_words_need_no_part_of_speech() -> None:
+    text = "(S (NP (NP (DT the) (JJ big) (NN man)) (VP (VBZ sings)) (SBAR (IN that) (NN x))) (VP (VBD sat)))"
+    for spec, expected in {
+        "hop:edge=VP:by=tags,switch:000010": "man big the sings 🅂 that x sat",
+        "hop:edge=VP:by=tags,np:N-Num-A-D": "man big the sings 🅂 that x sat",
+    }.items():
+        assert derived([text], spec) == [expected]
+
+
 def test_hops_with_features_lemmas_and_constituents(tmp_path: Path) -> None:
     row = (
         '{"tokens":["He","cleans","his","very","messy","bookshelf","."],"lemmas":["he","clean","his","very","messy",'
@@ -353,6 +349,19 @@ def test_hops_with_features_lemmas_and_constituents(tmp_path: Path) -> None:
     shown = run("show", out, "--json").json
     assert " ".join(shown["tokens"]) == "He clean his very messy bookshelf 🅂 ."
     assert shown["values"]["parse"] == "(S (NP He) (VP clean (NP his (ADJP very messy) bookshelf)) 🅂 .)"
+    assert undone(out, suffix=".jsonl").decode() == row
+
+
+def test_of_two_markers_at_one_place_the_smaller_constituent_s_comes_first(tmp_path: Path) -> None:
+    row = (
+        '{"tokens":["He","says","they","go","."],"lemmas":["he","say","they","go","."],"feats":["_",'
+        '"Number=Sing|Person=3|Tense=Pres|VerbForm=Fin","_","Number=Plur|Person=3|Tense=Pres|VerbForm=Fin","_"],'
+        '"parse":"(S (NP He) (VP says (S (NP they) (VP go))) .)"}\n'
+    )
+    out = make("hop:edge=VP", written(tmp_path / "a.jsonl", row), tmp_path / "out")
+    right(out)
+    shown = run("show", out, "--json").json
+    assert " ".join(shown["tokens"]) == "He say they go 🄿 🅂 ."
     assert undone(out, suffix=".jsonl").decode() == row
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import Constituents
+from derivlang.core.errors import LayerError
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
 from derivlang.syntax.forest import Forest
@@ -96,9 +97,17 @@ def mirrored(phrases: Phrases, which: Bool) -> Listing:
 
 
 def phrases_of(batch: Batch) -> Phrases:
-    """Return the constituents of a batch. A tree is a sentence, or several of them that a constituent joins."""
+    """Return the constituents of a batch. A tree is a sentence, or several of them that a constituent joins.
+
+    Raises LayerError brackets if some rows of the column have no tree over their words, so that it was read as a value.
+    """
     layer = batch.layers[PARSE]
-    assert isinstance(layer, ConstituentTrees)
+    if not isinstance(layer, ConstituentTrees):
+        raise LayerError(
+            f"not every row has a tree over its words in the column {PARSE}",
+            fix="correct or remove the row that the warning names; write trees as (S (NP Ann) (VP sleeps))",
+            id="brackets",
+        )
     found = layer.found
     top = np.flatnonzero(found.parent < 0)
     # The last tree that begins before each sentence does, and whether it ends after it.
