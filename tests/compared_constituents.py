@@ -1,6 +1,6 @@
 """Compare sets of constituents with the second implementation (`tests/reference_constituents.py`), row by row.
 
-    python -m tests.compared_constituents --every 3        ten treebanks, three sets of entities, two of answers
+    python -m tests.compared_constituents --every 3        eleven treebanks, three sets of entities, two of answers
 
 Trees are those of `tests/constituent_trees.py`. derivlang writes the sets and undoes them; pyarrow reads them.
 """
@@ -30,7 +30,7 @@ from tests.reference_constituents import Row
 MARKERS = {"Sing": "🅂", "Plur": "🄿"}
 TREEBANKS = (
     "Arabic-PUD Chinese-GSDSimp English-EWT French-GSD German-PUD Hindi-PUD Italian-ParTUT Japanese-GSD Korean-PUD "
-    "Turkish-PUD"
+    "Turkish-PUD Vietnamese-VTB"
 ).split()
 ENTITIES = ["en", "fr", "de"]
 ANSWERS = ["en", "de"]

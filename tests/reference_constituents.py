@@ -1,6 +1,6 @@
-"""Constituents written plainly, from the definitions: trees are nested lists whose words are numbers, one tree at a time.
+"""Orders and hops of constituents written plainly, from the definitions, one row at a time.
 
-`derived` gives what a set has for one row: words, order, trees, entities and answers. It shares no code with derivlang.
+A tree is a nested list whose words are numbers (`tests/reference_brackets.py`). No code is shared with derivlang.
 """
 
 from __future__ import annotations

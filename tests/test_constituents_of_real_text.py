@@ -1,6 +1,6 @@
 """Orders and hops of constituents on real text, against a second implementation: trees, words, entities and answers.
 
-These are samples; `python -m tests.compared_constituents` compares ten treebanks, three sets of entities and two of
+These are samples; `python -m tests.compared_constituents` compares eleven treebanks, three sets of entities and two of
 answers.
 """
 
