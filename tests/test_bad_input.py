@@ -675,12 +675,10 @@ def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["make", "--t", "inv", "{}", "-o", "s3://bucket/out"],
         ["make", "--t", "inv", "{}", "-o", "out", "--parses", "gs://bucket"],
         ["make", "--t", "inv", "{}", "-o", "out", "--data-dir", "https://x/y"],
-        ["make", "--t", "inv", "s3://bucket/x.txt", "-o", "out"],
+        ["grammar", "score", "fr", "s3://bucket/x.conllu"],
         ["parse", "{}", "-o", "hdfs://x"],
-        ["verify", "s3://bucket/out"],
         ["export", "out", "--format", "text", "-o", "abfs://x/y"],
         ["undo", "out", "-o", "file:///tmp/x"],
         ["tokenizer", "train", "{}", "-o", "s3://bucket/out"],
