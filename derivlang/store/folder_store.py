@@ -54,6 +54,17 @@ class FolderStore:
                     os.link(fresh, path)
                 except FileExistsError:
                     return False
+                except OSError:  # a file system without hard links
+                    return self._create(path, content)
+        return True
+
+    @staticmethod
+    def _create(path: Path, content: bytes) -> bool:
+        try:
+            with path.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            return False
         return True
 
     @contextmanager
