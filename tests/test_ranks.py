@@ -9,18 +9,22 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import derivlang
 from derivlang.core.seal import sealed
+from derivlang.engine import ranks
+from derivlang.engine.events import Events
 from derivlang.engine.launchers import rank_of
 from derivlang.engine.options import RankOptions
+from derivlang.store.shards import ShardWriter
 from tests import commands
 from tests.commands import make, run, shards, snapshot, spawn, wiki, written
 
@@ -171,11 +175,10 @@ def test_what_is_lost_or_damaged_is_made_again(tmp_path: Path, text: Path, whole
     out = tmp_path / "out"
     planned(SPEC, text, out, "--shard-tokens", 100)
     worked(out)
-    stage = out / ".derivlang"
-    first, second, third, *_ = sorted((stage / "data").iterdir())
+    first, second, third, *_ = shards(out)
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1] + b"x")
-    (stage / f"{third.stem}.record").write_bytes(b"")
+    third.with_suffix(".record").write_bytes(b"")
     ran = run("finish", out, code=1)
     assert f"3 tasks not done yet, the first: {first.stem}" in ran.err
     assert "[unfinished]" in ran.err
@@ -196,6 +199,113 @@ def test_an_older_set_stays_until_the_new_one_is_finished(tmp_path: Path, text: 
         assert "other-plan" in run(*other, text, "-o", out, code=1).err
     run("finish", out)
     assert snapshot(out) == whole
+
+
+def test_a_late_rank_of_a_plan_that_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
+) -> None:
+    """It writes to the stage of its own plan, which the next set removes."""
+    out, run_task = tmp_path / "out", ranks.run_task
+    planned("inv", text, out, "--shard-tokens", 60)
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(ranks, "run_task", run_task)
+        planned(SPEC, text, out, "--shard-tokens", 100, "--force")
+        worked(out)
+        if when == "before":
+            run_task(*given)
+        run("finish", out)
+        return run_task(*given)
+
+    for when in ("before", "after"):  # noqa: B007 (`late` looks at it)
+        monkeypatch.setattr(ranks, "run_task", late)
+        run("work", out, "--rank", 0, "--world", 1, code=None)
+        assert {n: c for n, c in snapshot(out).items() if not n.startswith(".derivlang/")} == whole
+        make(SPEC, text, out, "--shard-tokens", 100)
+        assert snapshot(out) == whole
+        shutil.rmtree(out)
+        planned("inv", text, out, "--shard-tokens", 60)
+
+
+def test_planning_again_beside_a_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
+) -> None:
+    out, write = tmp_path / "out", ShardWriter.write
+
+    def slow(self: ShardWriter, columns: Any) -> None:
+        monkeypatch.setattr(ShardWriter, "write", write)
+        write(self, columns)
+        planned(SPEC, text, out, "--shard-tokens", 100)
+
+    planned(SPEC, text, out, "--shard-tokens", 100)
+    monkeypatch.setattr(ShardWriter, "write", slow)
+    assert worked(out) == 6
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_a_failed_command_leaves_a_plan_that_waits(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    planned(SPEC, text, out, "--shard-tokens", 100)
+    engine = ("--engine", "dask:tcp://127.0.0.1:1")
+    run("make", "--t", SPEC, text, "-o", out, "--shard-tokens", 100, *engine, code=None)
+    assert worked(out) == 6
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_a_finished_set_that_lost_a_shard_is_planned_again(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    make(SPEC, text, out, "--shard-tokens", 100)
+    shards(out)[1].unlink()
+    assert planned(SPEC, text, out, "--shard-tokens", 100) == 6
+    assert worked(out) == 6
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+@pytest.mark.parametrize("damage", ["plan", "manifest"])
+def test_damage_beside_an_older_set(tmp_path: Path, text: Path, whole: dict[str, bytes], damage: str) -> None:
+    out = tmp_path / "out"
+    make("inv", text, out)
+    planned(SPEC, text, out, "--shard-tokens", 100, "--force")
+    worked(out)
+    if damage == "plan":
+        path = out / ".derivlang" / "plan.json"
+        path.write_bytes(path.read_bytes()[:-10])
+        assert "[not-planned]" in run("finish", out, code=1).err
+        planned(SPEC, text, out, "--shard-tokens", 100, "--force")
+    else:
+        written(out / "derivlang.json", "{}")
+    assert worked(out) == 0
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_a_kill_while_the_set_is_put_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
+) -> None:
+    """After any number of steps, no task runs again."""
+    out, replace = tmp_path / "out", Path.replace
+    for steps in range(12):
+        make("inv", text, out, "--force")
+        planned(SPEC, text, out, "--shard-tokens", 100, "--force")
+        worked(out)
+        left = steps
+
+        def killed(self: Path, target: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return replace(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", killed)
+            run("finish", out, code=None)
+        assert worked(out) == 0
+        run("finish", out)
+        assert snapshot(out) == whole
 
 
 def test_two_ranks_that_run_the_same_tasks(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
@@ -240,6 +350,8 @@ def test_killed_ranks(tmp_path: Path) -> None:
 
 # Schedulers
 
+SLURM = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "3", "SLURM_ARRAY_TASK_COUNT": "4"}
+
 
 def test_the_printed_commands_make_the_set(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
     """`sbatch` stands in for Slurm's: it runs each task of the array, with the variables that Slurm sets."""
@@ -249,7 +361,7 @@ def test_the_printed_commands_make_the_set(tmp_path: Path, text: Path, whole: di
     stand_in = r"""#!/bin/sh
 array=${1#--array=}
 for task in $(seq ${array%-*} ${array#*-}); do
-    env SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=${array%-*} SLURM_ARRAY_TASK_STEP=1 SLURM_ARRAY_TASK_COUNT=3 \
+    env SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=${array%-*} SLURM_ARRAY_TASK_MAX=${array#*-} \
         sh -c "$3" || exit
 done
 """
@@ -266,14 +378,13 @@ done
 @pytest.mark.parametrize(
     ("environment", "options", "wanted"),
     [
-        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "4"}, {}, (3, 4)),
-        ({"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_STEP": "2",
-          "SLURM_ARRAY_TASK_COUNT": "4"}, {}, (2, 4)),
+        ({**SLURM, "SLURM_ARRAY_TASK_ID": "3"}, {}, (3, 4)),
+        ({**SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3"}, {"world": 7}, (3, 7)),
         ({"JOB_COMPLETION_INDEX": "0"}, {"world": 9}, (0, 9)),
-        ({"SGE_TASK_ID": "1", "SGE_TASK_FIRST": "1"}, {"world": 2}, (0, 2)),
+        ({"SGE_TASK_ID": "1"}, {"world": 2}, (0, 2)),
         ({"SGE_TASK_ID": "undefined", "PBS_ARRAY_INDEX": "5"}, {"world": 6}, (5, 6)),
         ({"AWS_BATCH_JOB_ARRAY_INDEX": "1", "AWS_BATCH_JOB_ARRAY_SIZE": "8"}, {}, (1, 8)),
-        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "4"}, {"rank": 0, "world": 2}, (0, 2)),
+        ({**SLURM, "SLURM_ARRAY_TASK_ID": "3"}, {"rank": 0, "world": 2}, (0, 2)),
     ],
 )  # fmt: skip
 def test_the_rank_of_an_array_job(
@@ -284,8 +395,15 @@ def test_the_rank_of_an_array_job(
 
 @pytest.mark.parametrize(
     ("environment", "options", "option"),
-    [({}, {}, "--rank"), ({}, {"world": 2}, "--rank"), ({"JOB_COMPLETION_INDEX": "0"}, {}, "--world")],
-)
+    [
+        ({}, {}, "--rank"),
+        ({}, {"world": 2}, "--rank"),
+        ({"JOB_COMPLETION_INDEX": "0"}, {}, "--world"),
+        # Tasks 2 and 5 of a larger array, once more: the count says nothing of the ranks.
+        ({"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_MIN": "2", "SLURM_ARRAY_TASK_MAX": "5",
+          "SLURM_ARRAY_TASK_COUNT": "2"}, {}, "--world"),
+    ],
+)  # fmt: skip
 def test_no_rank_is_guessed(environment: dict[str, str], options: dict[str, int], option: str) -> None:
     with pytest.raises(derivlang.DerivlangError, match=rf"(?s){option}.*e\.g\. --rank 0 --world 4"):
         rank_of(RankOptions(**options), environment)
@@ -344,6 +462,60 @@ def test_a_source_that_changed_since_the_plan(tmp_path: Path, text: Path) -> Non
     run("finish", out)
 
 
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of every value in a plan, and of every list and object."""
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from leaves(one, (*path, key))
+
+
+def test_a_plan_with_values_of_other_types_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path
+) -> None:
+    """Each value in turn: a DerivlangError, or the change has no effect on what is read."""
+    out = tmp_path / "out"
+    planned("inv", jsonl(tmp_path), out, "--shard-tokens", 5000, "--limit", 20)
+    path = out / ".derivlang" / "plan.json"
+    plan = json.loads(path.read_text("utf-8"))
+    told = []
+    for place in leaves(plan):
+        for value in (7, -1, None, "x", [1], {"x": 1}, 1.5, True):
+            changed = json.loads(json.dumps(plan))
+            if not place:
+                continue
+            inner = changed
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = value
+            written(path, json.dumps(sealed(changed)))
+            try:
+                ranks.work(out, 0, 1, Events(warn=told.append))
+                ranks.finish(out, Events(warn=told.append))
+            except derivlang.DerivlangError as error:
+                told.append(str(error))
+            for made in (*out.glob("[!.]*.*"), *out.glob("data/*"), *shards(out), *out.glob(".derivlang/*/*.record")):
+                made.unlink(missing_ok=True)
+            (out / ".derivlang").mkdir(exist_ok=True)
+    assert len(told) > 500
+
+
+def test_links_are_not_followed(tmp_path: Path, text: Path) -> None:
+    victim, out = written(tmp_path / "victim" / "mine.txt", "mine").parent, tmp_path / "out"
+    planned(SPEC, text, out, "--shard-tokens", 100)
+    (stage,) = (path for path in (out / ".derivlang").iterdir() if path.is_dir())
+    moved = stage.rename(tmp_path / "moved")
+    for link, target in ((stage, moved), (out / "data", victim), (out / "files", victim)):
+        link.symlink_to(target)
+        for command in (("work", out, "--rank", 0, "--world", 1), ("finish", out)):
+            ran = run(*command, code=1)
+            assert "this is a link, so nothing is written there" in ran.err
+        link.unlink()
+        if moved.exists():
+            moved.rename(stage)
+    assert snapshot(victim) == {"mine.txt": b"mine"}
+
+
 def test_a_rank_with_other_versions(tmp_path: Path, text: Path) -> None:
     out = tmp_path / "out"
     planned(SPEC, text, out, "--shard-tokens", 100)
@@ -352,6 +524,11 @@ def test_a_rank_with_other_versions(tmp_path: Path, text: Path) -> None:
         ran = run(*command, code=1)
         assert "the set was planned with numpy 1.0" in ran.err
         assert "[other-workers]" in ran.err
+    edit(out, lambda plan: plan["facts"].update(numpy=np.__version__))
+    assert worked(out) == 6
+    edit(out, lambda plan: plan["facts"].update(numpy="1.0"))
+    assert "6 tasks\n" in run("plan", "--t", SPEC, text, "-o", out, "--shard-tokens", 100).out
+    assert worked(out) == 6  # one set has the shards of one version
 
 
 def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
@@ -371,10 +548,10 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
         plan["job"]["parts"][0][3] = None
 
     def stamp(plan: dict[str, Any]) -> None:
+        """Whoever may list a folder knows the stamps of its files."""
         file(plan)
         stat = secret.stat()
-        plan["job"]["parts"][0][3][0] = [stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns]
-        plan["job"]["parts"][0][3][1] = "0"
+        plan["job"]["parts"][0][3] = [[stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns], "0" * 64]
 
     def spec(plan: dict[str, Any]) -> None:
         plan["job"]["spec"] = f'lex:"{secret}"'
@@ -382,18 +559,32 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
     def text(plan: dict[str, Any]) -> None:
         plan["texts"] = {"../../secret.txt": sha256(secret.read_bytes()).hexdigest()}
 
+    def place(plan: dict[str, Any]) -> None:
+        """What is stored below `files/` is written below `files/` of the finished set."""
+        content = b"echo pwned"
+        name = f"files/{secret.parent / 'victim.sh'}"
+        written(secret.parent / "deep" / "out" / ".derivlang" / plan["plan"][:16] / "files" / "x", content)
+        plan["texts"][name] = sha256(content).hexdigest()
+
+    def hub(plan: dict[str, Any]) -> None:
+        plan["job"]["corpus"]["format"] = "hub"
+        plan["job"]["parts"][0][1] = f"{secret.parent}||train"
+
     def types(plan: dict[str, Any]) -> None:
         plan["job"] = [1]
 
     def part(plan: dict[str, Any]) -> None:
         plan["job"]["tasks"]["test"][0][1][0][0] = 10**9
 
-    return {one.__name__: one for one in (name, split, file, no_stamp, stamp, spec, text, types, part)}
+    return {one.__name__: one for one in (name, split, file, no_stamp, stamp, spec, text, place, hub, types, part)}
 
 
 @pytest.mark.parametrize("name", sorted(forged(Path())))
-def test_a_plan_of_somebody_else_reaches_nothing(tmp_path: Path, text: Path, name: str) -> None:
+def test_a_plan_of_somebody_else_reaches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, name: str
+) -> None:
     secret, out = written(tmp_path / "secret.txt", "password\n"), tmp_path / "deep" / "out"
+    monkeypatch.setattr(ranks, "_is_mine", lambda path: False)
     planned(SPEC, text, out, "--shard-tokens", 100)
     edit(out, forged(secret)[name])
     before = snapshot(tmp_path)
@@ -414,7 +605,7 @@ def test_a_damaged_plan(tmp_path: Path, text: Path) -> None:
         path.write_bytes(damaged)
         assert "[not-planned]" in run("work", out, "--rank", 0, "--world", 1, code=1).err
     path.write_bytes(content)
-    lexicon = out / ".derivlang" / "lexicon.tsv"
+    (lexicon,) = (out / ".derivlang").glob("*/lexicon.tsv")
     lexicon.write_bytes(lexicon.read_bytes()[:-9])
     ran = spawn("work", out, "--rank", 0, "--world", 1, code=1)
     assert "lexicon.tsv is missing or was changed" in ran.err

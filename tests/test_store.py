@@ -184,10 +184,10 @@ def as_begun_earlier(out: Path, *, damage: str = "") -> None:
     stage = out / ".derivlang"
     plan = json.loads((stage / "plan.json").read_text("utf-8"))
     lines = [{"plan": plan["plan"], "asked": plan["asked"]}]
-    for path in sorted(stage.glob("*.record")):
+    for path in sorted(stage.glob("*/*.record")):
         record = TaskRecord.load(path.read_bytes())
         assert record is not None
-        vocabulary = path.with_suffix(".vocabulary")
+        vocabulary = stage / f"{path.stem}.vocabulary"
         table = pa.table({"type": record.types, "count": record.counts})
         with pa.OSFile(str(vocabulary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
@@ -195,6 +195,8 @@ def as_begun_earlier(out: Path, *, damage: str = "") -> None:
         entry = {key: value for key, value in record.entry.items() if key not in ("task", "plan")}
         lines.append(sealed({"task": path.stem, **entry, "vocabulary": digest}))
         path.unlink()
+        (stage / "data").mkdir(exist_ok=True)
+        path.with_suffix(".parquet").rename(stage / "data" / f"{path.stem}.parquet")
     (stage / "plan.json").unlink()
     text = "".join(json.dumps(line) + "\n" for line in lines)
     damaged = {
@@ -241,7 +243,7 @@ def test_leftovers_of_a_killed_run_are_removed(
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     stopped(monkeypatch, source, out, 2)
     (shards(out)[0].parent / ".test-00002-of-00009.parquet.123.tmp").write_bytes(b"half")
-    for name in ("derivlang.json", "README.md", "lexicon.tsv", ".test-00002-of-00009.record.123.tmp"):
+    for name in ("derivlang.json", "README.md", "lexicon.tsv", ".plan.json.123.tmp"):
         (out / ".derivlang" / name).write_bytes(b"half")
     counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
@@ -254,7 +256,7 @@ def test_a_task_with_a_damaged_record_runs_again(
 ) -> None:
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     stopped(monkeypatch, source, out, 3)
-    first, record, *_ = sorted((out / ".derivlang").glob("*.record"))
+    first, record, *_ = sorted((out / ".derivlang").glob("*/*.record"))
     content, nonsense = record.read_bytes(), b'{"task": 3}\n'
     if damage == "missing":
         record.unlink()
@@ -306,7 +308,7 @@ def test_a_finished_set_leaves_the_unfinished_run_of_another_plan(
     stopped(monkeypatch, source, out, 2, "--force")
     counted(monkeypatch)
     make("inv", source, out)
-    assert len(list((out / ".derivlang" / "data").iterdir())) == 2
+    assert len(list((out / ".derivlang").glob("*/*.parquet"))) == 2
 
 
 def test_another_plan_is_refused_while_a_run_is_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +354,7 @@ class Running:
 
     def finished(self) -> list[str]:
         """The shards of the tasks that have a record."""
-        done = {file.stem for file in (self.out / ".derivlang").glob("*.record")}
+        done = {file.stem for file in (self.out / ".derivlang").glob("*/*.record")}
         return [file.name for file in shards(self.out) if file.stem in done]
 
     def wait_for_some(self) -> None:

@@ -59,7 +59,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
 
     def run(planned: Planned) -> dict[str, Any]:
         _run(planned, engine, events)
-        return finish(planned, events.warn)
+        return assemble(planned, events.warn)
 
     return prepare(job, options, events, run)
 
@@ -212,7 +212,7 @@ def working(job: Job, tasks: list[ShardTask]) -> AbstractContextManager[None]:
     return stage(what, "words") if by_words else stage(what, total=total_size(tasks))
 
 
-def finish(planned: Planned, warn: Callable[[str], None]) -> dict[str, Any]:
+def assemble(planned: Planned, warn: Callable[[str], None]) -> dict[str, Any]:
     """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing."""
     job, plan, making = planned.job, planned.plan, planned.making
     tasks = [task for split in plan.values() for task in split]
@@ -234,7 +234,8 @@ def finish(planned: Planned, warn: Callable[[str], None]) -> dict[str, Any]:
     text = card(manifest)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}
-    making.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts})
+    shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
+    making.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts}, shards)
     return manifest
 
 

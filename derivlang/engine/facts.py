@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -13,38 +13,41 @@ from derivlang.core.version import __version__
 from derivlang.engine.job import Job
 from derivlang.parsing.registry import find_parser
 
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Versions, and the fingerprints of pipeline and parser, which cover the files that a spec names."""
-
-    derivlang: str
-    pyarrow: str
-    numpy: str
-    unicode: str
-    spacy: str | None
-    pipeline: str
-    parser: str | None
+Facts = Mapping[str, str | None]
 
 
-def facts_of(job: Job) -> Facts:
-    """Return the facts of this process. DerivlangError if it cannot read what the job names."""
+def versions() -> dict[str, str | None]:
+    """Return the versions of this process, by name; None for a package that is not installed."""
     try:
         spacy = version("spacy")
     except PackageNotFoundError:
         spacy = None
-    return Facts(
-        __version__,
-        pa.__version__,
-        np.__version__,
-        unicodedata.unidata_version,
-        spacy,
-        job.pipeline.fingerprint(job.lexicon_text),
-        None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device).fingerprint,
-    )
+    return {
+        "derivlang": __version__,
+        "pyarrow": pa.__version__,
+        "numpy": np.__version__,
+        "unicode": unicodedata.unidata_version,
+        "spacy": spacy,
+    }
+
+
+def facts_of(job: Job) -> dict[str, str | None]:
+    """Return the versions, and the fingerprints of pipeline and parser, which cover the files that a spec names.
+
+    DerivlangError if this process cannot read what the job names.
+    """
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device).fingerprint
+    return {**versions(), "pipeline": job.pipeline.fingerprint(job.lexicon_text), "parser": parser}
 
 
 def differences(actual: Facts, expected: Facts) -> str:
-    """Return what differs, for a message: "numpy 2.1.0 (here 2.4.6), …"; "" if nothing does."""
-    here, there = asdict(expected), asdict(actual)
-    return ", ".join(f"{name} {there[name]} (here {here[name]})" for name in here if there[name] != here[name])
+    """Return what differs, for a message: "numpy 2.1.0 (here 2.4.6), …"; "" if nothing does.
+
+    expected: of this process. Facts that only one of them has differ, too.
+    """
+    names = dict.fromkeys([*expected, *actual])
+    return ", ".join(
+        f"{name} {actual.get(name)} (here {expected.get(name)})"
+        for name in names
+        if actual.get(name) != expected.get(name)
+    )

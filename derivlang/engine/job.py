@@ -135,10 +135,9 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
         digest = writer.close()
-        size = path.stat().st_size if digest else 0
-    shard = {"file": target.file(task.name), "sha256": digest, "bytes": size, "rows": writer.rows, "words": tokens}
+    made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": tokens}
     entry = {
-        "shard": shard,
+        "shard": {"file": target.file(task.name), **made},
         "documents": documents,
         "articles": articles.count,
         "sentences": sentences,

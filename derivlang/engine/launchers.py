@@ -1,6 +1,6 @@
 """Array jobs: which rank a process is, as its scheduler says, and the commands that start all ranks.
 
-Slurm, sbatch --array=0-3        SLURM_ARRAY_TASK_ID=2   SLURM_ARRAY_TASK_COUNT=4     rank 2 of 4
+Slurm, sbatch --array=0-3        SLURM_ARRAY_TASK_ID=2   SLURM_ARRAY_TASK_COUNT=4     rank 2 of 4, or of --world
 Kubernetes, an indexed job       JOB_COMPLETION_INDEX=2                               rank 2 of --world
 """
 
@@ -17,22 +17,37 @@ from derivlang.engine.options import RankOptions
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """The environment variables of an array job: of a task's number; of the first one, the step and the count."""
+    """The environment variables of an array job: of a task's number, and of the count of tasks.
+
+    first: the number of the first task. limits: of the least and the greatest number. If these are not 0 and the count
+    less 1, some tasks of a larger array are run again, and the count is not the number of ranks.
+    """
 
     number: str
-    first: str = ""
-    step: str = ""
     count: str = ""
+    first: int = 0
+    limits: tuple[str, str] | None = None
+
+    def world(self, environment: Mapping[str, str]) -> int | None:
+        """Return the number of ranks, None if the environment does not say it."""
+        count = environment.get(self.count, "")
+        if not count.isdecimal():
+            return None
+        found = tuple(environment.get(name) for name in self.limits or ())
+        return int(count) if found in ((), ("0", str(int(count) - 1))) else None
 
 
 _ARRAYS = (
-    _Array("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT"),
+    _Array(
+        "SLURM_ARRAY_TASK_ID",
+        "SLURM_ARRAY_TASK_COUNT",
+        limits=("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX"),
+    ),
     _Array("JOB_COMPLETION_INDEX"),  # Kubernetes does not say how many there are
     _Array("PBS_ARRAY_INDEX"),
-    _Array("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_STEPSIZE"),
-    _Array("AWS_BATCH_JOB_ARRAY_INDEX", count="AWS_BATCH_JOB_ARRAY_SIZE"),
+    _Array("SGE_TASK_ID", first=1),
+    _Array("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE"),
 )
-
 _SAY = "array jobs of Slurm, Kubernetes, PBS, SGE and AWS Batch say their number"
 
 
@@ -41,12 +56,11 @@ def rank_of(options: RankOptions, environment: Mapping[str, str] = os.environ) -
 
     UsageError if neither says them.
     """
-    array = next((array for array in _ARRAYS if environment.get(array.number, "").isdecimal()), _Array(""))
+    array = next((array for array in _ARRAYS if environment.get(array.number, "").isdecimal()), None)
     rank, world = options.rank, options.world
-    if rank is None and array.number:
-        first, step = _number(environment, array.first, 0), _number(environment, array.step, 1)
-        rank = (int(environment[array.number]) - first) // max(1, step)
-        world = world or _number(environment, array.count, 0) or None
+    if rank is None and array is not None:
+        rank = int(environment[array.number]) - array.first
+        world = world or array.world(environment)
     if rank is None:
         fix = f"e.g. --rank 0 --world 4; {_SAY}"
         raise UsageError("no array job says which rank this process is", where="--rank", fix=fix, id="rank")
@@ -64,8 +78,3 @@ def commands_for(place: str, world: int) -> Iterator[tuple[str, str]]:
     yield "Slurm", f"sbatch --array=0-{world - 1} --wrap {shlex.quote(f'{work} --world {world}')}"
     yield f"Kubernetes, completionMode: Indexed, completions: {world}", f"{work} --world {world}"
     yield "then", finish
-
-
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = environment.get(name, "") if name else ""
-    return int(text) if text.isdecimal() else default

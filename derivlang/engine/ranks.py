@@ -11,8 +11,9 @@ the others. Two ranks that run one task write the same bytes. So any scheduler c
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import asdict
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,24 @@ from typing import Any
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine import build
-from derivlang.engine.build import Planned, prepare, summary, working
+from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.events import Events
-from derivlang.engine.facts import Facts, differences, facts_of
-from derivlang.engine.job import Job, run_task
+from derivlang.engine.facts import Facts, differences, facts_of, versions
+from derivlang.engine.job import run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.stored import restored, stored
+from derivlang.engine.stored import restored, stored, with_stamps
+from derivlang.formats.places import is_remote
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
 from derivlang.store.base import Store
-from derivlang.store.making import PLAN, STAGE, begun_plan
+from derivlang.store.making import PLAN, begun_plan, is_damaged, is_of_set, stage_of
 from derivlang.store.manifest import LEXICON, NAME, read_manifest
+from derivlang.store.record import check_types
 
+FORMAT = 1  # of a plan
 _SOURCE_LEXICON = "source-lexicon.tsv"  # of a derived source
 _KEPT = f"{SPEC_FILES}/"
 
@@ -47,13 +51,14 @@ def plan(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, event
     """
     job, options = job_of(pipeline, request, options, events)
 
-    def store(planned: Planned) -> dict[str, Any]:
+    def keep(planned: Planned) -> dict[str, Any]:
+        _keep(planned, request)
         names = build.names_of(planned.plan)
-        _store(planned, request)
         return {"plan": planned.making.plan, "tasks": len(names), "done": len(planned.making.done)}
 
-    told = prepare(job, options, events, store)
-    return {"out": str(options.out), "plan": told["plan"], "tasks": told.get("tasks", 0), "done": told.get("done", 0)}
+    planned = prepare(job, options, events, keep)
+    numbers = {name: planned.get(name, 0) for name in ("tasks", "done")}
+    return {"out": str(options.out), "plan": planned["plan"], **numbers}
 
 
 def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
@@ -80,9 +85,10 @@ def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
         done = planned.making.done_of(task.name for task in mine)
         todo, found = [task for task in mine if task.name not in done], len(done)
         with working(planned.job, todo):
+            job = with_stamps(planned.job, todo, trusted=_is_mine(out / PLAN))
             for task in todo:
                 try:
-                    result = run_task(planned.job, task, planned.making.target)
+                    result = run_task(job, task, planned.making.target)
                 except StoreError:
                     if _is_finished(out):  # by others, who ran this task, too
                         break
@@ -111,28 +117,35 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
                 done = making.done_of(names)
                 if missing := [name for name in names if name not in done]:
                     raise making.unfinished(missing)
-                return summary(out, build.finish(planned, events.warn), began)
+                return summary(out, assemble(planned, events.warn), began)
     events.found(out)
     manifest = read_manifest(out)
     making_at(out, manifest["plan"], {}).sweep()
     return summary(out, manifest, began)
 
 
-def _store(planned: Planned, request: SourceRequest) -> None:
+def _keep(planned: Planned, request: SourceRequest) -> None:
     """Store a plan for ranks, `plan.json` last."""
     job, making = planned.job, planned.making
+    facts, stage = facts_of(job), stage_of(making.plan)
+    begun = begun_plan(making.store)
+    if "facts" in begun and differences(begun["facts"], facts):
+        for name in making.done:  # other versions have made them: one set has shards of one
+            making.store.remove(f"{stage}/{name}.record")
+        making.done.clear()
     texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
     files = {name: text.encode() for name, text in texts.items() if text is not None}
     files |= {f"{_KEPT}{name}": content for name, content in making.kept.items()}
     for name, content in files.items():
-        making.store.put(f"{STAGE}/{name}", content)
+        making.store.put(f"{stage}/{name}", content)
     making.begin(
         {
-            "job": stored(job, planned.plan, request),
+            "format": FORMAT,
+            "facts": facts,
+            "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
             "files": planned.files,
             "limit": planned.limit,
-            "facts": asdict(facts_of(job)),
-            "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
+            "job": stored(job, planned.plan, request),
         }
     )
 
@@ -153,33 +166,41 @@ def _open(out: Path) -> Planned:
         )
     where = str(out / PLAN)
     with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        files = {name: _content(store, name, digest) for name, digest in begun["texts"].items()}
+        if begun.get("format") != FORMAT:
+            raise ValueError(f"its format is {begun.get('format')}, this version reads {FORMAT}")
+        check_types(begun, {"facts": dict, "texts": dict, "files": list, "job": dict}, {"limit": int})
+        _check_facts(versions(), {name: begun["facts"].get(name) for name in versions()}, out)
+        stage = stage_of(begun["plan"])
+        files = {name: _content(store, stage, name, digest) for name, digest in begun["texts"].items()}
         kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
         fitted, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
         making = making_at(out, begun["plan"], begun["asked"], kept, begun)
         try:
-            job, tasks = restored(begun["job"], fitted, of_source, out / STAGE, where)
+            job, tasks = restored(begun["job"], fitted, of_source, out / stage, where)
         except UsageError as error:  # in its spec: nobody typed it here
             raise ValueError(error.what) from error
-        _check_facts(job, Facts(**begun["facts"]), out)
+        _check_facts(facts_of(job), begun["facts"], out)
+        making.check_place()
         return Planned(job, tasks, begun["files"], making, begun["limit"])
 
 
-def _content(store: Store, name: str, digest: str) -> bytes:
+def _content(store: Store, stage: str, name: str, digest: str) -> bytes:
     """Return a file that was stored with the plan. ValueError if it is not the same."""
-    content = store.get(f"{STAGE}/{name}")
+    if name not in (LEXICON, _SOURCE_LEXICON) and not is_of_set(name):
+        raise ValueError(f"{name!r} is not a file of a plan")
+    content = store.get(f"{stage}/{name}")
     if content is None or sha256(content).hexdigest() != digest:
         raise ValueError(f"{name} is missing or was changed")
     return content
 
 
-def _check_facts(job: Job, planned: Facts, out: Path) -> None:
+def _check_facts(here: Facts, planned: Facts, out: Path) -> None:
     """Raise DataError if this process would write other bytes than the one that made the plan."""
-    if told := differences(planned, facts_of(job)):
+    if told := differences(planned, here):
         raise DataError(
             f"the set was planned with {told}: this process would write other bytes",
             where=str(out),
-            fix="install the same versions, or plan the set again with those that are here",
+            fix="install the same versions, or plan the set again with those that are here: all its tasks run again",
             id="other-workers",
         )
 
@@ -187,4 +208,18 @@ def _check_facts(job: Job, planned: Facts, out: Path) -> None:
 def _is_finished(out: Path) -> bool:
     """Return whether the set that was planned in a place is finished."""
     store = store_at(out)
-    return store.get(NAME) is not None and begun_plan(store).get("plan") in (None, read_manifest(out).get("plan"))
+    if store.get(NAME) is None or is_damaged(store):
+        return False
+    begun = begun_plan(store)
+    if not begun:
+        return True
+    with suppress(StoreError):  # an older set that was damaged, or another one
+        return making_at(out, begun["plan"], begun["asked"], begun=begun).finished() is not None
+    return False
+
+
+def _is_mine(path: Path) -> bool:
+    """Return whether a file of this machine belongs to the user who runs this process."""
+    if is_remote(path) or not hasattr(os, "getuid"):
+        return False
+    return path.stat().st_uid == os.getuid()

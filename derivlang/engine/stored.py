@@ -3,12 +3,13 @@
     stored(job, plan, request)  ──▶  .derivlang/plan.json  ──▶  restored(…)  in every rank
 
 A plan may have been written by somebody else. So nothing in it is run, and a rank reads only such files of its machine
-as have the content that the plan states (`engine/watch.py`): a plan reaches no file that its author does not know.
+as have the content that the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.layers.registry import LAYERS
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
@@ -23,13 +25,16 @@ from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import stamp_of
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.file_piece import Piece
-from derivlang.formats.places import located
-from derivlang.formats.registry import GENERATED, NO_FILES
+from derivlang.formats.places import is_remote, located
+from derivlang.formats.registry import GENERATED, NO_FILES, find_format
 from derivlang.formats.spec_paths import files_of
+from derivlang.formats.store_errors import changed_file
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.record import Kind, check_types
+from derivlang.store.task_record import TASK
 
 # Fields of a corpus that are JSON values as they are.
 _PLAIN = (
@@ -37,7 +42,19 @@ _PLAIN = (
     "citation", "spec", "origin",
 )  # fmt: skip
 _NOT_STORED = ("made", "policies", "recipe")  # options of a corpus that no task needs, or that are found again
-_TASK = re.compile(r"[^/\\\0]+-\d{5,}-of-\d{5,}")
+_FIELDS: dict[str, Kind] = {
+    **dict.fromkeys(("spec", "rule", "encoding"), str),
+    **dict.fromkeys(("drop_columns", "options", "parts"), list),
+    **dict.fromkeys(("policies", "corpus", "tasks"), dict),
+    "repair_tags": bool,
+}
+_CORPUS: dict[str, Kind] = {
+    **dict.fromkeys(("name", "format", "words", "language", "licence", "citation"), str),
+    **dict.fromkeys(("layout", "aliases", "schema", "options"), dict),
+    "expected": list,
+}
+_CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(("language_column", "rows_language", "spec", "origin"), str)
+_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?\|[^|]*\|[^|]*")  # path of a part: a set of the hub, its configuration, its split
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -83,6 +100,7 @@ def restored(
     the spec names. where: for messages. Raise DerivlangError for a plan that cannot be used.
     """
     with parse_errors(where, "plan", id="plan", fix="plan the set again, in another place"):
+        _check(data)
         corpus = _corpus(data, source_lexicon, folder)
         plan = {split: [_task(task, split, corpus) for task in tasks] for split, tasks in data["tasks"].items()}
         pipeline = Pipeline.from_stored(data["spec"], files_of(folder), where=where)
@@ -103,6 +121,72 @@ def restored(
     return job, plan
 
 
+def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
+    """Return the job with the stamps that the files of some tasks have here. DataError for one with another content.
+
+    trusted: whether the stamps of the plan are those of a user who may read the files. Other files of this machine are
+    hashed, each once: whoever may list a folder knows the stamps of its files, but not what they hold.
+    """
+    seen = dict(job.seen)
+    for path in dict.fromkeys(span.part.path for task in tasks for span in task.spans) if job.corpus.has_files else ():
+        if is_remote(path) or (trusted and seen[path].is_at(path)):
+            continue
+        here = FileStamp.of(path)
+        if here.sha256 != seen[path].sha256:
+            raise changed_file(str(path))
+        seen[path] = here
+    return replace(job, seen=seen)
+
+
+def _check(data: Mapping[str, Any]) -> None:
+    """Raise ValueError for a field of another type than `stored` writes."""
+    check_types(data, _FIELDS, {"request": dict})
+    check_types(data["corpus"], _CORPUS, _CORPUS_OPTIONAL, where="corpus.")
+    check_types(data["policies"], dict.fromkeys(data["policies"], str), where="policies.")
+    texts = [*data["drop_columns"], *data["options"], *data["corpus"]["expected"]]
+    texts += _checked_schema(data["corpus"]["schema"], data["corpus"]["format"])
+    for split, path, name, stamp in data["parts"]:
+        texts += [split, path, name]
+        if stamp is not None:
+            numbers, digest = stamp
+            _check_whole(numbers)
+            if len(numbers) != 4 or not _HASH.fullmatch(digest):
+                raise ValueError(f"the stamp of {name} is {stamp}")
+    for tasks in data["tasks"].values():
+        for _, spans in tasks:
+            if not spans:
+                raise ValueError("a task reads nothing")
+            for part, begin, end, line, first, limit in spans:
+                _check_whole([part, begin, line, first, *(n for n in (end, limit) if n is not None)])
+    if any(not isinstance(text, str) for text in texts):
+        raise ValueError("a name in it is not a text")
+
+
+def _checked_schema(schema: Mapping[str, Any], format: str) -> list[Any]:
+    """Return the names of classes in a schema. ValueError for a field of another type, or of another format."""
+    check_types(schema, {"sides": list, "fields": list, "running": bool, "parsed": bool})
+    for side in schema["sides"]:
+        check_types(side, {"name": str}, {"words": str, "text": str}, where="sides.")
+        if not (schema["running"] or side["words"] or side["text"]):
+            raise ValueError("a side has neither words nor text")
+    classes = []
+    for field in schema["fields"]:
+        lists = {"classes": list, "given_classes": list}
+        optional: dict[str, Kind] = {"given": str, "scheme": str, **lists}
+        check_types(field, {"column": str, "kind": str, "lexical": bool}, optional, where="fields.")
+        LAYERS.find(field["kind"])
+        classes += [one for name in lists for one in field.get(name) or ()]
+    if format not in (*NO_FILES, "derived") and schema["running"] != (find_format(format).running is not None):
+        raise ValueError(f"files of the format {format} are not read so")
+    return classes
+
+
+def _check_whole(numbers: list[Any]) -> None:
+    """Raise ValueError unless all are whole numbers from 0 on."""
+    if any(type(number) is not int or number < 0 for number in numbers):
+        raise ValueError(f"{numbers} are not whole numbers")
+
+
 def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> Corpus:
     told, policy = data["corpus"], files_of(folder)
     corpus = Corpus(
@@ -115,7 +199,10 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
         **{name: told[name] for name in _PLAIN},
     )
     if corpus.format == GENERATED:
-        corpus = replace(corpus, options=find(SourceRequest(**data["request"])).options)
+        found = find(SourceRequest(**data["request"]))
+        if found.name != corpus.name:
+            raise ValueError(f"its source is {found.name}, not {corpus.name}")
+        corpus = replace(corpus, options=found.options)
     if corpus.spec is not None:
         of_source = Pipeline.parse(corpus.spec, files=policy)
         corpus = replace(corpus, lexicon=of_source.fit(saved=lexicon_text))
@@ -123,6 +210,9 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
 
 
 def _place(path: str, format: str) -> Path:
+    """Return the path of a part. ValueError for a set of the hub that would be a folder of this machine."""
+    if format == "hub" and (not _HUB.fullmatch(path) or os.path.lexists(path.partition("|")[0])):
+        raise ValueError(f"{path!r} is not a set of the hub")
     return Path(path) if format in NO_FILES else located(path)
 
 
@@ -132,10 +222,8 @@ def _seen(data: Mapping[str, Any], corpus: Corpus, read: set[CorpusFile]) -> dic
     for part, (*_, stamp) in zip(corpus.parts, data["parts"], strict=True):
         if stamp is None and part not in read:
             continue
-        (size, time, inode, changed), sha256 = stamp
-        if not _HASH.fullmatch(sha256):
-            raise ValueError(f"{sha256!r} is not the hash of {part.name}")
-        seen[part.path] = FileStamp((size, time, inode, changed), sha256)
+        numbers, sha256 = stamp
+        seen[part.path] = FileStamp(tuple(numbers), sha256)
     return seen
 
 
@@ -164,7 +252,7 @@ def _stored_span(span: FileSpan, part: int) -> list[Any]:
 
 def _task(task: list[Any], split: str, corpus: Corpus) -> ShardTask:
     name, spans = task
-    if not _TASK.fullmatch(name) or name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
+    if not TASK.fullmatch(name) or name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
         raise ValueError(f"{name!r} is not the name of a task")
     return ShardTask(
         name,

@@ -48,6 +48,11 @@ class FileStamp:
                 raise changed_file(str(path))
         return file_stamp
 
+    def is_at(self, path: Path) -> bool:
+        """Return whether a file has this stamp. DataError if it cannot be read."""
+        with _readable(path):
+            return _stamp(path) == self.stamp
+
 
 @contextmanager
 def unchanged(seen: Mapping[Path, FileStamp]) -> Iterator[None]:

@@ -37,7 +37,7 @@ def making_at(
     Other arguments as of `Making`. StoreError for a URL where no set can be made.
     """
     if not is_remote(out):
-        return FolderMaking(out, plan, asked, kept)
+        return FolderMaking(out, plan, asked, kept, begun)
     from derivlang.store.making_url import UrlMaking
 
     return UrlMaking(out, plan, asked, kept, begun)

@@ -12,8 +12,6 @@ from typing import ClassVar
 
 from derivlang.store.disk import disk, remove
 
-TEMPORARY = ".*.tmp"  # pattern of the names that files have until they are complete
-
 
 @dataclass(frozen=True, slots=True)
 class FolderStore:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -19,11 +18,9 @@ from derivlang.core.errors import DerivlangError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import HASH, hash_of
 from derivlang.store.base import Store
-from derivlang.store.task_record import TaskRecord
+from derivlang.store.task_record import STAGE, TASK, TaskRecord
 
-STAGE = ".derivlang"
 JOURNAL = f"{STAGE}/journal.jsonl"
-_TASK = re.compile(r"[^/\\\0]+-\d{5}-of-\d{5}")
 
 
 def read(store: Store) -> tuple[dict[str, Any], dict[str, TaskRecord]]:
@@ -41,7 +38,7 @@ def read(store: Store) -> tuple[dict[str, Any], dict[str, TaskRecord]]:
                 entry = json.loads(line)
                 intact = entry.pop(HASH) == hash_of(entry)
                 name = str(entry.pop("task"))
-                if not _TASK.fullmatch(name):
+                if not TASK.fullmatch(name):
                     continue
                 vocabulary = store.get(f"{STAGE}/{name}.vocabulary")
                 if intact and vocabulary is not None and sha256(vocabulary).hexdigest() == entry.pop("vocabulary"):

@@ -1,9 +1,11 @@
 """A set that is being made: the plan, the records of its tasks, and how the finished set comes to its place.
 
-    .derivlang/plan.json                             the hash of the plan, and what was asked for
-    .derivlang/train-00000-of-00002.record           a finished task (task_record.py)
-    .derivlang/data/train-00000-of-00002.parquet     its shard, in a folder: finished shards are moved to data/
-    data/train-00000-of-00002.parquet                its shard, at a URL: it stays there
+    .derivlang/plan.json                                         the hash of the plan, and what was asked for
+    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.record      a finished task of this plan (task_record.py)
+    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.parquet     its shard, in a folder: it is moved to data/ at last
+    data/train-00000-of-00002.parquet                            its shard, at a URL: it stays there
+
+Each plan has a stage of its own, so that a process which still works for another plan does no harm.
 
 A run that fails leaves an older set as it was, and the same plan goes on from the finished tasks. A place that holds
 anything but a derived set is never touched. `making_folder.py` is for local folders, `making_url.py` for URLs.
@@ -14,28 +16,28 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.seal import is_intact, sealed
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store import journal
 from derivlang.store.base import Store
 from derivlang.store.card import CARD
-from derivlang.store.manifest import LEXICON, NAME
+from derivlang.store.manifest import LEXICON, NAME, Derived
 from derivlang.store.record import check_types, difference, record_text
-from derivlang.store.task_record import TaskRecord
+from derivlang.store.task_record import STAGE, TASK, TaskRecord
 
-STAGE = ".derivlang"
 DATA = "data"
 FILES = {NAME, LEXICON, CARD}
 PLAN = f"{STAGE}/plan.json"
-_RECORD = ".record"
-SHARD = re.compile(r"data(-[0-9a-f]{8})?/[^/]+-\d{5,}-of-\d{5,}\.parquet")
+SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
+_SPEC_FILE = re.compile(rf"{SPEC_FILES}/(?!\.\.?$)[^/\\\0]+")
 
 Warn = Callable[[str], None]
 
@@ -58,7 +60,7 @@ class Target:
 
     def record(self, task: str) -> TaskRecord | None:
         """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
-        record = TaskRecord.load(self.store.get(record_name(task)))
+        record = TaskRecord.load(self.store.get(self._record(task)))
         if record is None:
             return None
         entry = record.entry
@@ -76,7 +78,10 @@ class Target:
     def commit(self, task: str, record: TaskRecord) -> None:
         """Write the record of a task, whose shard is there."""
         entry = {"task": task, "plan": self.plan, **record.entry}
-        self.store.put(record_name(task), TaskRecord(entry, record.types, record.counts).dump())
+        self.store.put(self._record(task), TaskRecord(entry, record.types, record.counts).dump())
+
+    def _record(self, task: str) -> str:
+        return f"{stage_of(self.plan)}/{task}.record"
 
 
 class Making(ABC):
@@ -89,18 +94,37 @@ class Making(ABC):
     done: the names of the tasks that earlier runs have finished.
     """
 
-    def __init__(self, out: Path, store: Store, plan: str, asked: Mapping[str, Any], kept: Mapping[str, bytes] = {}):
+    def __init__(
+        self,
+        out: Path,
+        store: Store,
+        plan: str,
+        asked: Mapping[str, Any],
+        kept: Mapping[str, bytes] = {},
+        begun: Mapping[str, Any] = {},
+    ):
         """plan: the hash of everything that the set depends on. asked: the part of it that people know by name.
 
-        kept: the content of the files that the spec names, for the folder `files/`.
+        kept: the content of the files that the spec names, for the folder `files/`. begun: what `plan.json` says, if it
+        is of this plan.
         """
         self.out, self.store, self.plan, self.asked, self.kept = out, store, plan, asked, kept
         self.done: set[str] = set()
+        self._begun_before = False  # whether an earlier run of this plan has left something that must stay
+        self._take(begun)
+
+    def _take(self, begun: Mapping[str, Any]) -> None:
+        """Take what `plan.json` says of what this set replaces."""
+        self._replaces = {name for name in begun.get("replaces", []) if is_of_set(name)}
 
     @property
     @abstractmethod
     def target(self) -> Target:
         """Where the tasks put what they make."""
+
+    @abstractmethod
+    def check_place(self) -> None:
+        """Raise StoreError if the place holds anything but a derived set, finished or not."""
 
     @abstractmethod
     def is_begun(self) -> bool:
@@ -133,12 +157,15 @@ class Making(ABC):
         """
 
     @abstractmethod
-    def close(self, files: Mapping[str, str]) -> None:
-        """Put the finished set in its place: the shards, then these texts by file name, the manifest last."""
+    def close(self, files: Mapping[str, str], shards: Sequence[Mapping[str, Any]]) -> None:
+        """Put the finished set in its place: the shards, then these texts by file name, the manifest last.
+
+        shards: the entries of the manifest. StoreError if one is not there any more.
+        """
 
     @abstractmethod
     def give_up(self) -> None:
-        """Remove what a failed run has written, unless some task is done that has rows."""
+        """Remove what a failed run has written, unless it goes on from an earlier one, or some task has rows."""
 
     def begin(self, details: Mapping[str, Any] = {}) -> None:
         """Write down which plan this is. details: what ranks need of it, JSON values."""
@@ -146,11 +173,15 @@ class Making(ABC):
 
     def dump(self, details: Mapping[str, Any]) -> bytes:
         """Return the content of `plan.json`."""
-        return record_text(sealed({"plan": self.plan, "asked": self.asked, **details})).encode()
+        plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), **details}
+        return record_text(sealed(plan)).encode()
 
     @abstractmethod
     def sweep(self) -> None:
-        """Remove what a run of this plan has left beside the finished set, if it was killed just before its end."""
+        """Remove what a run of this plan has left beside the finished set: it was killed just before its end, or late.
+
+        Nothing is removed if `plan.json` is of another plan, or was damaged.
+        """
 
     @abstractmethod
     def has_shard(self, shard: Mapping[str, Any]) -> bool:
@@ -174,9 +205,18 @@ class Making(ABC):
         return StoreError(
             f"{counted(len(tasks), 'task')} not done yet, the first: {tasks[0]}",
             where=str(self.out),
-            fix="run `derivlang work` for each rank again: it takes the tasks that are not done",
+            fix="run `derivlang work` for each rank again, or `make`: they take the tasks that are not done",
             id="unfinished",
         )
+
+    def older_files(self) -> set[str]:
+        """Return the files of the set that is there, finished or not, by the names of its manifest; {} without one."""
+        names: set[str] = set()
+        with suppress(DerivlangError):
+            older = Derived(self.out, changed=True)
+            names |= {shard["file"] for split in older.splits for shard in older.shards(split)} | FILES
+            names |= {f"{SPEC_FILES}/{name}" for name in older.pipeline.files_to_keep()}
+        return names
 
     def other(self, recorded: Mapping[str, Any], state: str = "") -> StoreError:
         """Return the error for a set of another plan. recorded: what its manifest or its plan says of it."""
@@ -190,9 +230,19 @@ class Making(ABC):
         )
 
 
-def record_name(task: str) -> str:
-    """Return the name of the record of a task in a store."""
-    return f"{STAGE}/{task}{_RECORD}"
+def is_of_set(name: object) -> bool:
+    """Return whether a name is one that files of a set have."""
+    return isinstance(name, str) and (name in FILES or any(one.fullmatch(name) for one in (SHARD, _SPEC_FILE)))
+
+
+def stage_of(plan: str) -> str:
+    """Return the folder in a store of what belongs to a plan until the set is finished. plan: its hash."""
+    return f"{STAGE}/{plan[:16]}"
+
+
+def is_damaged(store: Store) -> bool:
+    """Return whether there is a `plan.json` that cannot be used."""
+    return store.get(PLAN) is not None and not begun_plan(store)
 
 
 def begun_plan(store: Store) -> dict[str, Any]:

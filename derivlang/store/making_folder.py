@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,30 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store import journal
 from derivlang.store.disk import LOCK, disk, held
-from derivlang.store.folder_store import TEMPORARY, FolderStore
-from derivlang.store.folders import remove_files
+from derivlang.store.folder_store import FolderStore
 from derivlang.store.listing import file_hash
-from derivlang.store.making import DATA, FILES, SHARD, STAGE, Making, Target, Warn, begun_plan
+from derivlang.store.making import DATA, FILES, SHARD, Making, Target, Warn, begun_plan, is_damaged, stage_of
 from derivlang.store.manifest import NAME, Derived, is_intact, read_manifest
+from derivlang.store.task_record import STAGE
 
 
 class FolderMaking(Making):
     """The run of one plan into a local folder."""
 
-    def __init__(self, folder: Path, plan: str, asked: Mapping[str, Any], kept: Mapping[str, bytes] = {}):
-        super().__init__(folder, FolderStore(folder), plan, asked, kept)
-        self.folder, self.stage = folder, folder / STAGE
+    def __init__(
+        self,
+        folder: Path,
+        plan: str,
+        asked: Mapping[str, Any],
+        kept: Mapping[str, bytes] = {},
+        begun: Mapping[str, Any] = {},
+    ):
+        super().__init__(folder, FolderStore(folder), plan, asked, kept, begun)
+        self.folder, self.stage, self.own = folder, folder / STAGE, folder / stage_of(plan)
 
     @property
     def target(self) -> Target:
-        return Target(self.store, self.plan, f"{STAGE}/{DATA}")
+        return Target(self.store, self.plan, stage_of(self.plan))
 
     def is_begun(self) -> bool:
         return self.stage.exists() or (self.folder / LOCK).exists()
@@ -37,16 +44,16 @@ class FolderMaking(Making):
     @contextmanager
     def held(self, spec: str, warn: Warn) -> Iterator[None]:
         try:
-            self._refuse_others()
+            self.check_place()
         except StoreError:
             # If another run is at work, it may have changed the folder in between: `open` looks at its result.
             if not self.is_begun():
-                self._refuse_others()  # or it has just ended
+                self.check_place()  # or it has just ended
         with held(self.folder, self.plan, spec, warn, what="a set in this folder", lock=self.folder / LOCK):
             yield
 
     def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
-        self._refuse_others()
+        self.check_place()
         if not (self.folder / NAME).exists() or force:
             return None
         manifest = read_manifest(self.folder)
@@ -65,14 +72,16 @@ class FolderMaking(Making):
         if manifest is not None:
             self.sweep()
             return manifest
-        tasks = list(tasks)
         if self.stage.exists():
             self._take_up(tasks, force)
         try:
             with disk(self.folder):
-                (self.stage / DATA).mkdir(parents=True, exist_ok=True)
-                _remove_temporary(self.stage / DATA)
-            if begun_plan(self.store).get("plan") != self.plan:
+                self.own.mkdir(parents=True, exist_ok=True)
+            begun = begun_plan(self.store)
+            if begun.get("plan") == self.plan:
+                self._take(begun)
+            else:
+                self._replaces = self.older_files()
                 self.begin()
         except StoreError:
             self.give_up()
@@ -80,19 +89,20 @@ class FolderMaking(Making):
         return None
 
     def sweep(self) -> None:
-        if self.stage.is_dir() and begun_plan(self.store).get("plan", self.plan) == self.plan:
+        if not self.stage.is_dir() or is_damaged(self.store):
+            return
+        if begun_plan(self.store).get("plan", self.plan) == self.plan:
             with disk(self.stage):
                 shutil.rmtree(self.stage)
 
-    def _take_up(self, tasks: list[str], force: bool) -> None:
+    def _take_up(self, tasks: Iterable[str], force: bool) -> None:
         """Take the finished tasks of an earlier run of this plan. Those of another plan are refused, or removed."""
         begun = begun_plan(self.store)
-        header, records = journal.read(self.store)
-        for task, record in records.items():
-            Target(self.store, header["plan"], self.target.data).commit(task, record)
+        self._convert_journal()
         if begun.get("plan") in (None, self.plan):
             self.done = self.done_of(tasks)
-            if self.done or "plan" in begun:
+            if self.done or begun:
+                self._begun_before = True
                 return
         elif not force and ("job" in begun or self._has_finished_tasks(begun["plan"])):
             # Nothing is lost by removing a stage without a finished task, unless ranks are about to begin.
@@ -100,42 +110,66 @@ class FolderMaking(Making):
         with disk(self.stage):
             shutil.rmtree(self.stage)
 
+    def _convert_journal(self) -> None:
+        """Give the tasks that an earlier version has finished the place and the record that they have today."""
+        header, records = journal.read(self.store)
+        for task, record in records.items():
+            target = Target(self.store, header["plan"], stage_of(header["plan"]))
+            shard = self.stage / DATA / f"{task}.parquet"
+            with disk(shard):
+                if shard.is_file():
+                    (self.folder / target.data).mkdir(parents=True, exist_ok=True)
+                    shard.replace(self.folder / target.data / shard.name)
+                target.commit(task, record)
+
     def has_shard(self, shard: Mapping[str, Any]) -> bool:
-        return _same(self.stage, shard)
+        return self._place_of(shard) is not None
+
+    def _place_of(self, shard: Mapping[str, Any], plan: str | None = None) -> Path | None:
+        """Return where a shard is that has the bytes that were recorded: in the stage, or at its last place already."""
+        staged = self.folder / stage_of(plan or self.plan) / Path(shard["file"]).name
+        return next((path for path in (staged, self.folder / shard["file"]) if _same(path, shard)), None)
 
     def _has_finished_tasks(self, plan: str) -> bool:
         """Return whether some task of a plan is done that has rows."""
-        target = Target(self.store, plan, self.target.data)
-        shards = (r.entry["shard"] for path in self.stage.glob("*.record") if (r := target.record(path.stem)))
-        return any(shard["rows"] and self.has_shard(shard) for shard in shards)
+        target = Target(self.store, plan, stage_of(plan))
+        paths = (self.folder / target.data).glob("*.record")
+        shards = (record.entry["shard"] for path in paths if (record := target.record(path.stem)))
+        return any(shard["rows"] and self._place_of(shard, plan) for shard in shards)
 
-    def close(self, files: Mapping[str, str]) -> None:
-        self._refuse_others()  # what was put into the folder during the run
+    def close(self, files: Mapping[str, str], shards: Sequence[Mapping[str, Any]]) -> None:
+        self.check_place()  # what was put into the folder during the run
+        new = {shard["file"]: self.own / Path(shard["file"]).name for shard in shards}
+        for shard in shards:
+            size = shard["bytes"]
+            if not any(_size(path) == size for path in (new[shard["file"]], self.folder / shard["file"])):
+                raise self.unfinished([Path(shard["file"]).stem])
+        # The older set goes now, its manifest first. Until the new one is there the folder counts as unfinished, and a
+        # run that is killed between these lines is continued: shards that were moved already are found where they are.
+        moved = {name for name, staged in new.items() if not staged.exists()}
+        gone = (FILES | self._replaces | self.older_files() | set(self._inside(DATA))) - moved
+        for name in sorted(gone, key=lambda name: name != NAME):
+            self.store.remove(name)
         with disk(self.folder):
-            for name, text in files.items():
-                (self.stage / name).write_text(text, "utf-8", newline="\n")
-            _remove_temporary(self.stage / DATA)
-            shutil.rmtree(self.stage / SPEC_FILES, ignore_errors=True)  # of a run that was killed here
-            if self.kept:
-                (self.stage / SPEC_FILES).mkdir()
-            for name, content in self.kept.items():
-                (self.stage / SPEC_FILES / name).write_bytes(content)
-            remove_files(self.folder, (*FILES, "data/*.parquet", f"{SPEC_FILES}/*"), record=NAME)
-            for folder in (DATA, *([SPEC_FILES] if self.kept else [])):
-                # The older set is gone now. Until the manifest is there the folder counts as unfinished, so that a run
-                # that is killed between these lines is continued.
-                (self.stage / folder).replace(self.folder / folder)
-            # False sorts before True: the manifest is last.
-            for name in sorted(files, key=lambda name: name == NAME):
-                (self.stage / name).replace(self.folder / name)
+            (self.folder / DATA).mkdir(exist_ok=True)
+            for name, staged in new.items():
+                if name not in moved:
+                    staged.replace(self.folder / name)
+            with suppress(OSError):  # of the older set; it may not be empty
+                (self.folder / SPEC_FILES).rmdir()
+        for name, content in self.kept.items():
+            self.store.put(f"{SPEC_FILES}/{name}", content)
+        # False sorts before True: the manifest is last.
+        for name in sorted(files, key=lambda name: name == NAME):
+            self.store.put(name, files[name].encode())
+        with disk(self.folder):
             shutil.rmtree(self.stage)
 
     def give_up(self) -> None:
-        if not self._has_finished_tasks(self.plan):
+        if not (self._begun_before or self._has_finished_tasks(self.plan)):
             shutil.rmtree(self.stage, ignore_errors=True)
 
-    def _refuse_others(self) -> None:
-        """Raise StoreError unless the folder is missing, empty, or holds only a derived set, finished or not."""
+    def check_place(self) -> None:
         folder = self.folder
         with disk(folder):
             if not folder.exists():
@@ -145,23 +179,33 @@ class FolderMaking(Making):
                 return
         if not folder.is_dir():
             raise StoreError("this is a file, not a folder", where=str(folder), id="output")
+        for path in (self.stage, self.own, self.own / SPEC_FILES, folder / DATA, folder / SPEC_FILES):
+            if path.is_symlink():
+                raise StoreError("this is a link, so nothing is written there", where=str(path), id="output")
         entries = _entries(folder)
         # Anything that derivlang would not have written here may be a user's file: the run stops before it writes or
         # removes.
         alien = [e.name for e in entries if not self._ours(e)]
-        if (folder / DATA).is_dir():
-            listed = self._listed()
-            inside = (f"{DATA}/{entry.name}" for entry in _entries(folder / DATA))
-            alien += [name for name in inside if not (SHARD.fullmatch(name) if listed is None else name in listed)]
+        listed = self._listed()
+        alien += [n for n in self._inside(DATA) if not (SHARD.fullmatch(n) if listed is None else n in listed)]
+        if files := self._inside(SPEC_FILES):
+            known = self._replaces | self.older_files()
+            known |= {f"{SPEC_FILES}/{name}" for name in self.kept if self.stage.is_dir()}
+            alien += [name for name in files if name not in known]
         # The stage first: a run that has just ended has replaced it by the set.
-        known = self.stage.is_dir() or (folder / NAME).is_file() or all(e.name == LOCK or _is_gone(e) for e in entries)
-        if alien or (entries and not known):
+        known_set = self.stage.is_dir() or (folder / NAME).is_file()
+        if alien or (entries and not (known_set or all(e.name == LOCK or _is_gone(e) for e in entries))):
             raise StoreError(
                 f"the folder holds something else: {', '.join(alien or [e.name for e in entries])[:80]}",
                 where=str(folder),
                 fix="choose another folder with -o; nothing was written",
                 id="output",
             )
+
+    def _inside(self, name: str) -> list[str]:
+        """Return the names of what is in a folder of the set."""
+        inside = self.folder / name
+        return [f"{name}/{entry.name}" for entry in _entries(inside)] if inside.is_dir() else []
 
     def _listed(self) -> set[str] | None:
         """Return the shards that the manifest lists, or None if there is no readable manifest."""
@@ -184,7 +228,7 @@ class FolderMaking(Making):
     def _damaged(self, manifest: dict[str, Any]) -> str | None:
         """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        damaged = [shard["file"] for shard in shards if not _same(self.folder, shard)]
+        damaged = [shard["file"] for shard in shards if not _same(self.folder / shard["file"], shard)]
         damaged += [f"{SPEC_FILES}/{name}" for name, content in self.kept.items() if not self._has_copy(name, content)]
         if not damaged and not self._has_lexicon(manifest):
             damaged.append(str(manifest["lexicon"]))
@@ -205,12 +249,6 @@ class FolderMaking(Making):
             return False
 
 
-def _remove_temporary(folder: Path) -> None:
-    """Remove what processes that were killed have left in the folder of the shards."""
-    for leftover in folder.glob(TEMPORARY):
-        leftover.unlink(missing_ok=True)
-
-
 def _entries(folder: Path) -> list[Path]:
     """Return what is in a folder, nothing if another run has just removed it."""
     with suppress(FileNotFoundError):
@@ -222,8 +260,13 @@ def _is_gone(path: Path) -> bool:
     return not os.path.lexists(path)
 
 
-def _same(folder: Path, shard: Mapping[str, Any]) -> bool:
-    """Return whether the shard is there with the bytes that were recorded."""
-    path = folder / shard["file"]
+def _same(path: Path, shard: Mapping[str, Any]) -> bool:
+    """Return whether a shard is there with the bytes that were recorded."""
     # The size first: it is known without reading the file.
-    return bool(path.is_file() and path.stat().st_size == shard["bytes"] and file_hash(path) == shard["sha256"])
+    return _size(path) == shard["bytes"] and bool(file_hash(path) == shard["sha256"])
+
+
+def _size(path: Path) -> int | None:
+    with suppress(OSError):
+        return path.stat().st_size if path.is_file() else None
+    return None

@@ -7,23 +7,21 @@ the new manifest is there, and what it replaces is removed after that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.making import DATA, FILES, PLAN, SHARD, STAGE, Making, Target, Warn, begun_plan
+from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, is_damaged, stage_of
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
+from derivlang.store.task_record import STAGE
 from derivlang.store.url_store import UrlStore
 
 
 class UrlMaking(Making):
-    """The run of one plan into a place with a URL.
-
-    begun: what `plan.json` says, of a plan that was stored.
-    """
+    """The run of one plan into a place with a URL."""
 
     def __init__(
         self,
@@ -33,9 +31,17 @@ class UrlMaking(Making):
         kept: Mapping[str, bytes] = {},
         begun: Mapping[str, Any] = {},
     ):
-        super().__init__(out, UrlStore(str(out)), plan, asked, kept)
-        self._data = str(begun.get("data", DATA))
-        self._replaces = list(begun.get("replaces", []))
+        super().__init__(out, UrlStore(str(out)), plan, asked, kept, begun)
+
+    def _take(self, begun: Mapping[str, Any]) -> None:
+        super()._take(begun)
+        data = begun.get("data", DATA)
+        self._data = data if data in (DATA, self._own_data) else DATA
+
+    @property
+    def _own_data(self) -> str:
+        """The folder of the shards where an older set is replaced."""
+        return f"{DATA}-{self.plan[:8]}"
 
     @property
     def target(self) -> Target:
@@ -50,10 +56,10 @@ class UrlMaking(Making):
 
     def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
         there = self.store.sizes()
-        manifest = self._manifest(there)
-        self._refuse_others(there, manifest)
-        if manifest is None or force:
+        self._refuse_others(there)
+        if NAME not in there or force:
             return None
+        manifest = read_manifest(self.out)
         if manifest.get("plan") != self.plan:
             raise self.other({"options": [], **manifest, "splits": list(manifest["splits"])})
         damaged = self._damaged(manifest, there) if is_intact(manifest) else NAME
@@ -71,22 +77,22 @@ class UrlMaking(Making):
             return finished
         there, begun = self.store.sizes(), begun_plan(self.store)
         if begun.get("plan") == self.plan:
-            self._data, self._replaces = begun.get("data", DATA), begun.get("replaces", [])
-            self.done = self.done_of(tasks)
+            self._take(begun)
+            self._begun_before, self.done = True, self.done_of(tasks)
             return None
         if PLAN in there and not force:
             raise self.other(begun.get("asked", {}), "begun, but not finished: ")
-        older = self._manifest(there)
-        if PLAN in there or (older is not None and older["plan"] != self.plan):
-            self._data = f"{DATA}-{self.plan[:8]}"
-        self._replaces = [name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")]
+        if PLAN in there or (NAME in there and self._older_plan() != self.plan):
+            self._data = self._own_data
+        shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")}
+        self._replaces = shards | self.older_files()
         if force:
             self.store.remove(PLAN)
         self.begin()
         return None
 
     def begin(self, details: Mapping[str, Any] = {}) -> None:
-        content = self.dump({"data": self._data, "replaces": self._replaces, **details})
+        content = self.dump({"data": self._data, **details})
         if not self.store.put_new(PLAN, content):
             begun = begun_plan(self.store)
             if begun.get("plan") != self.plan:  # another command was quicker
@@ -98,10 +104,11 @@ class UrlMaking(Making):
         size: int = shard["bytes"]
         return self.store.sizes(self._data).get(shard["file"]) == size
 
-    def close(self, files: Mapping[str, str]) -> None:
+    def close(self, files: Mapping[str, str], shards: Sequence[Mapping[str, Any]]) -> None:
         there = self.store.sizes()
-        older = self._manifest(there)
-        self._refuse_others(there, older)
+        self._refuse_others(there)
+        if lost := [shard["file"] for shard in shards if there.get(shard["file"]) != shard["bytes"]]:
+            raise self.unfinished([Path(name).stem for name in lost])
         if begun_plan(self.store).get("plan") != self.plan:
             raise StoreError(
                 "another command has begun a set here in the meantime",
@@ -109,7 +116,8 @@ class UrlMaking(Making):
                 fix="plan this one in another place",
                 id="other-run",
             )
-        if older is not None:
+        gone = self._replaces | self.older_files()
+        if NAME in there:
             # Its card and its lexicon are about to be others, and without a manifest no reader takes them for its own.
             self.store.remove(NAME)
         new = {name: text.encode() for name, text in files.items()}
@@ -117,59 +125,54 @@ class UrlMaking(Making):
         # False sorts before True: the manifest is last.
         for name in sorted(new, key=lambda name: name == NAME):
             self.store.put(name, new[name])
-        for name in (*self._replaces, *self._replaced_files(older)):
-            if name in there and name not in new:
-                self.store.remove(name)
+        for name in gone & there.keys() - new.keys() - {shard["file"] for shard in shards}:
+            self.store.remove(name)
         self.sweep()
 
     def sweep(self) -> None:
-        if begun_plan(self.store).get("plan", self.plan) == self.plan:
-            # The plan last: without it, nothing would say whose the others are.
-            for name in sorted(self.store.sizes(STAGE), key=lambda name: name == PLAN):
-                self.store.remove(name)
+        if is_damaged(self.store) or begun_plan(self.store).get("plan", self.plan) != self.plan:
+            return
+        # The plan last: without it, nothing would say whose the others are.
+        for name in sorted(self.store.sizes(STAGE), key=lambda name: name == PLAN):
+            self.store.remove(name)
 
     def give_up(self) -> None:
         with suppress(StoreError):  # of a store that has just failed: the same command goes on, or says what is left
             there = self.store.sizes()
-            shards = [name for name in there if name.startswith(f"{self._data}/") and SHARD.fullmatch(name)]
-            if NAME in there or any(name.startswith(STAGE) and name.endswith(".record") for name in there):
+            stage = f"{stage_of(self.plan)}/"
+            if self._begun_before or NAME in there or any(name.startswith(stage) for name in there):
                 return
-            for name in shards if begun_plan(self.store).get("plan") == self.plan else []:
-                self.store.remove(name)
-            self.sweep()
+            if begun_plan(self.store).get("plan") == self.plan:
+                for name in there:
+                    if name.startswith(f"{self._data}/") and SHARD.fullmatch(name):
+                        self.store.remove(name)
+                self.sweep()
 
-    def _manifest(self, there: Mapping[str, int]) -> dict[str, Any] | None:
-        """Return the manifest of the set that is there, None if there is none."""
-        return read_manifest(self.out) if NAME in there else None
+    def check_place(self) -> None:
+        self._refuse_others(self.store.sizes())
 
-    def _refuse_others(self, there: Mapping[str, int], manifest: Mapping[str, Any] | None) -> None:
+    def _older_plan(self) -> str | None:
+        """Return the plan of the set that is there; None if there is none that can be read."""
+        with suppress(StoreError):
+            return str(read_manifest(self.out).get("plan"))
+        return None
+
+    def _refuse_others(self, there: Mapping[str, int]) -> None:
         """Raise StoreError unless the place is empty, or holds only a derived set, finished or not."""
-        entries = [] if manifest is None else manifest["splits"].values()
-        listed = {shard["file"] for entry in entries for shard in entry["shards"]}
-        begun = PLAN in there
-        kept = {f"{SPEC_FILES}/{name}" for name in self.kept if begun}
-        own = FILES | listed | kept | set(self._replaced_files(manifest))
-        alien = [
-            name
-            for name in there
-            if not (name in own or name.startswith(f"{STAGE}/") or (begun and SHARD.fullmatch(name)))
-        ]
-        if alien or (there and manifest is None and not begun and not all(n.startswith(f"{STAGE}/") for n in there)):
+        begun, older = PLAN in there, self.older_files() if NAME in there else set()
+        own = FILES | older | self._replaces | {f"{SPEC_FILES}/{name}" for name in self.kept if begun}
+        # Without a manifest that can be read, only their form says what shards are.
+        shards = begun or not older
+        staged = [name for name in there if name.startswith(f"{STAGE}/")]
+        alien = [name for name in there if name not in own and not (shards and SHARD.fullmatch(name))]
+        others = [name for name in alien if name not in staged]
+        if others or not (begun or NAME in there or len(staged) == len(there)):
             raise StoreError(
-                f"the folder holds something else: {', '.join(alien or there)[:80]}",
+                f"the folder holds something else: {', '.join(others or there)[:80]}",
                 where=str(self.out),
                 fix="choose another folder with -o; nothing was written",
                 id="output",
             )
-
-    def _replaced_files(self, manifest: Mapping[str, Any] | None) -> list[str]:
-        """Return the files of an older set beside its shards: its lexicon, and the files that its spec names."""
-        if manifest is None:
-            return []
-        with suppress(DerivlangError):
-            kept = Derived(self.out, changed=True).pipeline.files_to_keep()
-            return [LEXICON, *(f"{SPEC_FILES}/{name}" for name in kept)]
-        return [LEXICON]
 
     def _damaged(self, manifest: dict[str, Any], there: Mapping[str, int]) -> str | None:
         """Return the first file of the set that is missing or has another size, None if it is whole."""

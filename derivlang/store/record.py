@@ -138,7 +138,7 @@ def check_types(
         value = record.get(name)
         if value is None and name in optional:
             continue
-        wrong_bool = isinstance(value, bool) and kind is not bool
+        wrong_bool = isinstance(value, bool) and bool not in (kind if isinstance(kind, tuple) else (kind,))
         if wrong_bool or not isinstance(value, kind):
             raise ValueError(f"{where}{name} is {'missing' if name not in record else short(value)}")
         if kind is int and isinstance(value, int) and value < 0:

@@ -41,7 +41,7 @@ class ShardWriter:
         self.path, self._schema, self._where = path, schema, where or str(path)
         self._file: _HashedFile | None = None
         self._writer: _Writer | None = None
-        self.rows = 0
+        self.rows, self.bytes = 0, 0
 
     def write(self, columns: dict[str, pa.Array]) -> None:
         """Write a batch as one row group."""
@@ -57,6 +57,7 @@ class ShardWriter:
                 return ""
             self._writer.close()
             self._file.flush()
+            self.bytes = self._file.tell()
             os.fsync(self._file.fileno())
             self._file.close()
             return self._file.digest

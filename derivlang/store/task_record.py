@@ -11,6 +11,7 @@ are what a finished set is made of. A record that was damaged is as if it were n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,8 +25,11 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.record import check_types
 
+STAGE = ".derivlang"  # the folder of what is being made
+TASK = re.compile(r"[^/\\\0]+-\d{5,}-of-\d{5,}")  # name of a task
 _ENTRY = {"task": str, "plan": str, "shard": dict, "documents": int, "sentences": int, "tokens": int, "counts": dict}
-_SHARD = {"file": str, "sha256": str, "bytes": int, "rows": int}
+_SHARD = {"file": str, "sha256": str, "bytes": int, "rows": int, "words": int}
+_VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class TaskRecord:
 
     def dump(self) -> bytes:
         """Return the record as bytes."""
-        table = pa.table({"type": self.types, "count": to_arrow(self.counts)})
+        table = pa.table({"type": self.types, "count": to_arrow(self.counts)}, schema=_VOCABULARY)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -60,6 +64,8 @@ class TaskRecord:
                 entry = json.loads(line)
                 _check(entry)
                 table = pa.ipc.open_stream(stream).read_all().combine_chunks()
+                if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
+                    raise ValueError("it has no vocabulary")
                 types = table["type"].chunk(0) if table.num_rows else string_array([])
                 return cls(entry, types, to_numpy(table["count"]))
         except DerivlangError:  # written by somebody else: the task runs again
@@ -67,6 +73,6 @@ class TaskRecord:
 
 
 def _check(entry: Mapping[str, Any]) -> None:
-    check_types(entry, _ENTRY)
+    check_types(entry, _ENTRY, {"articles": int})
     check_types(entry["shard"], _SHARD, where="shard.")
     check_types(entry["counts"], dict.fromkeys(entry["counts"], int), where="counts.")

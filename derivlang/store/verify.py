@@ -40,9 +40,10 @@ from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
 from derivlang.store.listing import file_hash
-from derivlang.store.making import STAGE, begun_plan
+from derivlang.store.making import begun_plan
 from derivlang.store.manifest import LEXICON, NAME, Derived, data_folder, is_intact
 from derivlang.store.shards import read_shard
+from derivlang.store.task_record import STAGE
 
 # The column to report for each id of an error, if the source of a row cannot be rebuilt.
 _COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}

@@ -422,12 +422,12 @@ def _journal() -> bytes:
 
 
 def _record() -> Path:
-    return sorted((_stopped() / ".derivlang").glob("*.record"))[0]
+    return sorted((_stopped() / ".derivlang").glob("*/*.record"))[0]
 
 
 @reader("record of a task", "ipc", lambda: [_record().read_bytes()], "store.task_record")
 def _(folder: Path, data: bytes) -> str | None:
-    return _unfinished(folder, _record().name, data)
+    return _unfinished(folder, f"{_record().parent.name}/{_record().name}", data)
 
 
 # ---- word orders, dictionaries, links, tokenizers

@@ -22,7 +22,8 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
     missing: the name that means "no class", numbered -1; if it is given, so is a null among numbers. where: returns the
     place of a value. Raise LayerError for the first value that is not a class.
     """
-    assert field.classes is not None
+    if field.classes is None:  # of a schema that somebody else wrote
+        raise LayerError(f"{field.column} has no classes", id="class")
     if pa.types.is_dictionary(flat.type) and pa.types.is_integer(flat.type.value_type):
         flat = flat.cast(flat.type.value_type)
     if pa.types.is_integer(flat.type):
