@@ -308,6 +308,18 @@ def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -
     assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed", "upath", "fsspec"})
 
 
+def test_making_from_labelled_sets_loads_no_pandas(tmp_path: Path) -> None:
+    words = ["1 He he PRON _ Number=Sing 2 nsubj _ _", "2 sees see VERB _ Number=Sing|Person=3|Tense=Pres 0 root _ _"]
+    (tmp_path / "a.conllu").write_text(conllu([("s", words)]), "utf-8")
+    row = '{"tokens":["He","sees"],"upos":["PRON","VERB"],"head":[2,0],"deprel":["nsubj","root"],"ner_tags":["O","O"]}'
+    (tmp_path / "b.jsonl").write_text(row + "\n", "utf-8")
+    for name in ("a.conllu", "b.jsonl"):
+        assert "pandas" not in loaded("make", "--t", "identity", tmp_path / name, "-o", tmp_path / name[0])
+    for spec in ("case:nom-acc", "lemma,inv", "hop:words=1,drop:PRON"):
+        assert "pandas" not in loaded("make", "--t", spec, tmp_path / "a", "-o", tmp_path / f"a-{spec[:4]}")
+    assert "pandas" not in loaded("make", "--t", "inv", tmp_path / "b", "-o", tmp_path / "b-inv", "--limit", 1)
+
+
 def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Didn't it? Yes.\n", "utf-8")
     found = loaded("make", "--t", "trans,inv", tmp_path / "a.txt", "-o", tmp_path / "out")

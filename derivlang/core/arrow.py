@@ -66,6 +66,11 @@ def scalar(value: str | int) -> pa.Scalar:
     return (string_array([value]) if isinstance(value, str) else to_arrow(np.array([value])))[0]
 
 
+def filled(column: pa.Array, value: str | int) -> pa.Array:
+    """Return a column with a string, flag or whole number in place of its nulls; `fill_null` would load pandas."""
+    return column.fill_null(scalar(value).cast(column.type)) if column.null_count else column
+
+
 def array_of(values: Sequence[Any]) -> pa.Array:
     """Convert Python values to an Arrow array, with the type and the errors of `pa.array`."""
     kinds = set(map(type, values))
@@ -73,9 +78,9 @@ def array_of(values: Sequence[Any]) -> pa.Array:
         return string_array(values)
     if kinds == {int}:
         return to_arrow(np.array(values, np.int64))  # raises OverflowError, as `pa.array`
-    if kinds == {list} and set(map(type, chain.from_iterable(values))) == {str}:
+    if kinds == {list} and set(map(type, chain.from_iterable(values))) in ({str}, {int}):
         offsets = offsets_of(np.fromiter(map(len, values), np.int64, len(values)))
-        return list_array(offsets, string_array(list(chain.from_iterable(values))))
+        return list_array(offsets, array_of(list(chain.from_iterable(values))))
     return pa.array(values)
 
 
@@ -94,7 +99,7 @@ def list_array(offsets: Ints, values: pa.Array) -> pa.ListArray:
 def link_lines(offsets: Ints, source: Ints, derived: Ints) -> pa.Array:
     """Return Arrow strings [R]: the links of each row as `0-0 1-2`. offsets: [R + 1], of the links."""
     ends = [to_arrow(side).cast(pa.string()) for side in (source, derived)]
-    return pc.binary_join(list_array(offsets, pc.binary_join_element_wise(*ends, "-")), " ")
+    return pc.binary_join(list_array(offsets, pc.binary_join_element_wise(*ends, scalar("-"))), scalar(" "))
 
 
 def decoded(column: pa.Array) -> pa.Array:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, offsets_of, segment_any
-from derivlang.core.arrow import is_string, scalar, to_numpy
+from derivlang.core.arrow import filled, is_string, to_numpy
 
 
 def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
@@ -19,8 +19,7 @@ def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
     if is_string(kind):
         return _unequal(ours, theirs.cast(kind))
     if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
-        none = scalar(0).cast(pa.int32())
-        lengths, others = (to_numpy(pc.list_value_length(column).fill_null(none)) for column in (ours, theirs))
+        lengths, others = (to_numpy(filled(pc.list_value_length(column), 0)) for column in (ours, theirs))
         if np.array_equal(lengths, others):
             values = _unequal(ours.flatten(), theirs.flatten().cast(kind.value_type))
             missing = to_numpy(pc.xor(ours.is_null(), theirs.is_null()))
@@ -33,7 +32,7 @@ def _unequal(ours: pa.Array, theirs: pa.Array) -> Bool:
     """Return bool[n]: values that are not equal; two nulls are, and two NaN."""
     if pa.types.is_float16(ours.type):  # which pyarrow does not compare
         ours, theirs = ours.cast(pa.float32()), theirs.cast(pa.float32())
-    unequal = pc.not_equal(ours, theirs).fill_null(scalar(False))
+    unequal = filled(pc.not_equal(ours, theirs), False)
     if pa.types.is_floating(ours.type):
-        unequal = pc.and_not(unequal, pc.and_(pc.is_nan(ours), pc.is_nan(theirs)).fill_null(False))
+        unequal = pc.and_not(unequal, filled(pc.and_(pc.is_nan(ours), pc.is_nan(theirs)), False))
     return to_numpy(pc.or_(unequal, pc.xor(ours.is_null(), theirs.is_null())))

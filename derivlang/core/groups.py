@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offsets_of, owners
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.arrow import filled, list_array, to_arrow, to_numpy
 from derivlang.core.errors import LayerError
 
 
@@ -36,7 +36,7 @@ def write_groups(continues: Bool, unit_words: Int64) -> pa.Array:
 
 def read_groups(column: pa.Array, unit_words: Int64) -> Bool:
     """Return bool[N]: the words that continue a group. Raise LayerError where the column does not fit the units."""
-    lengths = to_numpy(pc.list_value_length(column).fill_null(0))
+    lengths = to_numpy(filled(pc.list_value_length(column), 0))
     flat = to_numpy(column.flatten().cast(pa.int64()))
     sizes = lengths_of(unit_words)
     unit = np.repeat(np.arange(len(sizes)), lengths // 2)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string
+from derivlang.core.arrow import filled, is_string
 
 _BEGINS = r"[=+\-@\t\r](?s:.)"
 _NUMBER = r"^[+-]\d+([.,]\d+)*$"
@@ -48,7 +48,7 @@ class Formulas:
         kind = column.type
         if pa.types.is_list(kind) and _is_text(kind.value_type):
             flat = self._strings(column.flatten())
-            lengths = pc.fill_null(pc.list_value_length(column), 0)
+            lengths = filled(pc.list_value_length(column), 0)
             offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
             return pa.ListArray.from_arrays(offsets, flat, mask=column.is_null())
         return self._strings(column) if _is_text(kind) else column

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from derivlang.core.arrow import filled
 from derivlang.core.errors import DataError
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import empty_file
@@ -144,7 +144,7 @@ def as_strings(table: pa.Table, columns: Iterable[str]) -> list[list[str]]:
     strings: list[list[str]] = []
     for name in columns:
         try:
-            values = pc.fill_null(table.column(name).cast(pa.string()), "")
+            values = filled(table.column(name).cast(pa.string()), "")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise DataError(
                 f"the values of {name}, of type {table.schema.field(name).type}, cannot be written as text",

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import scalar, to_arrow, to_numpy
 from derivlang.core.version import __version__
 from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
@@ -105,7 +105,7 @@ def lines(words: pa.Array) -> list[str]:
     if holding_space(words).any():
         flat = pc.replace_substring_regex(words.flatten(), _SPACE, "\u00a0")
         words = pa.ListArray.from_arrays(words.offsets, flat)
-    texts: list[str] = pc.binary_join(words, " ").to_pylist()
+    texts: list[str] = pc.binary_join(words, scalar(" ")).to_pylist()
     return texts
 
 

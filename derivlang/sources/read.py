@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string, string_array, to_numpy
+from derivlang.core.arrow import is_string, scalar, string_array, to_numpy
 from derivlang.core.batch import Batch, used_types
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.from_table import from_table
@@ -232,7 +232,7 @@ def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
 
     for table in read_shard(part.path, codes=True):
         if limit is not None:
-            table = table.filter(pc.less(table["document"], limit))
+            table = table.filter(pc.less(table["document"], scalar(limit)))
             if not table.num_rows:
                 return
         yield Rows(part.path, table, np.zeros(table.num_rows, np.int64), to_numpy(table["document"]))

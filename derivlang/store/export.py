@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of, owners
-from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import link_lines, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import depths
 from derivlang.core.errors import UsageError
@@ -229,7 +229,7 @@ def _lines(batch: Batch) -> list[str]:
     """Return the text of each row's sides in turn, words joined by one space."""
     types = pc.replace_substring(batch.types, " ", "\u00a0")
     words = list_array(batch.unit_words, types.take(to_arrow(batch.words)))
-    lines: list[str] = pc.binary_join(words.take(to_arrow(batch.records.ravel())), " ").to_pylist()
+    lines: list[str] = pc.binary_join(words.take(to_arrow(batch.records.ravel())), scalar(" ")).to_pylist()
     return lines
 
 

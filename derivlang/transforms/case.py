@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon
@@ -112,7 +112,7 @@ class Case(Transform):
         codes = table.codes(seen.relations)[seen.relation]
         words = np.flatnonzero(codes >= 0)
         codes = codes[words] + plurals(batch, words, number=self.number)
-        some = to_numpy(pc.not_equal(table.suffixes, ""))[codes]  # an empty suffix is not a word
+        some = to_numpy(pc.not_equal(table.suffixes, scalar("")))[codes]  # an empty suffix is not a word
         return words[some], codes[some], table.suffixes
 
     def order(self, batch: Batch, draws: Draws) -> Order:

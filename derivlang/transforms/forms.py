@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import filled, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
@@ -42,10 +42,10 @@ def with_lemmas(forms: Forms, batch: Batch, at: Int64, before: Lexicon) -> Forms
     """
     lemmas = batch.layers[LEMMAS]
     assert isinstance(lemmas, Words)
-    has_one = to_numpy(pc.fill_null(pc.invert(pc.is_in(lemmas.values, value_set=string_array(_NO_LEMMA))), False))
+    has_one = ~to_numpy(pc.is_in(lemmas.values, value_set=string_array(_NO_LEMMA)))
     has_one &= to_numpy(pc.is_valid(lemmas.values))
     at = at[has_one[lemmas.codes[at]]]
-    values = lemmas.values.cast(pa.string()).fill_null("")
+    values = filled(lemmas.values.cast(pa.string()), "")
     return forms.changed(at, before.apply(values), lemmas.codes[at].astype(np.int64))
 
 
@@ -57,4 +57,4 @@ def with_suffixes(forms: Forms, at: Int64, codes: Int64, suffixes: pa.Array) -> 
     n = len(suffixes)
     pairs, which = np.unique(forms.words[at].astype(np.int64) * n + codes, return_inverse=True)
     stems, ends = forms.types.take(to_arrow(pairs // n)), suffixes.take(to_arrow(pairs % n))
-    return forms.changed(at, pc.binary_join_element_wise(stems, ends, ""), which)
+    return forms.changed(at, pc.binary_join_element_wise(stems, ends, scalar("")), which)

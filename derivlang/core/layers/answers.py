@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offsets_of, owners
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.arrow import filled, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment
@@ -160,7 +160,7 @@ class Answers(Layer):
         unit = batch.records[owners(self.offsets), self.side]
         answer_texts = [texts[u][b:s] for u, b, s in zip(unit, begin, stop, strict=True)]
         lists = [
-            list_array(self.offsets, pa.array(answer_texts, pa.string())),
+            list_array(self.offsets, string_array(answer_texts)),
             list_array(self.offsets, to_arrow(np.asarray(begin, np.int32))),
         ]
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
@@ -231,4 +231,4 @@ def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
 
 def _lengths(lists: pa.Array) -> Int64:
     """Return int64[R]: the number of values of each row, 0 for null."""
-    return to_numpy(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
+    return to_numpy(filled(pc.list_value_length(lists), 0)).astype(np.int64)

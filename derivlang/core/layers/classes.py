@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32
-from derivlang.core.arrow import scalar, to_numpy
+from derivlang.core.arrow import filled, to_numpy
 from derivlang.core.errors import LayerError
 from derivlang.core.schema import NLI, NLI_SPELLINGS, Field
 
@@ -28,7 +27,7 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
         flat = flat.cast(flat.type.value_type)
     if pa.types.is_integer(flat.type):
         lowest, beyond = -1 if missing else 0, len(field.classes)
-        given = to_numpy(pc.if_else(flat.is_null(), pa.scalar(0, flat.type), flat))  # an unsigned type has no -1
+        given = to_numpy(filled(flat, 0))  # an unsigned type has no -1
         codes = np.where((given >= lowest) & (given < beyond), given, beyond).astype(np.int32)
         if flat.null_count:
             codes[to_numpy(flat.is_null())] = -1
@@ -39,8 +38,7 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
         same = NLI_SPELLINGS if field.classes == NLI else {}
         names = [same.get(n, n) for n in encoded.dictionary.to_pylist()]
         table = np.array([-1 if n == missing else numbers.get(n, -2) for n in names] + [-2], np.int32)
-        none = scalar(len(names)).cast(pa.int32())
-        codes = np.asarray(table[to_numpy(encoded.indices.cast(pa.int32()).fill_null(none))], np.int32)
+        codes = np.asarray(table[to_numpy(filled(encoded.indices.cast(pa.int32()), len(names)))], np.int32)
         bad = np.flatnonzero(codes == -2)
     if bad.size:
         at = int(bad[0])
@@ -56,7 +54,7 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
 def stored_classes(field: Field, flat: pa.Array, *, lowest: int = -1, null: int = -2) -> Int32:
     """Return int32[n]: the class numbers of a derived set. Raise LayerError if one is below `lowest` or too high."""
     assert field.classes is not None
-    codes = to_numpy(flat.fill_null(null))
+    codes = to_numpy(filled(flat, null))
     if codes.min(initial=lowest) < lowest or codes.max(initial=lowest) >= len(field.classes):
         raise LayerError(f"{field.column} holds a class that is not one of {field.classes}", id="class")
     return np.asarray(codes, np.int32)

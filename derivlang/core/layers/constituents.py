@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
-from derivlang.core.arrow import scalar, to_arrow, to_numpy
+from derivlang.core.arrow import filled, scalar, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.brackets import BracketFault, Constituents, Leaves, gathered, read_brackets, write_brackets
 from derivlang.core.compare import differs
@@ -127,7 +127,7 @@ class ConstituentTrees(Layer):
 def are_trees(texts: pa.Array, tokens: pa.Array) -> bool:
     """Return whether some texts are trees over lists of words, list<string>, as derivlang writes them."""
     words = tokens.flatten().dictionary_encode()
-    units = offsets_of(to_numpy(pc.list_value_length(tokens).fill_null(scalar(0).cast(pa.int32()))))
+    units = offsets_of(to_numpy(filled(pc.list_value_length(tokens), 0)))
     if texts.null_count or words.null_count:
         return False
     read = read_brackets(*string_buffers(texts))

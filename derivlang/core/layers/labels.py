@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import lengths_of
-from derivlang.core.arrow import to_numpy
+from derivlang.core.arrow import filled, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.structure import conform, value_lists
@@ -63,7 +63,7 @@ class Labels:
             column = self.typed(name, pa.list_(kind))
         words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
         lengths = pc.list_value_length(column)
-        values = to_numpy(lengths.fill_null(-1) if lengths.null_count else lengths)  # fill_null may import pandas
+        values = to_numpy(filled(lengths, -1))
         wrong = np.flatnonzero(values != words)
         if wrong.size or (side is None and len(batch.sides) > 1):
             row = int(wrong[0]) if wrong.size else 0

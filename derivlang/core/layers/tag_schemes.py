@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, offsets_of
-from derivlang.core.arrow import scalar, to_numpy
+from derivlang.core.arrow import filled, to_numpy
 from derivlang.core.schema import Field
 
 OUTSIDE, UNKNOWN = 0, -1
@@ -173,9 +173,7 @@ class SchemeSearch:
         prefix[prefix == UNKNOWN] = OUTSIDE
         kind = np.append(kinds, -1)[np.where(known, codes, -1)]
         self._prefixes |= {PREFIXES[code] for code in np.unique(prefix).tolist() if code != OUTSIDE}
-        firsts = first_words(
-            offsets_of(to_numpy(pc.fill_null(pc.list_value_length(lists), scalar(0).cast(pa.int32())))), len(prefix)
-        )
+        firsts = first_words(offsets_of(to_numpy(filled(pc.list_value_length(lists), 0))), len(prefix))
         entities = read_tags(prefix, kind, firsts)
         self._fits = [name for name in self._fits if np.array_equal(SCHEMES[name].write(entities, firsts), prefix)]
 
@@ -193,14 +191,12 @@ class SchemeSearch:
     def _codes(self, flat: pa.Array) -> Int64:
         """Return the numbers of tags in `names`, to which new ones are added; -1 for null."""
         if pa.types.is_integer(flat.type):
-            return np.asarray(to_numpy(flat.fill_null(-1)), np.int64)
+            return np.asarray(to_numpy(filled(flat, -1)), np.int64)
         encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
         tags = encoded.dictionary.to_pylist()
         numbers = [-1 if tag is None else self._numbers.setdefault(str(tag), len(self._numbers)) for tag in tags]
         table = np.array([*numbers, -1], np.int64)
-        return np.asarray(
-            table[to_numpy(encoded.indices.fill_null(scalar(len(numbers)).cast(encoded.indices.type)))], np.int64
-        )
+        return np.asarray(table[to_numpy(filled(encoded.indices, len(numbers)))], np.int64)
 
 
 def with_scheme(field: Field, names: Sequence[str], scheme: str | None = None) -> Field:

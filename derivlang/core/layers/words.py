@@ -76,7 +76,8 @@ class Words(Layer):
         name, filler = field.column, _FILLERS.get(field.column, "_")
         codes = stored_classes(field, labels.per_word(name))
         codes = np.where(codes < 0, np.int32(len(field.classes)), codes)  # -1: an inserted word's filler is not a class
-        return cls(name, codes, pa.array([*field.classes, None], pa.string()), filler, field.classes)
+        values = pa.concat_arrays([string_array(field.classes), pa.nulls(1, pa.string())])
+        return cls(name, codes, values, filler, field.classes)
 
     def realign(self, move: Realignment) -> Self:
         """Return the values in the derived order; inserted words get the filler, null in columns of other types."""
@@ -89,7 +90,7 @@ class Words(Layer):
             filler_code = pc.index(values, scalar(filler)).as_py() if filler is not None else -1
             if filler_code < 0:
                 filler_code = len(values)
-                values = pa.concat_arrays([values, pa.array([filler], values.type)])
+                values = pa.concat_arrays([values, _one(filler, values.type)])
             codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
 
@@ -100,6 +101,11 @@ class Words(Layer):
             numbers = {name: i for i, name in enumerate(self.classes)}
             values = to_arrow(np.array([numbers.get(v, -1) for v in values.to_pylist()], np.int64))
         return {self.name: record_lists(batch, values.take(to_arrow(self.codes)))}
+
+
+def _one(value: str | None, kind: pa.DataType) -> pa.Array:
+    """Return an Arrow array [1] of a string or null."""
+    return pa.nulls(1, kind) if value is None else string_array([value]).cast(kind)
 
 
 def strings_of(words: Words) -> Objects:
