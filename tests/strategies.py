@@ -27,8 +27,9 @@ from derivlang.core.keys import Draws
 from derivlang.core.layers.base import Layer
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.nodes import NODES, Nodes
 from derivlang.core.layers.parse import ParsedTags, ParsedTree
-from derivlang.core.layers.tree import Nodes, Tree
+from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
@@ -377,22 +378,22 @@ def tree_layers(units: Sequence[Sequence[Annotated]], *, parsed: bool = False) -
     tags: list[str] = []
     heads: list[int] = []
     relations: list[str] = []
-    nodes: list[tuple[int, int, int]] = []
-    fields = []
-    for number, unit in enumerate(units):
+    nodes: list[list[dict[str, str]]] = []
+    offsets = [0]
+    for unit in units:
         begin = len(tags)
+        nodes.append([])
         for tree in unit:
             shift = len(tags) - begin
             for first, last in tree.ranges:
-                nodes.append((number, len(tags) + first - 1, len(tags) + last - 1))
-                fields.append(node_line(f"{first + shift}-{last + shift}", "fused", "_"))
+                nodes[-1].append(node_line(f"{first + shift}-{last + shift}", "fused", "_"))
             heads += [head + shift if head else 0 for head in tree.heads]
             tags += tree.tags
             relations += tree.relations
-    unit_of, firsts, lasts = np.array(nodes, np.int64).reshape(-1, 3).T.copy()
+        offsets.append(len(tags))
     words, heads_of = (ParsedTags, ParsedTree) if parsed else (Words, Tree)
     relation = words.of("deprel", pa.array(relations, pa.string()), filler="dep")
-    mwt = None if parsed else Nodes(unit_of, firsts, lasts, tuple(fields))
+    mwt = None if parsed else Nodes.read(pa.array(nodes, NODES), np.array(offsets), "-")
     return {
         "upos": words.of("upos", pa.array(tags, pa.string()), filler="X"),
         "head": heads_of(np.array(heads, np.int32), relation, mwt=mwt),

@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from derivlang.core.errors import DataError, DerivlangError, LayerError, UsageError
-from derivlang.core.layers.tree import NODE_FIELDS, NODES, Nodes
+from derivlang.core.layers.nodes import NODE_FIELDS, NODES, Nodes
 from derivlang.formats import conllu, delimited, jsonl, line_chunks, opening, parquet, squad, tagged
 from derivlang.formats.opening import open_bytes, open_lines
 from derivlang.formats.rows import ROWS_PER_TABLE

@@ -25,8 +25,8 @@ from derivlang.core.layers import registry
 from derivlang.core.layers.answers import ANSWERS
 from derivlang.core.layers.base import Layer
 from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.nodes import NODES
 from derivlang.core.layers.registry import find_layer, layer_kinds
-from derivlang.core.layers.tree import NODES
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies

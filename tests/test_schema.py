@@ -23,8 +23,8 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
 from derivlang.core.from_table import from_table
 from derivlang.core.layers.answers import ANSWERS
+from derivlang.core.layers.nodes import NODES
 from derivlang.core.layers.tag_schemes import complete_classes
-from derivlang.core.layers.tree import NODES
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies

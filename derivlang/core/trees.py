@@ -1,7 +1,6 @@
-"""The conditions of a dependency tree in every format: heads in range, one root, no cycle, references to words.
+"""The conditions of a dependency tree in every format: heads in range, one root, no cycle; and the ids of nodes.
 
-DEPS `2:nsubj|4:conj` of a sentence of 4 words are in range, `5:conj` is not; `1-2` is the id of a multiword token of
-its words 1 and 2, `4.1` of an empty node after word 4.
+`1-2` is the id of a multiword token of words 1 and 2, `4.1` of an empty node after word 4.
 """
 
 from __future__ import annotations
@@ -9,13 +8,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, lengths_of, owners, positions
-from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
-
-NO_WORD = string_array(["_", "0:root"])  # DEPS that name no word
 
 # The id of a multiword token or an empty node. A sentence has fewer than 10^9 words, and `int` refuses 5,000 digits.
 NODE_ID = re.compile(r"(0|[1-9][0-9]{0,8})([-.])([1-9][0-9]{0,8})")
@@ -51,32 +45,6 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
         word = first_true(circular)
         return word, f"head {heads[word]} and does not hang from the root: a cycle", "head-cycle"
     return None
-
-
-def only_governors(deps: pa.Array) -> tuple[Int64, pa.Array]:
-    """Return (int64[N], strings [N]) of DEPS that name one word: its number and the relation; 0 and null of others.
-
-    2:nsubj, 0:root, 2:nsubj|4:conj, _   ->   2 0 0 0, nsubj null null null
-    """
-    found = pc.extract_regex(deps, r"^(?P<number>[1-9][0-9]{0,8}):(?P<relation>[^|]*)$")
-    numbers, relations = (pc.struct_field(found, name) for name in ("number", "relation"))
-    return to_numpy(pc.fill_null(pc.cast(numbers, pa.int64()), scalar(0))), relations
-
-
-def first_stray(deps: pa.Array, words: Int64) -> int | None:
-    """Return the index of the first DEPS with a reference to a word that its sentence lacks, or None.
-
-    words: int64[N], the number of words of the sentence of each. `_` and references without a number are left as they
-    are.
-    """
-    number, _ = only_governors(deps)
-    stray = number > words
-    others = np.flatnonzero((number == 0) & ~to_numpy(pc.is_in(deps, value_set=NO_WORD)))
-    for i, all_of in zip(others.tolist(), deps.take(to_arrow(others)).to_pylist(), strict=True):
-        for one in all_of.split("|"):
-            name = one.partition(":")[0].partition(".")[0]
-            stray[i] |= name.isdecimal() and (len(name) > 9 or int(name) > words[i])
-    return first_true(stray) if stray.any() else None
 
 
 def in_cycle(heads: Int32, offsets: Int64) -> Bool:

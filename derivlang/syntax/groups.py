@@ -14,7 +14,8 @@ from derivlang.core.errors import LayerError
 from derivlang.core.keys import hash_types
 from derivlang.core.layers.base import Layer
 from derivlang.core.layers.constituents import ConstituentTrees
-from derivlang.core.layers.tree import Nodes, Tree
+from derivlang.core.layers.nodes import Nodes
+from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 from derivlang.syntax.forest import forest_of
 
@@ -74,4 +75,4 @@ def _contracted_ranges(nodes: Nodes | None, group: Int64) -> Nodes | None:
         return None
     first, last = (np.searchsorted(group, at, "right") - 1 for at in (nodes.first, nodes.last))
     stays = np.flatnonzero(first < last)
-    return Nodes(nodes.unit[stays], first[stays], last[stays], tuple(nodes.fields[i] for i in stays))
+    return nodes.take(stays, first[stays], last[stays])

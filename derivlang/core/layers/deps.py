@@ -1,72 +1,214 @@
-"""Enhanced dependencies in a derived order: the numbers in DEPS are mapped as heads are."""
+"""Enhanced dependencies (DEPS of CoNLL-U): their numbers are mapped as heads are.
+
+    2:nsubj|8.1:conj     two parts: the number 2 and what follows it, `:nsubj`; the empty node 8.1 and `:conj`
+
+Most words have one of few texts, so a text is taken apart once for all its words.
+"""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32
-from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, first_true, lengths_of, offsets_of, owners
+from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.layers.base import Realignment
-from derivlang.core.trees import NO_WORD, only_governors
 
-_REFERENCE = re.compile(r"^([0-9]+)(?:\.([0-9]+))?:")
+_NAME = r"^(?P<name>\p{Nd}+)(?:[.:]|$)"
+_PART = r"^[0-9]+(?:\.(?P<minor>[0-9]+))?(?P<rest>:(?s:.*))$"
+_MINOR = r"^([1-9][0-9]{0,8})?$"
+_NO_WORD = "_"
+_DIGITS, _MOST = 9, 10**9  # of numbers: a sentence has fewer words, and `int` refuses 5,000 digits
+_UNKNOWN = -1  # the minor number of what cannot be the id of an empty node, such as 8.01
+_LARGEST_TABLE = 1 << 22
 
 
-def moved_deps(deps: pa.Array, move: Realignment, numbers: dict[tuple[int, str], str], unit: Int32) -> pa.Array:
-    """Return the DEPS of M derived words, strings [M], `_` for inserted words.
+class EmptyNodes(NamedTuple):
+    """Where n empty nodes went. unit, number, minor: int64[n], 8 and 1 of 8.1. new: int64[n], in place of number."""
 
-    deps: strings [N], of the source. numbers: the new ids of empty nodes, by (unit, old id). unit: int32[M].
+    unit: Int64
+    number: Int64
+    minor: Int64
+    new: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deps:
+    """The DEPS of N words.
+
+    codes: int32[N], into V texts. offsets: int64[V + 1], the parts of each text. number: int64[P], of the word that a
+    part names, 0 for the root and where it names none. minor: int64[P], 1 of the empty node 8.1, 0 elsewhere. rest:
+    int64[P], codes into rests (Arrow strings): what follows the number, or the whole part if it names none. texts:
+    Arrow strings [V], None if they have not been written.
     """
-    index = move.order.index
-    kept = index >= 0
-    words = np.maximum(index, 0)  # an inserted word reads word 0, and gets `_` below
-    number, relations = only_governors(deps)  # one governor: nearly all
-    number, deps, relations = number[words], deps.take(to_arrow(words)), relations.take(to_arrow(words))
-    one = kept & (number > 0)
-    place = np.full(len(index), -1, np.int64)
-    place[one] = move.positions[move.source.unit_words[unit[one]] + number[one] - 1]
-    governor = pc.cast(to_arrow(place - move.derived_units[unit] + 1), pa.string())
-    moved = pc.binary_join_element_wise(governor, pc.fill_null(relations, scalar("")), scalar(":"))
-    gone = ~kept | (one & (place < 0))
-    out = pc.if_else(to_arrow(gone), scalar("_"), pc.if_else(to_arrow(one), moved, deps))
-    some = np.flatnonzero(kept & ~one & to_numpy(pc.invert(pc.is_in(deps, value_set=NO_WORD))))
-    mapped = [
-        map_deps(text, u, move, numbers)
-        for text, u in zip(deps.take(to_arrow(some)).to_pylist(), unit[some].tolist(), strict=True)
-    ]
-    at = np.zeros(len(index), bool)
-    at[some] = True
-    return pc.replace_with_mask(out, to_arrow(at), string_array(mapped))
+
+    codes: Int32
+    offsets: Int64
+    number: Int64
+    minor: Int64
+    rest: Int64
+    rests: pa.Array
+    texts: pa.Array | None = None
+
+    def strings(self) -> pa.Array:
+        """Return Arrow strings [N]: the DEPS of each word."""
+        texts = self._written() if self.texts is None else self.texts
+        return texts.take(to_arrow(self.codes))
+
+    def _written(self) -> pa.Array:
+        """Return Arrow strings [V]."""
+        rests = self.rests.take(to_arrow(self.rest))
+        names = pc.cast(to_arrow(self.number), pa.string())
+        if (at := np.flatnonzero(self.minor)).size:
+            minors = pc.cast(to_arrow(self.minor[at]), pa.string())
+            ids = pc.binary_join_element_wise(names.take(to_arrow(at)), minors, scalar("."))
+            names = pc.replace_with_mask(names, to_arrow(self.minor != 0), ids)
+        named = pc.binary_join_element_wise(names, rests, scalar(""))
+        parts = pc.if_else(to_arrow((self.number > 0) | (self.minor != 0)), named, rests)
+        joined = pc.binary_join(list_array(self.offsets, parts), scalar("|"))
+        return pc.if_else(pc.equal(joined, scalar("")), scalar(_NO_WORD), joined)
+
+    def moved(self, words: Int32, unit: Int32, move: Realignment, nodes: EmptyNodes | None) -> Deps:
+        """Return the DEPS of M of these words with derived numbers, sorted by them as CoNLL-U requires.
+
+        words: int32[M], -1 for an inserted word, whose DEPS are `_`. unit: int32[M], of each. nodes: where empty nodes
+        went. Parts that name what was deleted are left out; if none is left, the DEPS are `_`.
+
+        `4:nsubj|8.1:conj` with word 4 at position 6, word 8 at position 2  ->  `2.1:conj|6:nsubj`
+        """
+        first = np.where(words < 0, 0, self.offsets[np.append(self.codes, 0)[words]])
+        sizes = np.where(words < 0, 1, np.append(lengths_of(self.offsets)[self.codes], 1)[words])
+        part, owner = expand_ranges(first, sizes), owners(offsets_of(sizes))
+        number, minor, rest = (np.append(array, 0)[part] for array in (self.number, self.minor, self.rest))
+        stays = (words[owner] >= 0) & (minor != _UNKNOWN)
+        at = np.flatnonzero(stays & (number > 0) & (minor == 0))
+        place = move.positions[move.source.unit_words[unit[owner[at]]] + number[at] - 1]
+        number[at] = place - move.derived_units[unit[owner[at]]] + 1
+        stays[at] = place >= 0
+        at = np.flatnonzero(stays & (minor > 0))
+        if at.size:
+            number[at] = _new_numbers(nodes, move.source.unit_words, unit[owner[at]], number[at], minor[at])
+            stays[at] = number[at] >= 0
+        # Where no part stays, the first one becomes `_`.
+        begin = offsets_of(sizes)[:-1]
+        empty = begin[np.bincount(owner[stays], minlength=len(words)) == 0]
+        number[empty] = minor[empty] = 0
+        rest[empty], stays[empty] = len(self.rests), True
+        found = _Parts(owner[stays], number[stays], minor[stays], rest[stays])
+        return _of_parts(found, len(words), pa.concat_arrays([self.rests, string_array([_NO_WORD])]))
 
 
-def map_deps(deps: str, unit: int, move: Realignment, numbers: dict[tuple[int, str], str]) -> str:
-    """Return DEPS with derived numbers, sorted by number as CoNLL-U requires. References to deleted words are left out.
+class _Parts(NamedTuple):
+    """The parts of the DEPS of some words, int64[Q] each. owner: the word, ascending."""
 
-    `4:nsubj|8.1:conj` with word 4 at position 6, word 8 at position 2  ->  `2.1:conj|6:nsubj`
+    owner: Ints
+    number: Int64
+    minor: Int64
+    rest: Int64
+
+
+def read_deps(values: pa.Array, n_words: Int64) -> Deps | int:
+    """Return the DEPS of N words, or the index of the first with a reference to a word that its sentence lacks.
+
+    values: Arrow strings [N], or codes into a dictionary, without nulls. n_words: int64[N], of the sentence of each.
+    `_` and references without a number are left as they are.
     """
-    source, derived = int(move.source.unit_words[unit]), int(move.derived_units[unit])
-    out: list[tuple[Any, str]] = []
-    for part in deps.split("|"):
-        match = _REFERENCE.match(part)
-        if not match:
-            out.append(((0, 0), part))
-            continue
-        # The match ends with the colon, which stays: `4:nsubj` -> `:nsubj`.
-        rest = part[match.end() - 1 :]
-        if match[2]:
-            new = numbers.get((unit, f"{match[1]}.{match[2]}"))
-            if new is not None:
-                whole, _, minor = new.partition(".")
-                out.append(((int(whole), int(minor)), new + rest))
-        elif match[1] == "0":
-            out.append(((0, 0), part))
-        else:
-            place = int(move.positions[source + int(match[1]) - 1])
-            if place >= 0:
-                out.append(((place - derived + 1, 0), f"{place - derived + 1}{rest}"))
-    return "|".join(part for _, part in sorted(out, key=lambda item: item[0])) or "_"
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    texts = encoded.dictionary.cast(pa.string())
+    codes = to_numpy(encoded.indices).astype(np.int32)
+    lists = pc.split_pattern(texts, "|")
+    offsets = offsets_of(to_numpy(pc.list_value_length(lists)))
+    parts = lists.flatten().dictionary_encode()
+    part = to_numpy(parts.indices).astype(np.int64)
+    named = _whole_numbers(pc.struct_field(pc.extract_regex(parts.dictionary, _NAME), "name"))
+    if len(texts):
+        stray = np.maximum.reduceat(named[part], offsets[:-1])[codes] > n_words
+        if stray.any():
+            return first_true(stray)
+    found = pc.extract_regex(parts.dictionary, _PART)
+    is_reference = to_numpy(pc.is_valid(found))
+    minors = pc.struct_field(found, "minor")
+    minor = _whole_numbers(minors)
+    minor[~to_numpy(filled(pc.match_substring_regex(minors, _MINOR), True))] = _UNKNOWN
+    names_one = is_reference & ((named > 0) | (minor != 0))
+    rests = pc.if_else(to_arrow(names_one), pc.struct_field(found, "rest"), parts.dictionary)
+    number = np.where(names_one, named, 0)
+    return Deps(codes, offsets, number[part], minor[part], part, rests, texts)
+
+
+def _whole_numbers(texts: pa.Array) -> Int64:
+    """Return int64[n]: strings of digits as numbers, _MOST for long ones, 0 for null and the empty string."""
+    return np.array(
+        [0 if not text else int(text) if len(text) <= _DIGITS else _MOST for text in texts.to_pylist()], np.int64
+    )
+
+
+def _new_numbers(nodes: EmptyNodes | None, units: Int64, unit: Ints, number: Int64, minor: Int64) -> Int64:
+    """Return int64[n]: the new number of each reference to an empty node, -1 if no node has this id.
+
+    units: int64[U + 1], word offsets. Unit u of n words has the numbers 0 … n, so the words before it, plus u, plus the
+    number are different for all units and numbers.
+    """
+    if nodes is None or not len(nodes.new):
+        return np.full(len(number), -1)
+    known, wanted = (
+        (units[u] + u + n) * np.int64(_MOST) + m
+        for u, n, m in ((nodes.unit, nodes.number, nodes.minor), (unit, number, minor))
+    )
+    by = np.argsort(known, kind="stable")
+    at = by[np.maximum(np.searchsorted(known[by], wanted, "right") - 1, 0)]
+    return np.where(known[at] == wanted, nodes.new[at], -1)
+
+
+def _in_order(parts: _Parts) -> _Parts:
+    """Return the parts of each word sorted by the ids that they name."""
+    owner, number, minor, rest = parts
+    lower = (number[1:] < number[:-1]) | ((number[1:] == number[:-1]) & (minor[1:] < minor[:-1]))
+    falls = np.flatnonzero(lower & (owner[1:] == owner[:-1]))
+    if not falls.size:
+        return parts
+    unsorted = np.zeros(int(owner[-1]) + 1, bool)
+    unsorted[owner[falls]] = True
+    at = np.flatnonzero(unsorted[owner])
+    by = np.arange(len(owner))
+    by[at] = at[np.lexsort((minor[at], number[at], owner[at]))]
+    return _Parts(owner[by], number[by], minor[by], rest[by])
+
+
+def _of_parts(parts: _Parts, n: int, rests: pa.Array) -> Deps:
+    """Return the DEPS of n words, each of which has a part.
+
+    Words with one part that names no empty node share texts; each other word has a text of its own.
+    """
+    owner, number, minor, rest = _in_order(parts)
+    sizes = np.bincount(owner, minlength=n)
+    begin = offsets_of(sizes)[:-1]
+    shares = (sizes == 1) & (minor[begin] == 0)
+    one = begin[shares]
+    used, codes_of_one = _distinct(number[one] * len(rests) + rest[one], (int(number.max(initial=0)) + 1) * len(rests))
+    codes = np.empty(n, np.int32)
+    codes[shares] = codes_of_one
+    codes[~shares] = len(used) + np.arange(n - len(one))
+    others = np.flatnonzero(~shares[owner])
+    offsets = offsets_of(np.concatenate([np.ones(len(used), np.int64), sizes[~shares]]))
+    return Deps(
+        codes,
+        offsets,
+        np.concatenate([used // len(rests), number[others]]),
+        np.concatenate([np.zeros(len(used), np.int64), minor[others]]),
+        np.concatenate([used % len(rests), rest[others]]),
+        rests,
+    )
+
+
+def _distinct(keys: Int64, below: int) -> tuple[Int64, Ints]:
+    """Return the different keys, ascending, and the place of each key among them. below: more than any key."""
+    if below > _LARGEST_TABLE:
+        return np.unique(keys, return_inverse=True)
+    seen = np.zeros(below, bool)
+    seen[keys] = True
+    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - np.int32(1))[keys]

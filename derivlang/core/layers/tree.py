@@ -12,93 +12,25 @@ head. An inserted word depends on the word that it marks, with the relation `dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of, offsets_of
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.deps import map_deps, moved_deps
+from derivlang.core.layers.deps import Deps, read_deps
 from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
 from derivlang.core.layers.words import Words
-from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
-from derivlang.core.trees import NODE_ID, first_fault, first_stray
-
-NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
-_WORDS = ("form", "lemma")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Nodes:
-    """The n lines that are not words: multiword tokens (`3-4`) or empty nodes (`8.1`).
-
-    unit: int64[n]. first, last: int64[n], the first and the last word that the line covers, counted in the batch from
-    0. For an empty node both are the word before it, -1 if it is before the first word. fields: the ten columns.
-
-    unit 1, whose words are 5 to 9: the multiword token 3-4 has first 7 and last 8, the empty node 3.1 has 7 and 7
-    """
-
-    unit: Int64
-    first: Int64
-    last: Int64
-    fields: tuple[dict[str, str], ...]
-
-    @classmethod
-    def read(
-        cls, column: pa.Array, unit_words: Int64, mark: str, where: Callable[[int], str | None] = lambda row: None
-    ) -> Nodes:
-        """Return the nodes of a column NODES[U].
-
-        mark: "-" in the ids of multiword tokens, "." in the ids of empty nodes. where: returns the place of a unit.
-        Raises LayerError node-id for a null, for an id that does not fit its unit, and for DEPS out of range.
-        """
-        unit: list[int] = []
-        first: list[int] = []
-        last: list[int] = []
-        fields = []
-        for u, nodes in enumerate(column.to_pylist()):
-            start, n_words = int(unit_words[u]), int(unit_words[u + 1] - unit_words[u])
-            for node in nodes or ():
-                if node is None or None in node.values():
-                    name = next((name for name, value in (node or {}).items() if value is None), "id")
-                    raise LayerError(f"a multiword token or an empty node has no {name}", where=where(u), id="node-id")
-                match = NODE_ID.fullmatch(node["id"])
-                begin, end = (int(match[1]), int(match[3])) if match and match[2] == mark else (-1, -1)
-                if not (1 <= begin <= end <= n_words if mark == "-" else 0 <= begin <= n_words):
-                    what = "range" if mark == "-" else "empty node"
-                    raise LayerError(f"{node['id']!r} is not a {what} of {n_words} words", where=where(u), id="node-id")
-                unit.append(u)
-                first.append(start + begin - 1 if begin else -1)
-                last.append(start + end - 1 if mark == "-" else first[-1])
-                fields.append(node)
-        arrays = [np.array(values, np.int64) for values in (unit, first, last)]
-        n_words_of = lengths_of(unit_words)[arrays[0]]
-        stray = first_stray(string_array(node["deps"] for node in fields), n_words_of)
-        if stray is not None:
-            raise _stray(fields[stray]["deps"], int(n_words_of[stray]), where(unit[stray]))
-        return cls(arrays[0], arrays[1], arrays[2], tuple(fields))
-
-    def under(self, lexicon: Lexicon) -> Nodes:
-        """Return the lines with their forms and lemmas mapped by a lexicon."""
-        words = string_array([node[field] for node in self.fields for field in _WORDS])
-        image = iter(lexicon.apply_to_labels(words).to_pylist())
-        return replace(self, fields=tuple({**node, **{field: next(image) for field in _WORDS}} for node in self.fields))
-
-    def column(self, n_units: int) -> pa.Array:
-        """Return the column NODES[U]; units without such lines have an empty list."""
-        nodes = [self.fields[i] for i in np.argsort(self.unit, kind="stable").tolist()]
-        columns = [string_array([node[name] for node in nodes]) for name in NODE_FIELDS]
-        values = pa.StructArray.from_arrays(columns, fields=list(NODES.value_type))
-        return list_array(offsets_of(np.bincount(np.asarray(self.unit, np.int64), minlength=n_units)), values)
+from derivlang.core.trees import first_fault
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +59,7 @@ def parents(head: Int32, units: Int64) -> Int64:
 class Tree(Layer):
     """The trees of N words. A gold tree spans its unit.
 
-    head: int32[N], 1-based in the unit, 0 = root. deprel: the relations. deps: strings [N], the DEPS of each word
+    head: int32[N], 1-based in the unit, 0 = root. deprel: the relations. deps: the DEPS of each word
     (`2:nsubj|4:conj`), or None. mwt, empty: the multiword tokens and empty nodes, or None. lexical: a lexicon maps
     their forms and lemmas.
     """
@@ -141,7 +73,7 @@ class Tree(Layer):
 
     head: Int32
     deprel: Words
-    deps: pa.Array | None = None
+    deps: Deps | None = None
     mwt: Nodes | None = None
     empty: Nodes | None = None
     lexical: bool = False
@@ -169,12 +101,7 @@ class Tree(Layer):
             for name, mark in (("mwt", "-"), ("empty_nodes", "."))
         )
         deprel = Words.of("deprel", labels.strings("deprel"), "dep")
-        deps = labels.strings("deps").cast(pa.string()) if "deps" in labels else None
-        if deps is not None:
-            n_words = np.repeat(lengths_of(units), lengths_of(units))
-            stray = first_stray(deps, n_words)
-            if stray is not None:
-                raise _stray(deps[stray].as_py(), int(n_words[stray]), labels.word(stray))
+        deps = _read_deps(labels) if "deps" in labels else None
         return cls(to_numpy(_heads("head", labels)), deprel, deps, mwt, empty, lexical=field.lexical)
 
     def realign(self, move: Realignment) -> Self:
@@ -198,9 +125,9 @@ class Tree(Layer):
             # Only words that were not roots before: the relation of a source's root is left as it is.
             became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
             deprel = _root_relations(deprel, became)
-        empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
-        deps = None if self.deps is None else moved_deps(self.deps, move, numbers, unit)
-        mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
+        empty, went = (None, None) if self.empty is None else move_empty(self.empty, move)
+        deps = None if self.deps is None else self.deps.moved(index, unit, move, went)
+        mwt = None if self.mwt is None else move_ranges(self.mwt, move)
         if self.lexical:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
@@ -209,7 +136,7 @@ class Tree(Layer):
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
         out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
-            out["deps"] = record_lists(batch, self.deps)
+            out["deps"] = record_lists(batch, self.deps.strings())
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
@@ -222,6 +149,16 @@ class Tree(Layer):
             inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
 
 
+def _read_deps(labels: Labels) -> Deps:
+    """Return the column deps. Raise LayerError head-range for a reference to a word that the sentence lacks."""
+    values, lengths = labels.strings("deps"), lengths_of(labels.batch.unit_words)
+    n_words = np.repeat(lengths, lengths)
+    deps = read_deps(values, n_words)
+    if isinstance(deps, int):
+        raise stray(values[deps].as_py(), int(n_words[deps]), labels.word(deps))
+    return deps
+
+
 def _heads(name: str, labels: Labels, side: int | None = None) -> pa.Array:
     """Return the heads of a column, int32[N]. Raise LayerError head-range for a null."""
     flat = labels.per_word(name, pa.int32(), side=side)
@@ -229,16 +166,6 @@ def _heads(name: str, labels: Labels, side: int | None = None) -> pa.Array:
         at = int(np.flatnonzero(to_numpy(flat.is_null()))[0])
         raise LayerError("a head must be the number of a word, 0 for the root", where=labels.word(at), id="head-range")
     return flat
-
-
-def _stray(deps: str, n_words: int, where: str | None) -> LayerError:
-    """Return the error for DEPS of a sentence of n words with a reference to another one."""
-    return LayerError(
-        f"the DEPS {deps[:50]!r} name a word that the sentence of {n_words} words lacks",
-        where=where,
-        fix="correct the tree, or leave out the sentence",
-        id="head-range",
-    )
 
 
 def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0) -> None:
@@ -295,61 +222,3 @@ def _root_relations(deprel: Words, became: Bool) -> Words:
         values.append("root")
     codes = np.where(became, np.int32(values.index("root")), deprel.codes)
     return replace(deprel, codes=codes, values=string_array(values))
-
-
-def _move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
-    """Return the multiword tokens whose words are still adjacent and in order, with new ids. Counts the others."""
-    places = move.positions
-    first, last = places[nodes.first], places[nodes.last]
-    length = nodes.last - nodes.first
-    # Every step must be +1: this also fails where a word in the middle was deleted, as its position is -1.
-    stays = np.array(
-        [
-            first[i] >= 0 and bool((np.diff(places[a : b + 1]) == 1).all())
-            for i, (a, b) in enumerate(zip(nodes.first, nodes.last, strict=True))
-        ],
-        bool,
-    )
-    if not stays.all():
-        gone = offsets_of(places < 0)  # int64[N + 1]: how many words are deleted before each
-        deleted = gone[nodes.last + 1] > gone[nodes.first]
-        if deleted.any():
-            move.counts["mwt-deleted"] += int(deleted.sum())
-        if (dissolved := ~stays & ~deleted).any():
-            move.counts["mwt-dissolved"] += int(dissolved.sum())
-    which = np.flatnonzero(stays)
-    # CoNLL-U lists multiword tokens in the order of their first words.
-    which = which[np.argsort(first[which], kind="stable")]
-    base = move.derived_units[nodes.unit]
-    fields = tuple(
-        {**nodes.fields[i], "id": f"{first[i] - base[i] + 1}-{first[i] - base[i] + 1 + length[i]}"} for i in which
-    )
-    return Nodes(nodes.unit[which], first[which].astype(np.int64), last[which].astype(np.int64), fields)
-
-
-def _move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, dict[tuple[int, str], str]]:
-    """Return the empty nodes behind their words, and their new ids by (unit, old id). Counts those dropped.
-
-    3.1 of a word that moves to position 5 of its unit  ->  5.1; 0.1 stays first
-    """
-    places = move.positions
-    # `first` is -1 for a node before the first word (0.1). The -1 that is appended can then be read in a batch without
-    # words.
-    at = np.where(nodes.first >= 0, np.append(places, -1)[nodes.first], -1)
-    gone = (nodes.first >= 0) & (at < 0)
-    if gone.any():
-        move.counts["empty-nodes-dropped"] += int(gone.sum())
-    which = np.flatnonzero(~gone)
-    which = which[np.lexsort((at[which], nodes.unit[which]))]
-    numbers, fields = {}, []
-    for i in which:
-        old = nodes.fields[i]["id"]
-        base = int(move.derived_units[nodes.unit[i]])
-        new = f"{int(at[i]) - base + 1 if nodes.first[i] >= 0 else 0}.{old.partition('.')[2]}"
-        numbers[int(nodes.unit[i]), old] = new
-        fields.append({**nodes.fields[i], "id": new})
-    # A second pass, because the DEPS of a node may name any other empty node by its new id.
-    for i, row in zip(which, range(len(fields)), strict=True):
-        fields[row]["deps"] = map_deps(fields[row]["deps"], int(nodes.unit[i]), move, numbers)
-    kept = Nodes(nodes.unit[which], at[which].astype(np.int64), at[which].astype(np.int64), tuple(fields))
-    return kept, numbers
