@@ -14,7 +14,7 @@ after the last one, to the outermost constituent there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, offsets_of, sorting
 from derivlang.core.arrow import filled, scalar, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.brackets import BracketFault, Constituents, Leaves, gathered, read_brackets, write_brackets
@@ -93,10 +93,12 @@ class ConstituentTrees(Layer):
 
     def realign(self, move: Realignment) -> ConstituentTrees:
         """Return the trees in the derived order. Counts the constituents that are left out."""
-        found, split, deleted = in_order(self.found, move.order, move.positions)
-        for how, count in (("split", split), ("deleted", deleted)):
-            if count:
-                move.counts[f"{self.name}-{how}"] += count
+        found = self.found
+        if not move.is_identity:
+            found, split, deleted = in_order(found, move.order, move.positions)
+            for how, count in (("split", split), ("deleted", deleted)):
+                if count:
+                    move.counts[f"{self.name}-{how}"] += count
         if move.order.n_inserted:
             found = _to_the_edges(found, move)
         if self.origin is not None and found.equals(self.origin.found):
@@ -114,6 +116,17 @@ class ConstituentTrees(Layer):
         found = replace(self.found, start=start, end=end).without(outside)
         inserted = None if self.inserted is None else self.inserted[group[:-1]]
         return replace(self, found=found, texts=None, origin=None, inserted=inserted)
+
+    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
+        """Return the rows with constituents that are left out. All others still hold the words that they held."""
+        assert isinstance(derived, ConstituentTrees)
+        both = ((self.found, move.source.unit_words), (derived.found, move.derived_units))
+        counts = [np.diff(np.searchsorted(found.start, units)) for found, units in both]
+        return {self.name: (counts[0] != counts[1])[move.source.records[:, 0]]}
+
+    def column_names(self, batch: BareBatch) -> Collection[str]:
+        """Return the name of the column."""
+        return (self.name,)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the column of trees, with the words of the batch."""
@@ -152,8 +165,11 @@ def in_order(found: Constituents, order: Order, places: Int32) -> tuple[Constitu
     deleted = n_kept == 0
     split = ~deleted & (span != n_kept)
     stays = replace(found, start=low, end=high + 1).without(split | deleted)
-    # Of constituents with the same words, such as (S (VP go)), the outer one came first and does so again.
-    return gathered(stays, np.lexsort((-stays.end, stays.start))), int(split.sum()), int(deleted.sum())
+    # By the first word, the longest ones first. Of constituents with the same words, such as (S (VP go)), the outer one
+    # came first and does so again.
+    by = sorting(int(stays.end.max(initial=0)) - stays.end)
+    by = by[sorting(stays.start[by])]
+    return gathered(stays, by), int(split.sum()), int(deleted.sum())
 
 
 def _to_the_edges(found: Constituents, move: Realignment) -> Constituents:

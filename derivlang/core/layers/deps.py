@@ -2,7 +2,7 @@
 
     2:nsubj|8.1:conj     two parts: the number 2 and what follows it, `:nsubj`; the empty node 8.1 and `:conj`
 
-Most words have one of few texts, so a text is taken apart once for all its words.
+Most words have one of few texts, so a text is parsed once for all its words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, first_true, lengths_of, offsets_of, owners
+from derivlang.core.arrays import (
+    Int32,
+    Int64,
+    Ints,
+    expand_ranges,
+    first_true,
+    lengths_of,
+    offsets_of,
+    owners,
+    segment_any,
+)
 from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.layers.base import Realignment
 
@@ -53,6 +63,22 @@ class Deps:
     rest: Int64
     rests: pa.Array
     texts: pa.Array | None = None
+
+    def is_normal(self, unit: Int32, units: Int64, nodes: EmptyNodes | None) -> bool:
+        """Return whether `moved` would return these DEPS as they are if no word moved.
+
+        It would not if parts are not sorted, a number is not written as it writes it, or a node is unknown. unit:
+        int32[N], of each word. units: int64[U + 1], word offsets. nodes: the empty nodes.
+        """
+        parts = _Parts(owners(self.offsets), self.number, self.minor, self.rest)
+        if self.texts is not None and not (_in_order(parts) is parts and self._written().equals(self.texts)):
+            return False
+        words = np.flatnonzero(segment_any(self.minor != 0, self.offsets)[self.codes])
+        sizes = lengths_of(self.offsets)[self.codes[words]]
+        part, word = expand_ranges(self.offsets[self.codes[words]], sizes), np.repeat(words, sizes)
+        part, word = part[self.minor[part] != 0], word[self.minor[part] != 0]
+        found = _new_numbers(nodes, units, unit[word], self.number[part], self.minor[part])
+        return bool((found >= 0).all())
 
     def strings(self) -> pa.Array:
         """Return Arrow strings [N]: the DEPS of each word."""
@@ -135,9 +161,10 @@ def read_deps(values: pa.Array, n_words: Int64) -> Deps | int:
     minor = _whole_numbers(minors)
     minor[~to_numpy(filled(pc.match_substring_regex(minors, _MINOR), True))] = _UNKNOWN
     names_one = is_reference & ((named > 0) | (minor != 0))
-    rests = pc.if_else(to_arrow(names_one), pc.struct_field(found, "rest"), parts.dictionary)
+    rests = pc.if_else(to_arrow(names_one), pc.struct_field(found, "rest"), parts.dictionary).dictionary_encode()
+    rest = to_numpy(rests.indices).astype(np.int64)
     number = np.where(names_one, named, 0)
-    return Deps(codes, offsets, number[part], minor[part], part, rests, texts)
+    return Deps(codes, offsets, number[part], minor[part], rest[part], rests.dictionary, texts)
 
 
 def _whole_numbers(texts: pa.Array) -> Int64:
@@ -211,4 +238,7 @@ def _distinct(keys: Int64, below: int) -> tuple[Int64, Ints]:
         return np.unique(keys, return_inverse=True)
     seen = np.zeros(below, bool)
     seen[keys] = True
-    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - np.int32(1))[keys]
+    used = np.flatnonzero(seen)
+    place = np.empty(below, np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    return used, place[keys]

@@ -7,10 +7,14 @@ Notes on white space describe a place in the source text, not a word, so they ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from derivlang.core.arrow import array_of
-from derivlang.core.layers.base import Realignment
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Bool, segment_any
+from derivlang.core.arrow import array_of, filled, to_numpy
+from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.words import Words
 
 _SPACE_KEYS = ("SpaceAfter=", "SpacesAfter=", "SpacesBefore=", "SpacesInToken=")
@@ -26,6 +30,13 @@ class Misc(Words):
         """Return the notes in the derived order, without those on white space."""
         bare = array_of([_without_spaces(value) for value in self.values.to_pylist()]).cast(self.values.type)
         return super(Misc, replace(self, values=bare)).realign(move)
+
+    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
+        """Return the rows with notes on white space."""
+        bare = derived.values[: len(self.values)] if isinstance(derived, Misc) else self.values
+        changed = to_numpy(filled(pc.not_equal(bare, self.values), False))[self.codes]
+        rows = segment_any(changed, move.source.unit_words)[move.source.records[:, 0]]
+        return {self.name: rows}
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
         """Return True: notes on white space are removed also without an order."""

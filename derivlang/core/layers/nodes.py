@@ -17,7 +17,7 @@ from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.arrow import filled, list_array, scalar, to_arrow, to_numpy
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Realignment
-from derivlang.core.layers.deps import EmptyNodes, read_deps
+from derivlang.core.layers.deps import Deps, EmptyNodes, read_deps
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.trees import NODE_ID
 
@@ -74,6 +74,27 @@ class Nodes:
         if mark == _RANGE:
             return cls(unit, first, unit_words[unit] + end - 1, np.zeros(len(unit), np.int64), fields)
         return cls(unit, first, first, end, fields)
+
+    def positions(self, units: Int64) -> EmptyNodes:
+        """Return where empty nodes are. units: int64[U + 1], word offsets."""
+        number = np.where(self.first >= 0, self.first - units[self.unit] + 1, 0)
+        return EmptyNodes(self.unit, number, self.minor, number)
+
+    def is_normal(self, units: Int64) -> bool:
+        """Return whether `move_ranges` or `move_empty` would leave the lines as they are if no word moved.
+
+        They would not if the lines are not sorted by their words, or, of empty nodes, if their DEPS change.
+        """
+        if not len(self.unit) or self.minor[0] == 0:
+            return bool((np.diff(self.first) >= 0).all())
+        places = self.positions(units)
+        in_order = np.diff(units[self.unit] + self.unit + places.number) >= 0
+        deps = read_deps(self.fields["deps"], lengths_of(units)[self.unit])
+        return (
+            bool(in_order.all())
+            and isinstance(deps, Deps)
+            and deps.is_normal(self.unit.astype(np.int32), units, places)
+        )
 
     def take(self, which: Int64, first: Int64, last: Int64, **fields: pa.Array) -> Nodes:
         """Return some nodes, int64[m], with other words, int64[m] each, and with some columns replaced."""
@@ -153,10 +174,9 @@ def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, EmptyNodes]:
         move.counts["empty-nodes-dropped"] += int(gone.sum())
     which = np.flatnonzero(~gone)
     which = which[np.lexsort((at[which], nodes.unit[which]))]
-    unit, first, at = nodes.unit[which], nodes.first[which], at[which]
-    old = np.where(first >= 0, first - move.source.unit_words[unit] + 1, 0)
-    new = np.where(first >= 0, at - move.derived_units[unit] + 1, 0)
-    went = EmptyNodes(unit, old, nodes.minor[which], new)
+    unit, at = nodes.unit[which], at[which]
+    new = np.where(at >= 0, at - move.derived_units[unit] + 1, 0)
+    went = EmptyNodes(unit, nodes.positions(move.source.unit_words).number[which], nodes.minor[which], new)
     # After all new ids are known, because the DEPS of a node may name any other empty node.
     n_words = lengths_of(move.source.unit_words)[nodes.unit]
     deps = read_deps(nodes.fields["deps"], n_words)

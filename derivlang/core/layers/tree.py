@@ -12,14 +12,14 @@ head. An inserted word depends on the word that it marks, with the relation `dep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of
+from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of, segment_any
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
@@ -106,6 +106,47 @@ class Tree(Layer):
 
     def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
+        head, deprel = (self.head, self.deprel) if move.is_identity else self._moved(move)
+        empty, went = (None, None) if self.empty is None else move_empty(self.empty, move)
+        deps = self.deps
+        if deps is not None and not (move.is_identity and self._has_normal_deps(move)):
+            deps = deps.moved(move.order.index, move.derived_unit_of, move, went)
+        mwt = None if self.mwt is None else move_ranges(self.mwt, move)
+        if self.lexical:
+            empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
+        return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
+
+    def _has_normal_deps(self, move: Realignment) -> bool:
+        """Return whether the DEPS are written as `Deps.moved` writes them, and name no empty node that is not there."""
+        units = move.source.unit_words
+        nodes = None if self.empty is None else self.empty.positions(units)
+        return self.deps is None or self.deps.is_normal(move.source_unit_of, units, nodes)
+
+    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
+        """Return the rows with dissolved multiword tokens.
+
+        None if a lexicon maps forms, if lines or DEPS are not as `realign` writes them, or if a unit that loses no word
+        has several roots while others lose words: `_one_root` leaves it one.
+        """
+        units = move.source.unit_words
+        if not isinstance(derived, Tree) or (self.lexical and move.labels.steps):
+            return None
+        if move.order.n_deleted:
+            roots = np.bincount(move.source_unit_of[self.head == 0], minlength=len(units) - 1)
+            if (roots[~segment_any(move.positions < 0, units)] > 1).any():
+                return None
+        if not all(nodes is None or nodes.is_normal(units) for nodes in (self.mwt, self.empty)):
+            return None
+        if not self._has_normal_deps(move):
+            return None
+        out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
+        if self.mwt is not None and derived.mwt is not None:
+            before, after = (np.bincount(nodes.unit, minlength=len(units) - 1) for nodes in (self.mwt, derived.mwt))
+            out["mwt"] = (before != after)[move.source.records[:, 0]]
+        return out
+
+    def _moved(self, move: Realignment) -> tuple[Int32, Words]:
+        """Return the heads and the relations in the derived order."""
         heads = _governors(self.head, move)
         index = move.order.index
         kept = index >= 0
@@ -125,12 +166,12 @@ class Tree(Layer):
             # Only words that were not roots before: the relation of a source's root is left as it is.
             became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
             deprel = _root_relations(deprel, became)
-        empty, went = (None, None) if self.empty is None else move_empty(self.empty, move)
-        deps = None if self.deps is None else self.deps.moved(index, unit, move, went)
-        mwt = None if self.mwt is None else move_ranges(self.mwt, move)
-        if self.lexical:
-            empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
-        return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
+        return head, deprel
+
+    def column_names(self, batch: BareBatch) -> Collection[str]:
+        """Return the names of the columns that the set has."""
+        has = {"deps": self.deps, "mwt": self.mwt, "empty_nodes": self.empty}
+        return ("head", *self.deprel.column_names(batch), *(name for name, part in has.items() if part is not None))
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""

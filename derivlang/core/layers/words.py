@@ -7,6 +7,7 @@ X is the filler of the inserted word.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Objects, take_kept
+from derivlang.core.arrays import Bool, Int32, Int64, Objects, take_kept
 from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
@@ -94,6 +95,16 @@ class Words(Layer):
             codes = np.where(index < 0, np.int32(filler_code), codes)
         return replace(self, codes=codes, values=values)
 
+    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
+        """Return no row, unless a lexicon maps the values or a subclass changes them."""
+        if type(self).realign is not Words.realign or (self.lexical and move.labels.steps):
+            return None
+        return dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
+
+    def column_names(self, batch: BareBatch) -> Collection[str]:
+        """Return the name of the column."""
+        return (self.name,)
+
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         """Return the list column, with class numbers for a class label."""
         values = self.values
@@ -106,6 +117,11 @@ class Words(Layer):
 def _one(value: str | None, kind: pa.DataType) -> pa.Array:
     """Return an Arrow array [1] of a string or null."""
     return pa.nulls(1, kind) if value is None else string_array([value]).cast(kind)
+
+
+def numbers_of(words: Words, number: Callable[[str], int]) -> Int64:
+    """Return int64[N]: a number for the value of each word, computed once for each value. Null is the empty string."""
+    return np.array([number(value or "") for value in words.values.to_pylist()], np.int64)[words.codes]
 
 
 def strings_of(words: Words) -> Objects:
