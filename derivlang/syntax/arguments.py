@@ -17,6 +17,8 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
+from derivlang.core.layers.tree import Tree, parents
+from derivlang.core.layers.words import numbers_of
 
 SUBJECT, OBJECT, INDIRECT = range(3)
 ROLES = {"nsubj": SUBJECT, "nsubjpass": SUBJECT, "obj": OBJECT, "dobj": OBJECT, "iobj": INDIRECT}
@@ -38,11 +40,12 @@ class Arguments:
 
 def arguments_of(batch: Batch) -> Arguments:
     """Return the arguments of a batch with trees."""
-    trees = batch.trees()
-    names, codes = np.unique(trees.relation.astype(str), return_inverse=True)
-    role = np.array([ROLES.get(str(name).partition(":")[0], -1) for name in names], np.int64)[codes]
-    word = np.flatnonzero((role >= 0) & (trees.parent >= 0))
-    head, role = trees.parent[word], role[word]
+    tree = batch.layers["head"]
+    assert isinstance(tree, Tree)
+    parent = parents(tree.head, batch.unit_words)
+    role = numbers_of(tree.deprel, lambda relation: ROLES.get(relation.partition(":")[0], -1))
+    word = np.flatnonzero((role >= 0) & (parent >= 0))
+    head, role = parent[word], role[word]
     has_object = np.zeros(batch.n_words, bool)
     has_object[head[role == OBJECT]] = True
     return Arguments(word, head, role, has_object[head])

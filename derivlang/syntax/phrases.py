@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
@@ -91,9 +91,12 @@ class Phrases:
 
 def mirrored(phrases: Phrases, which: Bool) -> Listing:
     """Return the families with the children of some constituents in reverse. which: bool[K]."""
-    members = phrases.members
-    back = phrases.of_nodes(which)[members.head] & ~members.listing.itself
-    return members.arranged(np.zeros(len(back), np.int64), back)
+    listing = list_families(phrases.forest)
+    turned = np.flatnonzero(phrases.of_nodes(which)[np.minimum(listing.heads, len(phrases.forest))])
+    first, sizes = listing.offsets[turned], lengths_of(listing.offsets)[turned]
+    entries = expand_ranges(first, sizes)
+    # A constituent has no words of its own, so it may turn with its children: [itself, a, b] -> [b, a, itself].
+    return listing.reordered(entries, np.repeat(2 * first + sizes - 1, sizes) - entries)
 
 
 def phrases_of(batch: Batch) -> Phrases:

@@ -23,6 +23,8 @@ from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.layers.tree import Tree, parents
+from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.spec import param
 from derivlang.syntax.arguments import INDIRECT, OBJECT, SUBJECT
@@ -93,14 +95,19 @@ class Agree(Transform):
 _BY_SOUND = [sorted(SUFFIXES).index(suffix) for suffix in SUFFIXES]
 
 
+_STRENGTH = {"cop": 0, "aux": 1, "auxpass": 1}
+
+
 def _bearers(batch: Batch) -> Int64:
     """Return int64[N]: the word that bears the suffixes of the clause that each word heads, -1 if it has none."""
-    trees, tags = batch.trees(), batch.tags()
-    verbs = np.isin(tags, ["VERB", "AUX"])
-    out = np.where(verbs, np.arange(batch.n_words), -1)
-    relations = np.array([relation.partition(":")[0] for relation in trees.relation], object)
-    for relation in ("cop", "aux"):  # the last one of the stronger relation stays
-        words = np.flatnonzero(np.isin(relations, [relation, "auxpass"] if relation == "aux" else [relation]))
-        words = words[trees.parent[words] >= 0]
-        out[trees.parent[words]] = words
+    tree, tags = batch.layers["head"], batch.layers["upos"]
+    assert isinstance(tree, Tree)
+    assert isinstance(tags, Words)
+    parent = parents(tree.head, batch.unit_words)
+    is_verb = numbers_of(tags, lambda tag: tag in ("VERB", "AUX")) > 0
+    out = np.where(is_verb, np.arange(batch.n_words), -1)
+    strength = numbers_of(tree.deprel, lambda relation: _STRENGTH.get(relation.partition(":")[0], -1))
+    for level in range(2):  # the last one of the stronger relation stays
+        words = np.flatnonzero((strength == level) & (parent >= 0))
+        out[parent[words]] = words
     return np.asarray(out, np.int64)

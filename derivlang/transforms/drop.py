@@ -21,6 +21,7 @@ from derivlang.core.arrays import Int32, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.layers.words import Words, numbers_of
 from derivlang.core.order import Order
 from derivlang.core.schema import UPOS
 from derivlang.core.spec import param
@@ -59,7 +60,9 @@ class Drop(Transform):
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of the words that stay. Counts sentences that lose all their words."""
-        stays = ~np.isin(batch.tags(), list(self._tags()))
+        upos, gone = batch.layers["upos"], self._tags()
+        assert isinstance(upos, Words)
+        stays = numbers_of(upos, lambda tag: tag not in gone) > 0
         before = offsets_of(stays)  # int64[N + 1]: how many words stay before each
         sentences = before[batch.sentences]
         ends = batch.sentences[1:]
