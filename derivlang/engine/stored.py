@@ -124,7 +124,7 @@ def restored(
 def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
     """Return the job with the stamps that the files of some tasks have here. DataError for one with another content.
 
-    trusted: whether the stamps of the plan are those of a user who may read the files. Other files of this machine are
+    trusted: whether a user who may read the files has taken the stamps of the plan. Other files of this machine are
     hashed, each once: whoever may list a folder knows the stamps of its files, but not what they hold.
     """
     seen = dict(job.seen)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, offsets_of, sorting
-from derivlang.core.arrow import filled, scalar, to_arrow, to_numpy
+from derivlang.core.arrow import filled, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.brackets import BracketFault, Constituents, Leaves, gathered, read_brackets, write_brackets
 from derivlang.core.compare import differs
