@@ -208,6 +208,16 @@ def test_results_are_released_as_they_come(tmp_path: Path, scheduler: str) -> No
         assert taken == 6
 
 
+def test_few_tasks_wait_at_the_scheduler(tmp_path: Path, scheduler: str) -> None:
+    with worker(scheduler, tmp_path), distributed.Client(scheduler, set_as_default=False) as client:
+        most, taken = 0, []
+        for number in cluster._results(client, _number, list(range(300)), scheduler):  # type: ignore[arg-type]
+            most = max(most, len(client.futures))
+            taken.append(number)
+        assert sorted(taken) == list(range(300))  # type: ignore[type-var]
+        assert most <= cluster._LEAST_AHEAD
+
+
 def _number(number: int) -> int:
     return number
 

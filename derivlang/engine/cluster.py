@@ -28,6 +28,7 @@ from derivlang.store.making import Target, begun_plan
 
 PATIENCE = 60.0  # seconds to wait without a scheduler or a worker
 CONNECT = 10.0  # seconds to wait until a scheduler answers
+_AHEAD, _LEAST_AHEAD = 4, 64  # tasks that are sent, for each thread of the workers, and in all
 _POLL, _LOOK = 0.05, 1.0  # seconds between two looks at results, and at workers
 
 
@@ -55,31 +56,41 @@ def dask(address: str) -> Callable[[Job, list[ShardTask], Target], Iterator[Resu
 def _results(
     client: Any, work: Callable[[ShardTask], Result], tasks: list[ShardTask], address: str
 ) -> Iterator[Result]:
-    """Yield each result as it is done. Scheduler, workers and this process then forget it."""
+    """Yield each result as it is done. Scheduler, workers and this process then forget it.
+
+    A few tasks for each thread of the workers are sent at a time, so that the scheduler and this process need no more
+    memory for many tasks than for few.
+    """
     from distributed import as_completed
 
-    # pure=False: the scheduler must not answer with the result of an earlier call.
-    done = as_completed(client.map(work, tasks, pure=False), loop=client.loop, with_results=True, raise_errors=False)
+    done = as_completed(loop=client.loop, with_results=True, raise_errors=False)
+    sent = ended = threads = 0
     seen = time.monotonic()  # when there was a worker last
-    looked = seen
-    while not done.is_empty():
+    looked = seen - 2 * _LOOK
+    while ended < len(tasks):
+        now = time.monotonic()
+        if now - looked > _LOOK:
+            looked, threads = now, _threads(client)
+            seen = now if threads else seen
+        if now - seen > PATIENCE and not done.has_ready():
+            raise DataError(
+                f"the Dask cluster at {address} has had no worker for {PATIENCE:.0f} seconds",
+                where="--engine",
+                fix=f"start one: dask worker {address}; the same command goes on from the finished shards",
+                id="no-workers",
+            )
+        more = tasks[sent : ended + max(_LEAST_AHEAD, _AHEAD * threads)]
+        if more and client.status == "running":
+            # pure=False: the scheduler must not answer with the result of an earlier call.
+            done.update(client.map(work, more, pure=False))
+            sent += len(more)
         if not done.has_ready():
             time.sleep(_POLL)
-            now = time.monotonic()
-            if now - looked > _LOOK:
-                looked = now
-                seen = now if _has_workers(client) else seen
-            if now - seen > PATIENCE:
-                raise DataError(
-                    f"the Dask cluster at {address} has had no worker for {PATIENCE:.0f} seconds",
-                    where="--engine",
-                    fix=f"start one: dask worker {address}; the same command goes on from the finished shards",
-                    id="no-workers",
-                )
         for future, result in done.next_batch(block=False):
             if future.status != "finished":
                 raise _failed(result[1] if isinstance(result, tuple) else result)
             future.release()
+            ended += 1
             yield result
 
 
@@ -160,11 +171,12 @@ def _other_workers(told: list[str]) -> DataError:
     )
 
 
-def _has_workers(client: Any) -> bool:
+def _threads(client: Any) -> int:
+    """Return how many tasks the workers can run at once, 0 without a worker or a scheduler."""
     try:
-        return client.status == "running" and bool(client.nthreads())
+        return sum(client.nthreads().values()) if client.status == "running" else 0
     except (OSError, TimeoutError):  # the scheduler is gone as well
-        return False
+        return 0
 
 
 def _failed(error: BaseException) -> DerivlangError:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from derivlang.store.making import Target
 
 Engine = Callable[[Job, list[ShardTask], Target], Iterator[Result]]
 Out = TypeVar("Out")
+_AHEAD = 4  # tasks that are given to a pool, for each worker
 
 
 def local(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
@@ -47,9 +49,10 @@ def in_processes(
     """Yield what a function returns for each task, as they are done, from a pool of processes.
 
     modules: what the server that they are forked from imports. again: what a message says of the tasks that are done,
-    if a process dies. The function, the tasks and the results are pickled.
+    if a process dies. The function, the tasks and the results are pickled. A few tasks for each worker wait at a time,
+    so that this process needs no more memory for many tasks than for few.
     """
-    from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
 
     methods = multiprocessing.get_all_start_methods()
@@ -68,12 +71,16 @@ def in_processes(
     with ProcessPoolExecutor(
         min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts,)
     ) as executor:
-        with _without_script():  # the workers begin with the first task
-            waiting = {executor.submit(function, task) for task in tasks}
+        left, waiting = iter(tasks), set[Future[Out]]()
         try:
-            while waiting:
+            while True:
+                with _without_script():  # a worker may begin with any task
+                    more = islice(left, _AHEAD * workers - len(waiting))
+                    waiting |= {executor.submit(function, task) for task in more}
+                if not waiting:
+                    break
                 # The timeout lets the progress bar move while no task ends.
-                done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED, timeout=0.2)
                 report()
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
