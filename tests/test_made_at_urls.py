@@ -224,6 +224,25 @@ def test_a_rank_that_ends_after_the_set_is_finished(
     assert bucket.snapshot("out") == whole
 
 
+def test_a_late_rank_of_a_plan_that_was_replaced(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path) -> None:
+    from derivlang.engine import ranks
+
+    out, run_task = f"{bucket.url}/out", ranks.run_task
+    planned("inv", text, out, *SHARD)  # type: ignore[arg-type]
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(ranks, "run_task", run_task)
+        planned("perm", text, out, *SHARD, "--force")  # type: ignore[arg-type]
+        worked(out)  # type: ignore[arg-type]
+        run("finish", out)
+        return run_task(*given)
+
+    monkeypatch.setattr(ranks, "run_task", late)
+    run("work", out, "--rank", 0, "--world", 1)
+    assert bucket.keys("out/.derivlang") == bucket.keys("out/data/") == []
+    assert run("verify", out, "--json").json["problems"] == []
+
+
 def test_killed_ranks(tmp_path: Path, bucket: Bucket) -> None:
     """Kills of ranks and of what finishes the set: the same commands end with the same set."""
     rng = random.Random(5)

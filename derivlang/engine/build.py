@@ -212,14 +212,17 @@ def working(job: Job, tasks: list[ShardTask]) -> AbstractContextManager[None]:
     return stage(what, "words") if by_words else stage(what, total=total_size(tasks))
 
 
-def assemble(planned: Planned, warn: Callable[[str], None]) -> dict[str, Any]:
-    """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing."""
+def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = False) -> dict[str, Any]:
+    """Make a finished set of the records of all tasks. Returns its manifest. StoreError if a record is missing.
+
+    shards: look for the shards of all tasks, too: others have made them.
+    """
     job, plan, making = planned.job, planned.plan, planned.making
     tasks = [task for split in plan.values() for task in split]
     entries: dict[str, dict[str, Any]] = {}
     vocabulary, byte_order_marks = TypeCounts(), Counter[str]()
     # In the order of the plan, so that the manifest does not depend on who was first.
-    for task, record in zip(tasks, making.records(names_of(plan)), strict=True):
+    for task, record in zip(tasks, making.records(names_of(plan), shards=shards), strict=True):
         entries[task.name] = record.entry
         vocabulary.add(record.types, record.counts)
         if job.corpus.is_raw and job.corpus.words != "space" and (n := _byte_order_marks(record.types, record.counts)):
@@ -234,8 +237,8 @@ def assemble(planned: Planned, warn: Callable[[str], None]) -> dict[str, Any]:
     text = card(manifest)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}
-    shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-    making.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts}, shards)
+    made = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
+    making.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts}, made)
     return manifest
 
 

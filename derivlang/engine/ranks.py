@@ -81,22 +81,27 @@ def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
         events.found(out)
     else:
         planned = _open(out)
+        making = planned.making
         mine = [task for tasks in planned.plan.values() for task in tasks][rank::world]
-        done = planned.making.done_of(task.name for task in mine)
+        done = making.done_of(task.name for task in mine)
         todo, found = [task for task in mine if task.name not in done], len(done)
         with working(planned.job, todo):
             job = with_stamps(planned.job, todo, trusted=_is_mine(out / PLAN))
             for task in todo:
                 try:
-                    result = run_task(job, task, planned.making.target)
+                    result = run_task(job, task, making.target)
                 except StoreError:
-                    if _is_finished(out):  # by others, who ran this task, too
-                        break
-                    raise
+                    if making.is_current():
+                        raise
+                    break
                 made, words = made + 1, words + result.words
                 events.done(result)
-        if todo and _is_finished(out):
-            planned.making.sweep()  # the records of tasks that others had run meanwhile
+                if not making.is_current():
+                    break
+        if todo and not making.is_current():  # others have run these tasks, too, or have begun another set
+            making.retract(task.name for task in todo)
+            if not _is_finished(out):
+                events.warn(f"{out}: another set has been begun here, so this rank ends")
     seconds = round(time.perf_counter() - began, 3)
     told = {"out": str(out), "rank": rank, "world": world, "made": made, "found": found}
     return {**told, "words": words, "seconds": seconds}
@@ -113,11 +118,7 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
         making = planned.making
         with making.held(str(planned.job.pipeline), events.warn):
             if not _is_finished(out):  # another process may just have finished it
-                names = build.names_of(planned.plan)
-                done = making.done_of(names)
-                if missing := [name for name in names if name not in done]:
-                    raise making.unfinished(missing)
-                return summary(out, assemble(planned, events.warn), began)
+                return summary(out, assemble(planned, events.warn, shards=True), began)
     events.found(out)
     manifest = read_manifest(out)
     making_at(out, manifest["plan"], {}).sweep()

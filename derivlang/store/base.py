@@ -6,6 +6,7 @@ has no stage: a set is made where it will be, and its manifest, written last, ma
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -25,6 +26,9 @@ class Store(Protocol):
     def get(self, name: str) -> bytes | None:
         """Return the content of a file; None if there is no such file."""
 
+    def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
+        """Yield the contents of files, in their order, as `get` returns them. A few of them are held at a time."""
+
     def put(self, name: str, content: bytes) -> None:
         """Write a file, whole or not at all. One that is there is replaced."""
 
@@ -40,5 +44,5 @@ class Store(Protocol):
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Return the bytes of each file below a folder of the store, by the names of the files."""
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if there is one."""
+    def remove(self, *names: str) -> None:
+        """Remove those of some files that are there, in any order."""

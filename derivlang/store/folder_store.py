@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,9 @@ class FolderStore:
                 return path.read_bytes()
             except (FileNotFoundError, NotADirectoryError):
                 return None
+
+    def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
+        return map(self.get, names)
 
     def put(self, name: str, content: bytes) -> None:
         path = self.folder / name
@@ -81,8 +84,9 @@ class FolderStore:
         with disk(self.folder):
             return {path.relative_to(self.folder).as_posix(): path.stat().st_size for path in below}
 
-    def remove(self, name: str) -> None:
-        remove(self.folder / name)
+    def remove(self, *names: str) -> None:
+        for name in names:
+            remove(self.folder / name)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,18 @@ class Target:
 
     def record(self, task: str) -> TaskRecord | None:
         """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
-        record = TaskRecord.load(self.store.get(self._record(task)))
-        if record is None:
-            return None
-        entry = record.entry
-        ours = (entry["task"], entry["plan"], entry["shard"]["file"]) == (task, self.plan, self.file(task))
-        return record if ours else None
+        return next(self.records([task]))
+
+    def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord | None]:
+        """Yield the records of tasks, in their order, as `record` returns them."""
+        first, second = tee(tasks)
+        for task, content in zip(first, self.store.get_all(map(self._record, second)), strict=True):
+            record = TaskRecord.load(content)
+            if record is not None:
+                entry = record.entry
+                ours = (entry["task"], entry["plan"], entry["shard"]["file"]) == (task, self.plan, self.file(task))
+                record = record if ours else None
+            yield record
 
     def where(self, task: str) -> str:
         """Return the place of the shard of a task, for messages."""
@@ -176,29 +183,49 @@ class Making(ABC):
         plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), **details}
         return record_text(sealed(plan)).encode()
 
+    def is_current(self) -> bool:
+        """Return whether the place still waits for this plan: it is neither finished nor replaced by another one."""
+        return bool(begun_plan(self.store).get("plan") == self.plan)
+
+    @abstractmethod
+    def retract(self, tasks: Iterable[str]) -> None:
+        """Remove what tasks have written after their plan was finished by others, or replaced by another one."""
+
     @abstractmethod
     def sweep(self) -> None:
-        """Remove what a run of this plan has left beside the finished set: it was killed just before its end, or late.
+        """Remove what a run of this plan has left beside the finished set, if it was killed just before its end.
 
         Nothing is removed if `plan.json` is of another plan, or was damaged.
         """
 
     @abstractmethod
-    def has_shard(self, shard: Mapping[str, Any]) -> bool:
-        """Return whether the shard of a finished task is there as it was recorded."""
+    def shards(self) -> Callable[[Mapping[str, Any]], bool]:
+        """Return what tells whether the shard of a finished task is there as it was recorded."""
 
     def done_of(self, tasks: Iterable[str]) -> set[str]:
-        """Return the tasks that have a record and their shard. A task without rows has no shard."""
-        shards = ((task, record.entry["shard"]) for task in tasks if (record := self.target.record(task)))
-        return {task for task, shard in shards if not shard["rows"] or self.has_shard(shard)}
+        """Return the tasks that have a record and their shard."""
+        names, is_whole = list(tasks), self._whole()
+        return {name for name, record in zip(names, self.target.records(names), strict=True) if is_whole(record)}
 
-    def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord]:
-        """Yield the records of tasks, in their order. StoreError if one is missing or damaged."""
-        for task in tasks:
-            record = self.target.record(task)
-            if record is None:
-                raise self.unfinished([task])
-            yield record
+    def records(self, tasks: Sequence[str], *, shards: bool = False) -> Iterator[TaskRecord]:
+        """Yield the records of tasks, in their order, each read once.
+
+        shards: look for their shards, too, as others may have made them. StoreError if a task is not done, after all
+        have been looked at.
+        """
+        is_whole, missing = self._whole() if shards else _is_there, list[str]()
+        for task, record in zip(tasks, self.target.records(tasks), strict=True):
+            if record is None or not is_whole(record):
+                missing.append(task)
+            elif not missing:
+                yield record
+        if missing:
+            raise self.unfinished(missing)
+
+    def _whole(self) -> Callable[[TaskRecord | None], bool]:
+        """Return what tells whether a task has a record and its shard. A task without rows has no shard."""
+        has_shard = self.shards()
+        return lambda record: bool(record and (not record.entry["shard"]["rows"] or has_shard(record.entry["shard"])))
 
     def unfinished(self, tasks: list[str]) -> StoreError:
         """Return the error for tasks that have no record."""
@@ -243,6 +270,10 @@ def stage_of(plan: str) -> str:
 def is_damaged(store: Store) -> bool:
     """Return whether there is a `plan.json` that cannot be used."""
     return store.get(PLAN) is not None and not begun_plan(store)
+
+
+def _is_there(record: TaskRecord | None) -> bool:
+    return record is not None
 
 
 def begun_plan(store: Store) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,11 @@ class FolderMaking(Making):
             with disk(self.stage):
                 shutil.rmtree(self.stage)
 
+    def retract(self, tasks: Iterable[str]) -> None:
+        shutil.rmtree(self.own, ignore_errors=True)
+        with suppress(OSError):  # it may be another plan's
+            self.stage.rmdir()
+
     def _take_up(self, tasks: Iterable[str], force: bool) -> None:
         """Take the finished tasks of an earlier run of this plan. Those of another plan are refused, or removed."""
         begun = begun_plan(self.store)
@@ -122,8 +127,8 @@ class FolderMaking(Making):
                     shard.replace(self.folder / target.data / shard.name)
                 target.commit(task, record)
 
-    def has_shard(self, shard: Mapping[str, Any]) -> bool:
-        return self._place_of(shard) is not None
+    def shards(self) -> Callable[[Mapping[str, Any]], bool]:
+        return lambda shard: self._place_of(shard) is not None
 
     def _place_of(self, shard: Mapping[str, Any], plan: str | None = None) -> Path | None:
         """Return where a shard is that has the bytes that were recorded: in the stage, or at its last place already."""

@@ -7,8 +7,9 @@ the new manifest is there, and what it replaces is removed after that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,14 @@ class UrlMaking(Making):
             if details:
                 self.store.put(PLAN, content)
 
-    def has_shard(self, shard: Mapping[str, Any]) -> bool:
-        size: int = shard["bytes"]
-        return self.store.sizes(self._data).get(shard["file"]) == size
+    def shards(self) -> Callable[[Mapping[str, Any]], bool]:
+        there = cache(self.store.sizes)  # listed once, when the first record is found
+
+        def has_shard(shard: Mapping[str, Any]) -> bool:
+            size: int = shard["bytes"]
+            return there(self._data).get(shard["file"]) == size
+
+        return has_shard
 
     def close(self, files: Mapping[str, str], shards: Sequence[Mapping[str, Any]]) -> None:
         there = self.store.sizes()
@@ -125,16 +131,20 @@ class UrlMaking(Making):
         # False sorts before True: the manifest is last.
         for name in sorted(new, key=lambda name: name == NAME):
             self.store.put(name, new[name])
-        for name in gone & there.keys() - new.keys() - {shard["file"] for shard in shards}:
-            self.store.remove(name)
+        gone &= there.keys() - new.keys() - {shard["file"] for shard in shards}
+        self.store.remove(*gone)
         self.sweep()
 
     def sweep(self) -> None:
         if is_damaged(self.store) or begun_plan(self.store).get("plan", self.plan) != self.plan:
             return
         # The plan last: without it, nothing would say whose the others are.
-        for name in sorted(self.store.sizes(STAGE), key=lambda name: name == PLAN):
-            self.store.remove(name)
+        self.store.remove(*(name for name in self.store.sizes(STAGE) if name != PLAN))
+        self.store.remove(PLAN)
+
+    def retract(self, tasks: Iterable[str]) -> None:
+        made = {self.target.file(task) for task in tasks}
+        self.store.remove(*self.store.sizes(stage_of(self.plan)), *(made - self.older_files()))
 
     def give_up(self) -> None:
         with suppress(StoreError):  # of a store that has just failed: the same command goes on, or says what is left
@@ -143,9 +153,8 @@ class UrlMaking(Making):
             if self._begun_before or NAME in there or any(name.startswith(stage) for name in there):
                 return
             if begun_plan(self.store).get("plan") == self.plan:
-                for name in there:
-                    if name.startswith(f"{self._data}/") and SHARD.fullmatch(name):
-                        self.store.remove(name)
+                own = (name for name in there if name.startswith(f"{self._data}/") and SHARD.fullmatch(name))
+                self.store.remove(*own)
                 self.sweep()
 
     def check_place(self) -> None:

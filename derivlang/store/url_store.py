@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from glob import has_magic
+from inspect import signature
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +21,7 @@ from derivlang.formats.store_errors import fault, is_missing_file
 
 # Protocols whose objects appear whole or not at all, and that can refuse to replace one.
 _WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+_AT_ONCE = 32  # files that are asked for at the same time: a store answers many questions as fast as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +47,21 @@ class UrlStore:
         return f"{self.url}/{name}"
 
     def get(self, name: str) -> bytes | None:
-        with self._asking(name):
-            try:
-                content: bytes = self._fs.cat_file(self._path(name))
-            except FileNotFoundError:
-                return None
+        (content,) = self.get_all([name])
         return content
+
+    def get_all(self, names: Iterable[str]) -> Iterator[bytes | None]:
+        left = iter(names)
+        while some := list(islice(left, _AT_ONCE)):
+            with self._asking(some[0]):
+                fs = self._fs
+                paths = [self._path(name) for name in some]
+                found = fs.cat_ranges(paths, None, None, on_error="return", **_in_one_request(type(fs)))
+            for name, content in zip(some, found, strict=True):
+                with self._asking(name):
+                    if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
+                        raise content
+                yield content if isinstance(content, bytes) else None
 
     def put(self, name: str, content: bytes) -> None:
         with self._asking(name):
@@ -85,19 +100,27 @@ class UrlStore:
             if info["type"] == "file" and not place.endswith("/")  # an empty object that stands for a folder
         }
 
-    def remove(self, name: str) -> None:
-        with self._asking(name):
-            try:
-                self._fs.rm_file(self._path(name))
-            except FileNotFoundError:
-                return
+    def remove(self, *names: str) -> None:
+        if not names:
+            return
+        with self._asking(names[0]):
+            fs, paths = self._fs, [self._path(name) for name in names]
+            # One request for up to a thousand files, where the store can do it. `rm` takes * ? [ for patterns. Stores
+            # that say which file is missing stop there: another process removes them, too.
+            if len(paths) > 1 and not any(map(has_magic, paths)):
+                with suppress(FileNotFoundError):
+                    fs.rm(paths)
+                    return
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    fs.rm_file(path)
 
     @property
     def _fs(self) -> Any:
-        return located(self.url).fs  # type: ignore[attr-defined]  # of fsspec, which keeps one for each process
+        return _place(self.url, os.getpid()).fs
 
     def _path(self, name: str) -> str:
-        return f"{located(self.url).path.rstrip('/')}/{name}"  # type: ignore[attr-defined]
+        return f"{_place(self.url, os.getpid()).path.rstrip('/')}/{name}"
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[None]:
@@ -109,3 +132,15 @@ class UrlStore:
         except Exception as caught:
             error = fault(caught, self.where(name), doing="write")
             raise StoreError(error.what, where=error.where, fix=error.fix, id=error.id) from caught
+
+
+@lru_cache(maxsize=16)
+def _place(url: str, process: int) -> Any:
+    """Return the place of a URL, with the `fs` that fsspec keeps for each process."""
+    return located(url)
+
+
+def _in_one_request(kind: type) -> dict[str, int]:
+    """Return what lets a file system read a whole file without asking for its size first."""
+    reader = getattr(kind, "_cat_file", None)
+    return {"max_concurrency": 1} if reader and "max_concurrency" in signature(reader).parameters else {}
