@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,9 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
                 return summary(out, assemble(planned, events.warn, shards=True), began)
     events.found(out)
     manifest = read_manifest(out)
-    making_at(out, manifest["plan"], {}).sweep()
+    making = making_at(out, manifest["plan"], {})
+    with making.held(manifest["spec"], events.warn) if making.is_begun() else nullcontext():
+        making.sweep()
     return summary(out, manifest, began)
 
 

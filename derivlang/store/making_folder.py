@@ -19,6 +19,8 @@ from derivlang.store.making import DATA, FILES, SHARD, Making, Target, Warn, beg
 from derivlang.store.manifest import NAME, Derived, is_intact, read_manifest
 from derivlang.store.task_record import STAGE
 
+_FRESH = "fresh"  # folder of texts that are about to be put into their place
+
 
 class FolderMaking(Making):
     """The run of one plan into a local folder."""
@@ -162,11 +164,14 @@ class FolderMaking(Making):
                     staged.replace(self.folder / name)
             with suppress(OSError):  # of the older set; it may not be empty
                 (self.folder / SPEC_FILES).rmdir()
-        for name, content in self.kept.items():
-            self.store.put(f"{SPEC_FILES}/{name}", content)
+        texts = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
+        texts |= {name: text.encode() for name, text in files.items()}
         # False sorts before True: the manifest is last.
-        for name in sorted(files, key=lambda name: name == NAME):
-            self.store.put(name, files[name].encode())
+        for name in sorted(texts, key=lambda name: name == NAME):
+            self.store.put(f"{stage_of(self.plan)}/{_FRESH}/{name}", texts[name])
+            with disk(self.folder / name):
+                (self.folder / name).parent.mkdir(exist_ok=True)
+                (self.own / _FRESH / name).replace(self.folder / name)
         with disk(self.folder):
             shutil.rmtree(self.stage)
 
