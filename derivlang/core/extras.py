@@ -17,6 +17,7 @@ EXTRAS = {
     "stanza": ("stanza",),
     "fast": ("onnx", "onnxruntime"),
     "dask": ("distributed",),
+    "datatrove": ("datatrove",),
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),
     "align": ("eflomal",),
