@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from tests.faults import around, damage, kills
+from tests import flaky_store
+from tests.faults import around, damage, kills, ranks
 from tests.faults.scenarios import SCENARIOS, Scenario
 
 # The last operations of a run put the set in its place: each of them is tried; of the rest, some.
@@ -33,6 +34,23 @@ def test_a_run_killed_anywhere_goes_on(scenario: Scenario) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_no_worker_outlives_a_killed_run(seed: int) -> None:
     assert kills.worker_killed(random.Random(seed)).fault is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="commands run in forked children")
+@pytest.mark.parametrize("where", ["a folder", "a store that fails"])
+def test_a_hundred_kills_of_ranks(where: str) -> None:
+    """Of what plans, of ranks, of what finishes, of workers and of the process that started them."""
+    if where == "a folder":
+        with ranks.folder() as place:
+            assert ranks.Campaign(place, random.Random(1)).run(90, workers=10) is None
+        return
+    pytest.importorskip("s3fs")
+    pytest.importorskip("moto.server")
+    with ranks.store(every=10) as (bucket, server):
+        assert ranks.Campaign(bucket, random.Random(2)).run(90, workers=10) is None
+        spoiled = server.asked()[1]
+    assert set(spoiled) == set(flaky_store.FAULTS)
 
 
 @pytest.mark.parametrize("name", damage.DAMAGES)

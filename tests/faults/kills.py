@@ -79,22 +79,13 @@ def worker_killed(rng: random.Random) -> Outcome:
     try:
         text(folder, 2_000)
         main = _command(folder)
-        family, began, pause = set[int](), None, rng.uniform(0.0, 0.5)
-        while main.poll() is None:
-            family |= _descendants(main.pid)
-            began = began or (time.monotonic() if len(family) >= 3 else None)  # two workers and who watches them
-            if began is not None and time.monotonic() - began > pause:
-                victim = main.pid if whole else rng.choice(sorted(family))
-                with suppress(ProcessLookupError):
-                    os.kill(victim, signal.SIGKILL)
-                break
-            time.sleep(0.01)
+        _, family = strike(main, rng, whole)
         try:
             main.wait(SECONDS)
         except subprocess.TimeoutExpired:
             main.kill()
             return Outcome(WORKERS, what, "the run hangs")
-        left = _still_alive(family, 10.0)
+        left = still_alive(family, 10.0)
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -106,6 +97,23 @@ def worker_killed(rng: random.Random) -> Outcome:
         return Outcome(WORKERS, what, None if tree(folder) == _by_workers() else "another set than that of one run")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def strike(main: subprocess.Popen[bytes], rng: random.Random, whole: bool) -> tuple[bool, set[int]]:
+    """Kill a worker of a pool at a random moment, or (whole) the process that started it.
+
+    Returns whether one was killed before the run ended, and the processes that were seen below the main one.
+    """
+    family, began, pause = set[int](), None, rng.uniform(0.0, 0.5)
+    while main.poll() is None:
+        family |= _descendants(main.pid)
+        began = began or (time.monotonic() if len(family) >= 3 else None)  # two workers and who watches them
+        if began is not None and time.monotonic() - began > pause:
+            with suppress(ProcessLookupError):
+                os.kill(main.pid if whole else rng.choice(sorted(family)), signal.SIGKILL)
+            return True, family
+        time.sleep(0.01)
+    return False, family
 
 
 WORKERS = "make, two workers"
@@ -244,7 +252,7 @@ def _descendants(pid: int) -> set[int]:
     return found
 
 
-def _still_alive(family: set[int], seconds: float) -> list[int]:
+def still_alive(family: set[int], seconds: float) -> list[int]:
     """Those of some processes that have not ended after a while; zombies have."""
     deadline = time.monotonic() + seconds
     while True:
