@@ -117,6 +117,7 @@ class Making(ABC):
         """
         self.out, self.store, self.plan, self.asked, self.kept = out, store, plan, asked, kept
         self.done: set[str] = set()
+        self._seen: tuple[bytes | None, bool] = (None, False)  # the last `plan.json`, and whether it was of this plan
         self._begun_before = False  # whether an earlier run of this plan has left something that must stay
         self._take(begun)
 
@@ -185,7 +186,10 @@ class Making(ABC):
 
     def is_current(self) -> bool:
         """Return whether the place still waits for this plan: it is neither finished nor replaced by another one."""
-        return bool(begun_plan(self.store).get("plan") == self.plan)
+        content = self.store.get(PLAN)
+        if content != self._seen[0]:  # a large plan is parsed once, and not after each task
+            self._seen = content, begun_plan(self.store).get("plan") == self.plan
+        return self._seen[1]
 
     @abstractmethod
     def retract(self, tasks: Iterable[str]) -> None:
