@@ -26,6 +26,8 @@ NAMES = (
     "make_tuned_loops",
     "make_memory",
     "make_workers",
+    "many_tasks",
+    "stages",
     "raw_text",
     "parse",
     "make_syn",
