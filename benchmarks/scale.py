@@ -77,7 +77,7 @@ def needs(rates: Rates, tokens: float, ranks: int, prices: Prices, shard: float)
     tasks = max(1, math.ceil(tokens / shard))
     used = min(ranks, tasks)
     hours = {
-        "plan, hash alone": tokens * rates.hash / 3600,
+        "plan, only the hash": tokens * rates.hash / 3600,
         "plan, hash and count": tokens * rates.plan / 3600,
         "work": (tokens * rates.work + used * rates.start) / 3600,
         "finish": tokens * rates.finish / 3600,
@@ -215,7 +215,7 @@ def main() -> None:
     print(f"{given.tokens:.0e} tokens of {given.source}, {given.ranks:,} ranks")
     print(table(("what", "how much"), needs(rates, given.tokens, given.ranks, prices, given.shard_tokens)))
     bad = Failures(given.deaths, given.stragglers, given.slowdown)
-    print(f"\n{given.ranks:,} ranks, simulated; medians of 20 runs (work alone)")
+    print(f"\n{given.ranks:,} ranks, simulated; medians of 20 runs (work only)")
     rows = simulations(rates, given.tokens, given.ranks, given.shard_tokens, bad, given.seed)
     print(table(("what", "hours", "core hours", "lost", "arrays"), rows))
 

@@ -45,4 +45,4 @@ class Store(Protocol):
         """Return the bytes of each file below a folder of the store, by the names of the files."""
 
     def remove(self, *names: str) -> None:
-        """Remove those of some files that are there, in any order."""
+        """Remove files, in any order. A name without a file is skipped."""

@@ -204,7 +204,7 @@ class Making(ABC):
 
     @abstractmethod
     def shards(self) -> Callable[[Mapping[str, Any]], bool]:
-        """Return what tells whether the shard of a finished task is there as it was recorded."""
+        """Return the check whether the shard of a finished task is there as it was recorded."""
 
     def done_of(self, tasks: Iterable[str]) -> set[str]:
         """Return the tasks that have a record and their shard."""
@@ -227,7 +227,7 @@ class Making(ABC):
             raise self.unfinished(missing)
 
     def _whole(self) -> Callable[[TaskRecord | None], bool]:
-        """Return what tells whether a task has a record and its shard. A task without rows has no shard."""
+        """Return the check whether a task has a record and its shard. A task without rows has no shard."""
         has_shard = self.shards()
         return lambda record: bool(record and (not record.entry["shard"]["rows"] or has_shard(record.entry["shard"])))
 
