@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from derivlang.commands.grammar import count_orders, fit_grammar, grammar_probs, score_grammar
     from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
     from derivlang.commands.parser import score_parser, train_parser
+    from derivlang.commands.push import push
     from derivlang.commands.sets import DerivedSet, finish, make, parse, plan, work
     from derivlang.commands.studies import Study, reproduce, study
     from derivlang.commands.training import Run, pretrain, report
@@ -65,6 +66,7 @@ __all__ = [
     "param",
     "plan",
     "pretrain",
+    "push",
     "register",
     "report",
     "reproduce",
@@ -107,6 +109,7 @@ _WHERE = {
     "param": "derivlang.core.spec",
     "plan": "derivlang.commands.sets",
     "pretrain": "derivlang.commands.training",
+    "push": "derivlang.commands.push",
     "register": "derivlang.transforms.registry",
     "report": "derivlang.commands.training",
     "reproduce": "derivlang.commands.studies",

@@ -47,6 +47,8 @@ CASES: list[tuple[str, str]] = [
     ("verify SET", ""),
     ("export SET --format jsonl", ""),
     ("export RUN --format transformers -o OUT", "train"),
+    ("push SET me/set --dry-run", ""),
+    ("push RUN me/run --dry-run", ""),
     ("undo SET", ""),
     ("parse TEXT --words space -o OUT", ""),
     ("parse TEXT --words space -o OUT --parser stanza", "stanza"),

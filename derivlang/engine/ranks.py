@@ -34,7 +34,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
 from derivlang.store.base import Store
-from derivlang.store.making import PLAN, begun_plan, is_damaged, is_of_set, stage_of
+from derivlang.store.making import PLAN, begun_plan, is_of_set, read_plan, stage_of
 from derivlang.store.manifest import LEXICON, NAME, read_manifest
 from derivlang.store.record import check_types
 
@@ -211,11 +211,11 @@ def _check_facts(here: Facts, planned: Facts, out: Path) -> None:
 def _is_finished(out: Path) -> bool:
     """Return whether the set that was planned in a place is finished."""
     store = store_at(out)
-    if store.get(NAME) is None or is_damaged(store):
+    if store.get(NAME) is None:
         return False
-    begun = begun_plan(store)
+    begun = read_plan(store)
     if not begun:
-        return True
+        return begun is None  # a damaged plan is not
     with suppress(StoreError):  # an older set that was damaged, or another one
         return making_at(out, begun["plan"], begun["asked"], begun=begun).finished() is not None
     return False

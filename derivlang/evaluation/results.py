@@ -89,6 +89,11 @@ def entry_of(
     return {"settings": dict(settings), **of_test, SCORES: [path.name for path in paths], FILES: listed(files)}
 
 
+def files_of(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of all files that an evaluation wrote, in the folder of its files."""
+    return [name for kind in KINDS for entry in record[kind].values() for name in entry[FILES]]
+
+
 def damages(cells: Path, record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the name of each file that is not the one that was evaluated, and what is wrong with it.
 

@@ -241,13 +241,12 @@ class Making(ABC):
         )
 
     def older_files(self) -> set[str]:
-        """Return the files of the set that is there, finished or not, by the names of its manifest; {} without one."""
-        names: set[str] = set()
+        """Return the names of the files of the set that is there; none if there is none that can be read."""
+        from derivlang.store.set_files import own_files  # imported late: it looks at plans
+
         with suppress(DerivlangError):
-            older = Derived(self.out, changed=True)
-            names |= {shard["file"] for split in older.splits for shard in older.shards(split)} | FILES
-            names |= {f"{SPEC_FILES}/{name}" for name in older.pipeline.files_to_keep()}
-        return names
+            return set(own_files(Derived(self.out, changed=True)))
+        return set()
 
     def other(self, recorded: Mapping[str, Any], state: str = "") -> StoreError:
         """Return the error for a set of another plan. recorded: what its manifest or its plan says of it."""
@@ -271,20 +270,20 @@ def stage_of(plan: str) -> str:
     return f"{STAGE}/{plan[:16]}"
 
 
-def is_damaged(store: Store) -> bool:
-    """Return whether there is a `plan.json` that cannot be used."""
-    return store.get(PLAN) is not None and not begun_plan(store)
-
-
 def _is_there(record: TaskRecord | None) -> bool:
     return record is not None
 
 
 def begun_plan(store: Store) -> dict[str, Any]:
     """Return what a set that was begun says of its plan: the hash `plan`, `asked`, …; {} if nothing does."""
+    return read_plan(store) or {}
+
+
+def read_plan(store: Store) -> dict[str, Any] | None:
+    """Return what `plan.json` says; {} if it is damaged, None if there is none."""
     content = store.get(PLAN)
     if content is None:
-        return journal.read(store)[0]
+        return journal.read(store)[0] or None
     with suppress(ValueError, RecursionError):  # of a damaged file
         plan = json.loads(content)
         check_types(plan, {"plan": str, "asked": dict})

@@ -15,7 +15,7 @@ from derivlang.store import journal
 from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.folder_store import FolderStore
 from derivlang.store.listing import file_hash
-from derivlang.store.making import DATA, FILES, SHARD, Making, Target, Warn, begun_plan, is_damaged, stage_of
+from derivlang.store.making import DATA, FILES, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
 from derivlang.store.manifest import NAME, Derived, is_intact, read_manifest
 from derivlang.store.task_record import STAGE
 
@@ -91,9 +91,8 @@ class FolderMaking(Making):
         return None
 
     def sweep(self) -> None:
-        if not self.stage.is_dir() or is_damaged(self.store):
-            return
-        if begun_plan(self.store).get("plan", self.plan) == self.plan:
+        begun = read_plan(self.store)
+        if self.stage.is_dir() and (begun is None or begun.get("plan") == self.plan):
             with disk(self.stage):
                 shutil.rmtree(self.stage)
 

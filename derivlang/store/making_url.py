@@ -15,7 +15,7 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, is_damaged, stage_of
+from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
 from derivlang.store.task_record import STAGE
 from derivlang.store.url_store import UrlStore
@@ -122,7 +122,7 @@ class UrlMaking(Making):
                 fix="plan this one in another place",
                 id="other-run",
             )
-        gone = self._replaces | self.older_files()
+        gone = self._replaces | (self.older_files() if NAME in there else set())
         if NAME in there:
             # Its card and its lexicon are about to be others, and without a manifest no reader takes them for its own.
             self.store.remove(NAME)
@@ -136,7 +136,8 @@ class UrlMaking(Making):
         self.sweep()
 
     def sweep(self) -> None:
-        if is_damaged(self.store) or begun_plan(self.store).get("plan", self.plan) != self.plan:
+        begun = read_plan(self.store)
+        if begun is not None and begun.get("plan") != self.plan:
             return
         # The plan last: without it, nothing would say whose the others are.
         self.store.remove(*(name for name in self.store.sizes(STAGE) if name != PLAN))

@@ -1,4 +1,4 @@
-"""Settings of `export`, declared once (core/settings.py). Help pages import this module."""
+"""Settings of `export` and `push`, declared once (core/settings.py). Help pages import this module."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ class ExportOptions:
         False, "Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only."
     )
     force: bool = setting(False, "Replace a file that holds something else, or a model.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushOptions:
+    """What `push` takes besides the folder and the repository."""
+
+    private: bool = setting(False, "Make the repository private if it is new; refuse one that is public.")
+    revision: str = setting("main", "Branch to send to; a new one begins at main.")
+    edited_card: bool = setting(False, "Send a card (README.md) of a set that was edited.")
+    checkpoints: bool = setting(False, "Send the checkpoints of runs, too, with the state of their training.")
+    dry_run: bool = setting(False, "Check everything and list what would be sent, without the network.")
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -33,21 +33,15 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
 from derivlang.core.seal import HASH
 from derivlang.core.to_table import to_table
-from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.pipeline import Pipeline
-from derivlang.store.at import store_at
-from derivlang.store.card import CARD
-from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
 from derivlang.store.listing import file_hash
-from derivlang.store.making import begun_plan
-from derivlang.store.manifest import LEXICON, NAME, Derived, data_folder, is_intact
+from derivlang.store.manifest import NAME, Derived, is_intact
+from derivlang.store.set_files import foreign_files, notes_on_files
 from derivlang.store.shards import read_shard
-from derivlang.store.task_record import STAGE
 
 # The column to report for each id of an error, if the source of a row cannot be rebuilt.
 _COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}
-_OF_THE_HUB = {"croissant.json"}  # the hub adds this file; its other files begin with a dot and are ignored
 _PLAIN_TEXT = re.compile(r".*\.(txt|tokens)")
 Problem = dict[str, Any]
 
@@ -60,7 +54,11 @@ def verify(folder: Path) -> dict[str, Any]:
     things that do not affect the data, such as an edited card. Raises StoreError if there is no readable manifest.
     """
     derived = Derived(folder, changed=True)
-    problems, notes = _check_files(derived)
+    problems = []
+    for name in foreign_files(derived):
+        why = ": the manifest does not list it" if "/" in name else ""
+        problems.append(_problem(name, f"is not a file of the set{why}"))
+    notes = notes_on_files(derived)
     try:
         if not derived.has_fingerprint():
             file = derived.manifest["lexicon"] or NAME
@@ -82,41 +80,6 @@ def verify(folder: Path) -> dict[str, Any]:
     elif HASH not in derived.manifest:
         notes.append({"file": NAME, "what": "has no hash of itself: an earlier version made this set"})
     return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems, "notes": notes}
-
-
-def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]:
-    """Return problems and notes about files.
-
-    Files that do not belong to the set are problems. An edited card and the leftovers of a stopped run are notes.
-    """
-    folder, notes = derived.folder, []
-    shards = {shard["file"] for split in derived.splits for shard in derived.shards(split)}
-    kept = derived.pipeline.files_to_keep()
-    data = data_folder(derived.manifest)
-    own = {NAME, CARD, data, *([LEXICON] if derived.manifest["lexicon"] else []), *([SPEC_FILES] if kept else [])}
-    begun = {begun_plan(store_at(folder)).get("data")}  # of a set that is about to replace this one
-    problems = [
-        _problem(path.name, "is not a file of the set")
-        for path in sorted(folder.iterdir())
-        if path.name not in own | _OF_THE_HUB | begun and path.name[0] != "."
-    ]
-    for name, known in ((data, shards), (SPEC_FILES, {f"{SPEC_FILES}/{file}" for file in kept})):
-        if name in own and (folder / name).is_dir():
-            inside = (f"{name}/{path.name}" for path in sorted((folder / name).iterdir()) if path.name[0] != ".")
-            problems += [
-                _problem(file, "is not a file of the set: the manifest does not list it")
-                for file in inside
-                if file not in known
-            ]
-    for name in (STAGE, LOCK):
-        if (folder / name).exists():
-            notes.append({"file": name, "what": "belongs to a run that was stopped or is still running"})
-    card = folder / CARD
-    if not card.is_file():
-        notes.append({"file": CARD, "what": "the dataset card is missing"})
-    elif "card" in derived.manifest and hashlib.sha256(card.read_bytes()).hexdigest() != derived.manifest["card"]:
-        notes.append({"file": CARD, "what": "the dataset card was edited"})
-    return problems, notes
 
 
 class _SourceText:

@@ -62,6 +62,11 @@ _FILES = (
 )  # fmt: skip
 
 
+def own_files(run: Path) -> list[str]:
+    """Return the names of the files of a run, without its encoded data and the scores of its evaluations."""
+    return split_files(run, _FILES)[0]
+
+
 def read(folder: Path) -> dict[str, Any]:
     """Return `run.json`. Raise StoreError if it is missing or was changed, or if this version cannot read it."""
     path = folder / RUN

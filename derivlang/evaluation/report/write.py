@@ -54,7 +54,7 @@ def report(
     baseline, primary: as in `compare`. A whole report of the same scores is kept. Another one in `out` is replaced, and
     files that are not of it stay. Raise StoreError if there is something else than a report, and what `compare` raises.
     """
-    if not is_free(out) and not _files(out):
+    if not is_free(out) and not files_of_report(out):
         raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
     asked = {"baseline": dict(baseline or {}), "primary": primary, "scores": _hash(scores)}
     if (made := _made(out, asked)) is not None:
@@ -81,7 +81,7 @@ def report(
     document = Document("What the models transfer", _told(len(evaluated), sorted(runs - evaluated)), parts)
     figures = sum(isinstance(block, Figure) for block in blocks)
     result = {"runs": len(runs), "evaluated": len(evaluated), "figures": figures}
-    replace_folder(out, write, _files(out), record=DATA, what="report")
+    replace_folder(out, write, files_of_report(out), record=DATA, what="report")
     return {"out": str(out), **result}
 
 
@@ -170,7 +170,7 @@ def _record(sections: Sequence[Section], files: Sequence[str]) -> dict[str, Any]
     }
 
 
-def _files(out: Path) -> list[str]:
+def files_of_report(out: Path) -> list[str]:
     """Return the files of an earlier report, which its record lists; an empty list if it is not a report."""
     try:
         record = read_record(out / DATA, DATA, id="output")

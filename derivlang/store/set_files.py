@@ -1,0 +1,72 @@
+"""The files of a derived set: which they are, what is wrong with them, and what in the folder is not of the set.
+
+No row is derived here. `verify` and `push` share these rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.store.at import store_at
+from derivlang.store.card import CARD
+from derivlang.store.disk import LOCK
+from derivlang.store.listing import file_hash
+from derivlang.store.making import begun_plan
+from derivlang.store.manifest import LEXICON, NAME, Derived, data_folder
+from derivlang.store.task_record import STAGE
+
+CROISSANT = "croissant.json"  # of a set on the hub: `push` writes it there, or the hub itself
+
+
+def own_files(derived: Derived) -> dict[str, Path]:
+    """Return the files of a set by their names in the folder, the manifest last. They need not be there."""
+    shards = [shard["file"] for split in derived.splits for shard in derived.shards(split)]
+    kept = [f"{SPEC_FILES}/{file}" for file in sorted(derived.pipeline.files_to_keep())]
+    lexicon = [LEXICON] if derived.manifest["lexicon"] else []
+    return {name: derived.folder / name for name in (CARD, *lexicon, *kept, *shards, NAME)}
+
+
+def foreign_files(derived: Derived) -> Iterator[str]:
+    """Yield the names of files and folders that are not of the set; hidden ones are nobody's."""
+    folder = derived.folder
+    own = own_files(derived)
+    tops = {name.partition("/")[0] for name in own} | {data_folder(derived.manifest)}
+    begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
+    for path in sorted(folder.iterdir()):
+        if path.name not in tops | {CROISSANT, begun} and path.name[0] != ".":
+            yield path.name
+    for top in (data_folder(derived.manifest), SPEC_FILES):
+        if top in tops and (folder / top).is_dir():
+            inside = (f"{top}/{path.name}" for path in sorted((folder / top).iterdir()) if path.name[0] != ".")
+            yield from (name for name in inside if name not in own)
+
+
+def notes_on_files(derived: Derived) -> list[dict[str, str]]:
+    """Return what is unusual about the files and does not affect the data: leftovers of a run, the card's state."""
+    folder = derived.folder
+    stopped = "belongs to a run that was stopped or is still running"
+    notes = [{"file": name, "what": stopped} for name in (STAGE, LOCK) if (folder / name).exists()]
+    if what := state_of_card(derived):
+        notes.append({"file": CARD, "what": f"the dataset card {what}"})
+    return notes
+
+
+def state_of_card(derived: Derived) -> str:
+    """Return "is missing" or "was edited" of a card that is not as the set was made with it, else ""."""
+    card = derived.folder / CARD
+    if not card.is_file():
+        return "is missing"
+    return "was edited" if derived.manifest.get("card", file_hash(card)) != file_hash(card) else ""
+
+
+def damaged_shards(derived: Derived) -> Iterator[tuple[str, str]]:
+    """Yield the name of each shard that is not the one that the manifest lists, and what is wrong with it."""
+    for split in derived.splits:
+        for shard in derived.shards(split):
+            path = derived.folder / shard["file"]
+            if not path.is_file():
+                yield shard["file"], "the file is missing"
+            elif path.stat().st_size != shard["bytes"] or file_hash(path) != shard["sha256"]:
+                yield shard["file"], "the file's hash is not the one in the manifest"

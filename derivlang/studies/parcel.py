@@ -1,0 +1,197 @@
+"""What `push` sends of a folder: the files of a set, of a run or of a study, checked, and nothing else.
+
+    set      card, lexicon, copies of the files of the spec, shards; croissant.json is made of them    derivlang.json
+    run      model, tokenizers, dictionary, log, results of evaluations; README.md if there is one      run.json
+    study    the same of each cell, and the report                                                      study.json
+
+The last column is the record by which the result is known. It is sent last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Any, Literal
+
+from derivlang.core.errors import StoreError
+from derivlang.core.messages import first_names, warn
+from derivlang.evaluation.plan import STUDY
+from derivlang.evaluation.run_files import files_of_run
+from derivlang.evaluation.verify import verify_run
+from derivlang.store.card import CARD
+from derivlang.store.croissant import croissant
+from derivlang.store.folders import split_files
+from derivlang.store.manifest import NAME, Derived
+from derivlang.store.set_files import CROISSANT, damaged_shards, foreign_files, own_files, state_of_card
+from derivlang.store.settings import PushOptions
+from derivlang.studies.begins import RUNS
+from derivlang.studies.verify import planned, verify_study
+from derivlang.training import checkpoint
+from derivlang.training.run_folder import DATA, RUN, read
+
+Kind = Literal["set", "run", "study"]
+REPORT = "report"
+_KEPT_HERE = (f"{DATA}/", f"{checkpoint.FOLDER}/", "wandb/")  # of a run, but of no use without its training
+_FIX = "`derivlang verify` lists all that is wrong; nothing was sent"
+# Names of files that an earlier push of the kind may have left in a repository; `*` matches slashes, too.
+_LEFT_BEHIND: dict[Kind, tuple[str, ...]] = {
+    "set": ("data/*.parquet", "data-????????/*.parquet", "lexicon.tsv", "files/*", CROISSANT),
+    "run": (
+        *(f"{folder}/*" for folder in ("model", "tokenizer", "twin", "derived-tokenizer", "files", "evaluation")),
+        *(f"{checkpoint.FOLDER}/step-*", "log.jsonl", "lexicon.tsv", "dictionary.tsv*"),
+        *("evaluation.json", "pretrained.json", "evaluated.json"),
+    ),
+    "study": (f"{RUNS}/*", f"{REPORT}/*"),
+}
+RECORDS: dict[Kind, str] = {"set": NAME, "run": RUN, "study": STUDY}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """The files of a result, as they are sent.
+
+    folder: where they lie. kind: of the result. files: the content of each by its name, a path or what was made for
+    the hub; the record is the last.
+    """
+
+    folder: Path
+    kind: Kind
+    files: Mapping[str, Path | bytes]
+
+    @property
+    def record(self) -> str:
+        """The name of the file that is sent last."""
+        return RECORDS[self.kind]
+
+    @property
+    def repo_type(self) -> Literal["dataset", "model"]:
+        """The type of the repository on the hub."""
+        return "dataset" if self.kind == "set" else "model"
+
+    @property
+    def left_behind(self) -> tuple[str, ...]:
+        """Patterns of the files that an earlier push may have left in a repository, besides card and record."""
+        return _LEFT_BEHIND[self.kind]
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file."""
+        return {
+            name: len(content) if isinstance(content, bytes) else content.stat().st_size
+            for name, content in self.files.items()
+        }
+
+
+def parcel_of(
+    folder: Path, options: PushOptions, page: Callable[[str], str], warn: Callable[[str], None] = warn
+) -> Parcel:
+    """Return what is sent of a folder.
+
+    page: gives the URL of the repository's page, by its type, for the metadata of a set. warn: called once for files
+    that are not of the result, and once for an edited card that is meant. Raise StoreError if the folder holds no set,
+    run or study, or one that is unfinished or damaged.
+    """
+    if not folder.is_dir():
+        raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
+    if (folder / RUN).exists():
+        return _of_run(folder, options, warn)
+    if (folder / STUDY).exists():
+        return _of_study(folder, options, warn)
+    return _of_set(folder, options, page, warn)
+
+
+def _of_set(folder: Path, options: PushOptions, page: Callable[[str], str], warn: Callable[[str], None]) -> Parcel:
+    derived = Derived(folder)
+    derived.check_fingerprint()
+    for name, what in damaged_shards(derived):
+        raise StoreError(what, where=str(folder / name), fix=_FIX, id="damaged")
+    state = state_of_card(derived)
+    if state == "is missing" or (state and not options.edited_card):
+        raise StoreError(
+            f"the dataset card {state}",
+            where=str(folder / CARD),
+            fix="restore it, or make the set again in another folder"
+            if state == "is missing"
+            else "--edited-card sends it as it is; else restore it",
+            id="card",
+        )
+    if state:
+        warn(f"{folder / CARD} was edited, and is sent as it is")
+    _warn_of_kept(folder, foreign_files(derived), warn)
+    files: dict[str, Path | bytes] = dict(own_files(derived))
+    last = files.pop(NAME)
+    files |= {CROISSANT: croissant(derived, page("dataset")), NAME: last}
+    return Parcel(folder=folder, kind="set", files=files)
+
+
+def _of_run(run: Path, options: PushOptions, warn: Callable[[str], None]) -> Parcel:
+    record = read(run)
+    if record["status"] != "done":
+        raise StoreError(
+            f"this run is not finished: its status is {record['status']!r}",
+            where=str(run),
+            fix="the same `derivlang pretrain` command with --resume goes on; nothing was sent",
+            id="unfinished",
+        )
+    _check(verify_run(run), run)
+    names = files_of_run(run, checkpoints=options.checkpoints)
+    parcel = _parcel("run", run, names, warn)
+    _warn_of_kept(run, _foreign_in_run(run, parcel, run), warn)
+    return parcel
+
+
+def _of_study(out: Path, options: PushOptions, warn: Callable[[str], None]) -> Parcel:
+    from derivlang.evaluation.report.write import files_of_report  # imported late: draws figures
+
+    plan = planned(out)
+    runs = [out / cell.relative_to(plan.folder) for cell in plan.cells]
+    for run in runs:
+        if not (run / RUN).is_file() or read(run)["status"] != "done":
+            raise StoreError(
+                f"this study is not finished: {run.name} is to be run",
+                where=str(out),
+                fix="the same `derivlang study` command goes on; nothing was sent",
+                id="unfinished",
+            )
+    _check(verify_study(out), out)
+    names = [
+        (run / name).relative_to(out).as_posix()
+        for run in runs
+        for name in files_of_run(run, checkpoints=options.checkpoints)
+    ]
+    names += [f"{REPORT}/{name}" for name in files_of_report(out / REPORT) if (out / REPORT / name).is_file()]
+    parcel = _parcel("study", out, [*names, STUDY], warn)
+    foreign = [(run / name).relative_to(out).as_posix() for run in runs for name in _foreign_in_run(run, parcel, out)]
+    _warn_of_kept(out, foreign, warn)
+    return parcel
+
+
+def _parcel(kind: Kind, folder: Path, names: list[str], warn: Callable[[str], None]) -> Parcel:
+    """Return the parcel of some files and of the card, if there is one."""
+    if (folder / CARD).is_file():
+        names = [CARD, *names]
+    else:
+        warn(f"{folder} has no {CARD}, so its page on the hub will say nothing of the {kind}")
+    return Parcel(folder=folder, kind=kind, files={name: folder / name for name in names})
+
+
+def _check(result: Mapping[str, Any], folder: Path) -> None:
+    """Raise StoreError for the first problem that a check has found."""
+    for one in result["problems"]:
+        raise StoreError(one["what"], where=str(folder / one["file"]), fix=_FIX, id="damaged")
+
+
+def _foreign_in_run(run: Path, parcel: Parcel, root: Path) -> Iterator[str]:
+    """Yield the names, from `run`, of what is not of the run. root: the folder of the parcel."""
+    prefix = "" if run == root else f"{run.relative_to(root).as_posix()}/"
+    own = [escape(name.removeprefix(prefix)) for name in parcel.files if name.startswith(prefix)]
+    for name in split_files(run, own)[1]:
+        if name[0] != "." and name not in _KEPT_HERE:
+            yield name
+
+
+def _warn_of_kept(folder: Path, foreign: Iterable[str], warn: Callable[[str], None]) -> None:
+    names = list(foreign)
+    if names:
+        warn(f"{folder}: not sent, as it is not of the result: {first_names(names)}")
