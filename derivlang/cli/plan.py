@@ -35,7 +35,7 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @click.option("--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task]")
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
-@under("Run", settings_options(MakeOptions, only=("shard_tokens", "force", "parser", "device", "parses")))
+@under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str, spec: str, out: Path, world: int | None, as_json: bool, **options: Any) -> None:
     """Plan the derived set of SOURCE, for ranks on one or many machines.

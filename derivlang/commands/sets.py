@@ -116,7 +116,7 @@ def parse(source: PathLike, out: PathLike, **options: Any) -> DerivedSet:
     return DerivedSet(out)
 
 
-@takes(MakeOptions, Policies, SourceRequest, without=("workers", "engine"))
+@takes(MakeOptions, Policies, SourceRequest, without=("engine",))
 def plan(
     source: PathLike, spec: str | Pipeline, out: PathLike, *, seed: int | None = None, **options: Any
 ) -> dict[str, Any]:

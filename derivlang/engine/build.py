@@ -24,7 +24,7 @@ from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
-from derivlang.engine.engines import Engine, choose
+from derivlang.engine.engines import Engine, choose, in_processes, modules_of
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
@@ -187,12 +187,33 @@ def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) 
     else:
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
-        whole = job.for_lexicon
-        tasks = make_plan(whole, splits=[reference])[reference]
+        whole, workers = job.for_lexicon, options.workers if options.engine == "local" else 1
+        size = options.shard_tokens if workers > 1 else None
+        tasks = make_plan(whole, splits=[reference], shard_tokens=size)[reference]
         with stage("counting words", total=total_size(tasks)):
-            types, counts = count_vocabulary(whole, tasks)
+            types, counts = _counted(whole, tasks, workers)
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
+
+
+def _counted(job: Job, tasks: list[ShardTask], workers: int) -> tuple[pa.Array, Int64]:
+    """Return the vocabulary of some tasks, as `count_vocabulary` does, by several processes if that is worth it."""
+    if min(workers, len(tasks)) < 2:
+        return count_vocabulary(job, tasks)
+    vocabulary, waiting = TypeCounts(), dict[int, tuple[pa.Array, Int64]]()
+    numbers = iter(range(len(tasks)))
+    next_one = next(numbers)
+    for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers, modules_of(job)):
+        waiting[number] = found
+        while next_one in waiting:  # in the order of the tasks, in which types are first met
+            vocabulary.add(*waiting.pop(next_one))
+            next_one = next(numbers, -1)
+    return vocabulary.result()
+
+
+def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Array, Int64]]:
+    number, task = numbered
+    return number, count_vocabulary(job, [task])
 
 
 def _run(planned: Planned, engine: Engine, events: Events) -> None:

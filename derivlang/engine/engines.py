@@ -38,7 +38,7 @@ def pool(workers: int) -> Engine:
 
     def run(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
         again = "the same command goes on from the finished shards"
-        return in_processes(partial(run_task, job, target=target), tasks, workers, _modules_of(job), again)
+        return in_processes(partial(run_task, job, target=target), tasks, workers, modules_of(job), again)
 
     return run
 
@@ -95,7 +95,7 @@ def in_processes(
                 future.cancel()
 
 
-def _modules_of(job: Job) -> list[str]:
+def modules_of(job: Job) -> list[str]:
     """Return the modules that the workers need, for the server to import once.
 
     Else each worker imports the transforms' modules with its first job, and numpy.ma when it calls `np.unique`. Modules
