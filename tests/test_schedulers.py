@@ -91,7 +91,7 @@ while [ $# -gt 0 ]; do
 done
 first=${array%-*} last=${array#*-}
 for task in $(seq ${first:-0} ${last:-0}); do
-    [ -z "$array" ] || export SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=$first SLURM_ARRAY_TASK_STEP=1 \
+    [ -z "$array" ] || export SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=$first SLURM_ARRAY_TASK_MAX=$last \
         SLURM_ARRAY_TASK_COUNT=$((last - first + 1))
     sh -c "$command" >&2 || failed=1
 done
