@@ -32,7 +32,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.object_store import Bucket
+from tests.object_store import Bucket, forget
 
 FAULTS = ("500", "503", "late", "reset before", "reset after", "broken off")
 _LATE = 0.3  # seconds
@@ -92,12 +92,14 @@ def opened() -> Iterator[FlakyStore]:
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "AWS_EC2_METADATA_DISABLED": "true",
         }
+        forget()
         client = boto3.client("s3", endpoint_url=f"http://{behind}")
         yield FlakyStore(proxy, client)
         client.close()
     finally:
         os.environ.clear()
         os.environ.update(before)
+        forget()
         server.terminate()
         server.wait(10)
         if server.stdout is not None:

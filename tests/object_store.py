@@ -105,18 +105,18 @@ def opened() -> Iterator[ObjectStore]:
             patch.setenv("AWS_CONFIG_FILE", os.devnull)
             patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
             patch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # or a test without keys waits for a server
-            _forget()
+            forget()
             client = boto3.client("s3")
             try:
                 yield ObjectStore(endpoint, client)
             finally:
                 client.close()
-        _forget()
+        forget()
     finally:
         server.stop()
 
 
-def _forget() -> None:
+def forget() -> None:
     """End what keeps an earlier environment: the server that forks worker processes, and the stores of `s3fs`."""
     from s3fs import S3FileSystem
 

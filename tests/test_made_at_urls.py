@@ -243,6 +243,111 @@ def test_a_late_rank_of_a_plan_that_was_replaced(monkeypatch: pytest.MonkeyPatch
     assert run("verify", out, "--json").json["problems"] == []
 
 
+@pytest.mark.parametrize("after", range(1, 12))
+def test_a_kill_while_an_older_set_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes], after: int
+) -> None:
+    """After any number of writes and removals of `finish`, the same command ends well."""
+    from derivlang.store.url_store import UrlStore
+
+    out = f"{bucket.url}/out"
+    make("trans,inv", text, out)  # type: ignore[arg-type]
+    planned(SPEC, text, out, *SHARD, "--force")  # type: ignore[arg-type]
+    worked(out)  # type: ignore[arg-type]
+    left = after
+
+    def killed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: UrlStore, *given: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return method(self, *given)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("put", "remove"):
+            patch.setattr(UrlStore, name, killed(getattr(UrlStore, name)))
+        run("finish", out, code=None)
+    assert worked(out) == 0  # type: ignore[arg-type]
+    run("finish", out)
+    assert run("verify", out, "--json").json["problems"] == []
+    assert len(bucket.keys("out")) == len(whole)
+
+
+def test_two_makes_of_different_plans(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path) -> None:
+    """The first one ends with a message when another one has replaced it, and spoils nothing."""
+    from tests.test_store import Counted, engines
+
+    out, tasks = f"{bucket.url}/out", Counted()
+
+    def first(*given: Any) -> Any:
+        monkeypatch.setattr(engines, "run_task", tasks)
+        make("perm", text, out, *SHARD, "--force")  # type: ignore[arg-type]
+        return tasks(*given)
+
+    monkeypatch.setattr(engines, "run_task", first)
+    assert "[other-run]" in run("make", "--t", "inv", text, "-o", out, *SHARD, code=1).err
+    assert run("verify", out, "--json").json["problems"] == []
+    assert len(bucket.keys("out/data")) == 6
+    make("trans", text, out, "--force")  # type: ignore[arg-type]
+    assert run("verify", out, "--json").json["problems"] == []
+
+
+def test_two_makes_of_one_plan(
+    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+) -> None:
+    from tests.test_store import Counted, engines
+
+    out, tasks = f"{bucket.url}/out", Counted()
+
+    def first(*given: Any) -> Any:
+        monkeypatch.setattr(engines, "run_task", tasks)
+        make(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
+        return tasks(*given)
+
+    monkeypatch.setattr(engines, "run_task", first)
+    assert "already complete" in run("make", "--t", SPEC, text, "-o", out, *SHARD).err
+    assert bucket.snapshot("out") == whole
+
+
+def test_a_forced_command_that_is_stopped_at_once(
+    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+) -> None:
+    from tests.test_store import counted
+
+    out = f"{bucket.url}/out"
+    for spec, after in (("inv", 3), (SPEC, 0)):
+        with monkeypatch.context() as patch:
+            counted(patch, after)
+            run("make", "--t", spec, text, "-o", out, *SHARD, "--force", code=130)
+    make(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
+    assert bucket.snapshot("out") == whole
+
+
+def test_a_source_in_the_store_is_hashed_by_ranks_of_a_strange_plan(bucket: Bucket, text: Path) -> None:
+    """Whoever may list a bucket knows sizes and ETags, but not what the objects hold."""
+    from tests.test_ranks import sealed
+
+    secret = bucket.write("secret/a.tokens", b" pass word . \n")
+    source = bucket.write("corpus/a.tokens", b" open text . \n")
+    out = f"{bucket.url}/out"
+    planned("inv", source, out)  # type: ignore[arg-type]
+    worked(out)  # type: ignore[arg-type]
+    plan = json.loads(bucket.read("out/.derivlang/plan.json"))
+    other = f"{bucket.url}/other"
+    planned("inv", secret, other)  # type: ignore[arg-type]
+    ((_, place, _, (stamp, _)),) = json.loads(bucket.read("other/.derivlang/plan.json"))["job"]["parts"]
+    plan["job"]["parts"][0][1], plan["job"]["parts"][0][3] = place, [stamp, "0" * 64]
+    for key in bucket.keys("out/"):
+        if not key.endswith("plan.json"):
+            bucket.client.delete_object(Bucket=bucket.name, Key=key)
+    bucket.write("out/.derivlang/plan.json", json.dumps(sealed(plan)).encode())
+    assert "[source-changed]" in run("work", out, "--rank", 0, "--world", 1, code=1).err
+    assert bucket.keys("out/data") == []
+
+
 def test_killed_ranks(tmp_path: Path, bucket: Bucket) -> None:
     """Kills of ranks and of what finishes the set: the same commands end with the same set."""
     rng = random.Random(5)

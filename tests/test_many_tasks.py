@@ -66,7 +66,7 @@ def test_requests_of_each_command(store: flaky_store.FlakyStore, tmp_path: Path)
     assert plan <= 25
     assert work <= 4 * TASKS + 8
     assert again <= TASKS + 7
-    assert finish <= TASKS + 18
+    assert finish <= TASKS + 24
     assert asked[3].get("DELETE object", 0) <= 1
     assert store.asked()[1] == {}
 

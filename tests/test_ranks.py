@@ -566,6 +566,10 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
         written(secret.parent / "deep" / "out" / ".derivlang" / plan["plan"][:16] / "files" / "x", content)
         plan["texts"][name] = sha256(content).hexdigest()
 
+    def stage(plan: dict[str, Any]) -> None:
+        """The hash of the plan is the name of its stage."""
+        plan["plan"] = "../../victim"
+
     def hub(plan: dict[str, Any]) -> None:
         plan["job"]["corpus"]["format"] = "hub"
         plan["job"]["parts"][0][1] = f"{secret.parent}||train"
@@ -576,7 +580,9 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
     def part(plan: dict[str, Any]) -> None:
         plan["job"]["tasks"]["test"][0][1][0][0] = 10**9
 
-    return {one.__name__: one for one in (name, split, file, no_stamp, stamp, spec, text, place, hub, types, part)}
+    return {
+        one.__name__: one for one in (name, split, file, no_stamp, stamp, spec, text, place, stage, hub, types, part)
+    }
 
 
 @pytest.mark.parametrize("name", sorted(forged(Path())))

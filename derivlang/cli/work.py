@@ -35,9 +35,10 @@ def command(place: Path, as_json: bool, **options: Any) -> None:
     from derivlang.engine.launchers import rank_of
     from derivlang.engine.ranks import work
 
-    rank, world = rank_of(RankOptions(**options))
+    ranks = RankOptions(**options)
+    rank, world = rank_of(ranks)
     with ends_well(), Bar():
-        worked = work(place, rank, world, events())
+        worked = work(place, rank, world, events(), trust=ranks.trust)
     if as_json:
         echo(json.dumps(worked))
         return

@@ -142,9 +142,10 @@ def work(place: PathLike, **options: Any) -> dict[str, Any]:
     from derivlang.engine.launchers import rank_of
     from derivlang.engine.ranks import work as run
 
-    rank, world = rank_of(RankOptions(**given(RankOptions, options)))
+    ranks = RankOptions(**given(RankOptions, options))
+    rank, world = rank_of(ranks)
     with ProgressBar():
-        return run(located(place), rank, world, Events())
+        return run(located(place), rank, world, Events(), trust=ranks.trust)
 
 
 @takes()

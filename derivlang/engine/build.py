@@ -121,7 +121,11 @@ def prepare(
                     id="source-changed",
                 )
             return go_on(Planned(job, plan, files, making, options.limit))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoreError) and making.is_by_others():
+                making.sweep()
+                events.found(options.out)
+                return making.finished() or {}
             making.give_up()
             raise
 
@@ -222,6 +226,7 @@ def _run(planned: Planned, engine: Engine, events: Events) -> None:
     todo = [task for tasks in planned.plan.values() for task in tasks if task.name not in making.done]
     with working(job, todo):
         for result in engine(job, todo, making.target) if todo else ():
+            making.check_current([result.task.name])
             events.done(result)
 
 

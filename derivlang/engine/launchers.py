@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from derivlang.core.errors import UsageError
+from derivlang.core.urls import is_url
 from derivlang.engine.options import RankOptions
 
 
@@ -72,7 +73,8 @@ def rank_of(options: RankOptions, environment: Mapping[str, str] = os.environ) -
 
 def commands_for(place: str, world: int) -> Iterator[tuple[str, str]]:
     """Yield (where, command line) for all that makes a planned set with `world` ranks."""
-    work = f"derivlang work {shlex.quote(place)}"
+    # A local plan belongs to the user who makes it, which a rank sees.
+    work = f"derivlang work {shlex.quote(place)}{' --trust' if is_url(place) else ''}"
     finish = f"derivlang finish {shlex.quote(place)}"
     yield f"each rank, R = 0 to {world - 1}", f"{work} --rank R --world {world}"
     yield "Slurm", f"sbatch --array=0-{world - 1} --wrap {shlex.quote(f'{work} --world {world}')}"

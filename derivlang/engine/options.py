@@ -50,6 +50,7 @@ class RankOptions:
 
     rank: int | None = setting(None, "Number of this rank, from 0.", unset="from the array job", minimum=0)
     world: int | None = setting(None, "Number of ranks.", unset="from the array job", minimum=1)
+    trust: bool = setting(False, "The plan is yours: do not hash its source files again, if their stamps are the same.")
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -34,7 +34,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
 from derivlang.store.base import Store
-from derivlang.store.making import PLAN, begun_plan, is_of_set, read_plan, stage_of
+from derivlang.store.making import PLAN, Making, begun_plan, is_of_set, read_plan, stage_of
 from derivlang.store.manifest import LEXICON, NAME, read_manifest
 from derivlang.store.record import check_types
 
@@ -52,6 +52,10 @@ def plan(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, event
     job, options = job_of(pipeline, request, options, events)
 
     def keep(planned: Planned) -> dict[str, Any]:
+        if options.force and _has_finished(planned.making):  # ranks would find it complete
+            planned.making.sweep()
+            events.found(options.out)
+            return {"plan": planned.making.plan}
         _keep(planned, request)
         names = build.names_of(planned.plan)
         return {"plan": planned.making.plan, "tasks": len(names), "done": len(planned.making.done)}
@@ -61,12 +65,15 @@ def plan(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, event
     return {"out": str(options.out), "plan": planned["plan"], **numbers}
 
 
-def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
+def work(out: Path, rank: int, world: int, events: Events, *, trust: bool = False) -> dict[str, Any]:
     """Run the tasks of one rank that are not done yet.
 
-    rank: 0 to world - 1. Returns {"out", "rank", "world", "made", "found", "words", "seconds"}: the numbers of tasks
-    that were run and that were done already, and of words of the former. Raises UsageError for a rank out of range,
-    StoreError for a place without a plan, DataError if this process would write other bytes than the plan says.
+    rank: 0 to world - 1. trust: whether the user of this process made the plan. A plan in a file of this user is
+    trusted, too; by any other plan each source file is hashed once before it is read.
+
+    Returns {"out", "rank", "world", "made", "found", "words", "seconds"}: the numbers of tasks that were run and that
+    were done already, and of words of the former. Raises UsageError for a rank out of range, StoreError for a place
+    without a plan, DataError if this process would write other bytes than the plan says.
     """
     if not 0 <= rank < world:
         raise UsageError(
@@ -86,7 +93,7 @@ def work(out: Path, rank: int, world: int, events: Events) -> dict[str, Any]:
         done = making.done_of(task.name for task in mine)
         todo, found = [task for task in mine if task.name not in done], len(done)
         with working(planned.job, todo):
-            job = with_stamps(planned.job, todo, trusted=_is_mine(out / PLAN))
+            job = with_stamps(planned.job, todo, trusted=trust or _is_mine(out / PLAN))
             for task in todo:
                 try:
                     result = run_task(job, task, making.target)
@@ -216,8 +223,13 @@ def _is_finished(out: Path) -> bool:
     begun = read_plan(store)
     if not begun:
         return begun is None  # a damaged plan is not
-    with suppress(StoreError):  # an older set that was damaged, or another one
-        return making_at(out, begun["plan"], begun["asked"], begun=begun).finished() is not None
+    return _has_finished(making_at(out, begun["plan"], begun["asked"], begun=begun))
+
+
+def _has_finished(making: Making) -> bool:
+    """Return whether the set of a plan is in its place, whole."""
+    with suppress(StoreError):  # another set is there, or one that was damaged
+        return making.finished() is not None
     return False
 
 

@@ -2,7 +2,7 @@
 
     stored(job, plan, request)  ──▶  .derivlang/plan.json  ──▶  restored(…)  in every rank
 
-A plan may have been written by somebody else. So nothing in it is run, and a rank reads only such files of its machine
+A plan may have been written by somebody else. So nothing in it is run, and a rank reads only such files
 as have the content that the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
 """
 
@@ -25,7 +25,7 @@ from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import stamp_of
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.file_piece import Piece
-from derivlang.formats.places import is_remote, located
+from derivlang.formats.places import located
 from derivlang.formats.registry import GENERATED, NO_FILES, find_format
 from derivlang.formats.spec_paths import files_of
 from derivlang.formats.store_errors import changed_file
@@ -124,12 +124,12 @@ def restored(
 def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
     """Return the job with the stamps that the files of some tasks have here. DataError for one with another content.
 
-    trusted: whether a user who may read the files has taken the stamps of the plan. Other files of this machine are
-    hashed, each once: whoever may list a folder knows the stamps of its files, but not what they hold.
+    trusted: whether a user who may read the files has taken the stamps of the plan. Other files are hashed,
+    each once: whoever may list a folder or a bucket knows the stamps of its files, but not what they hold.
     """
     seen = dict(job.seen)
     for path in dict.fromkeys(span.part.path for task in tasks for span in task.spans) if job.corpus.has_files else ():
-        if is_remote(path) or (trusted and seen[path].is_at(path)):
+        if trusted and seen[path].is_at(path):
             continue
         here = FileStamp.of(path)
         if here.sha256 != seen[path].sha256:

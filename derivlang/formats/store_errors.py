@@ -23,6 +23,7 @@ _UNREACHABLE = {
 }  # fmt: skip
 _BAD_KEYS = re.compile(r"access key id|signature we calculated|token.*(expired|invalid)|unauthorized|401", re.I)
 _BUCKET = re.compile(r"(s3a?|gs|gcs)://[^/]*/?")
+_LOGIN = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"\?[^\s'\")]+")
 
 
@@ -57,7 +58,7 @@ def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
         return DataError("there is no such bucket", where=where, fix="check the URL", id="missing-bucket")
     ranges = "range requests" in text  # of a web server that gives files only from their beginning
     return DataError(
-        f"the store cannot {doing} it: {_QUERY.sub('?…', reason(caught))}",
+        f"the store cannot {doing} it: {_LOGIN.sub('//…@', _QUERY.sub('?…', reason(caught)))}",
         where=where,
         fix="copy the file to this machine first" if ranges else "run the same command again",
         id="unreadable-file",

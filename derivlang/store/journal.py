@@ -18,7 +18,7 @@ from derivlang.core.errors import DerivlangError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import HASH, hash_of
 from derivlang.store.base import Store
-from derivlang.store.task_record import STAGE, TASK, TaskRecord
+from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
 
 JOURNAL = f"{STAGE}/journal.jsonl"
 
@@ -32,7 +32,9 @@ def read(store: Store) -> tuple[dict[str, Any], dict[str, TaskRecord]]:
     records: dict[str, TaskRecord] = {}
     with suppress(DerivlangError), parse_errors("journal", "journal"):
         begun = json.loads(first)
-        header = {"plan": str(begun["plan"]), "asked": dict(begun.get("asked") or {})}
+        if not PLAN_HASH.fullmatch(begun["plan"]):  # it becomes the name of a folder
+            return {}, {}
+        header = {"plan": begun["plan"], "asked": dict(begun.get("asked") or {})}
         with suppress(DerivlangError), parse_errors("journal", "journal"):
             for line in lines[:-1]:  # text after the last line end is a torn line
                 entry = json.loads(line)

@@ -32,7 +32,7 @@ from derivlang.store.base import Store
 from derivlang.store.card import CARD
 from derivlang.store.manifest import LEXICON, NAME, Derived
 from derivlang.store.record import check_types, difference, record_text
-from derivlang.store.task_record import STAGE, TASK, TaskRecord
+from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
 
 DATA = "data"
 FILES = {NAME, LEXICON, CARD}
@@ -192,6 +192,14 @@ class Making(ABC):
         return self._seen[1]
 
     @abstractmethod
+    def check_current(self, tasks: Iterable[str]) -> None:
+        """Raise StoreError if another set has been begun in a place that cannot be held. tasks: just done, removed."""
+
+    def is_by_others(self) -> bool:
+        """Return whether other processes have finished the set of this plan, in a place that cannot be held."""
+        return False
+
+    @abstractmethod
     def retract(self, tasks: Iterable[str]) -> None:
         """Remove what tasks have written after their plan was finished by others, or replaced by another one."""
 
@@ -287,6 +295,6 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     with suppress(ValueError, RecursionError):  # of a damaged file
         plan = json.loads(content)
         check_types(plan, {"plan": str, "asked": dict})
-        if is_intact(plan, ("plan",)):
+        if is_intact(plan, ("plan",)) and PLAN_HASH.fullmatch(plan["plan"]):  # it becomes the name of a folder
             return dict(plan)
     return {}

@@ -1,13 +1,13 @@
 """A set that is made at a URL: each shard is written where it will be, and the manifest, written last, makes the set.
 
 Nothing can be held or renamed there. So `plan.json` is written only if there is none, which lets one plan win, and a
-plan that replaces another set has a folder of its own for its shards, `data-3f0c9a12/`: the older set stays whole until
-the new manifest is there, and what it replaces is removed after that.
+plan that replaces another set has a folder of its own for its shards, `data-3f0c9a12/`. The older set stays whole until
+all shards of the new one are there; then its manifest goes, the new one comes, and the rest of it is removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
+from derivlang.store.set_files import own_files
 from derivlang.store.task_record import STAGE
 from derivlang.store.url_store import UrlStore
 
@@ -57,7 +58,7 @@ class UrlMaking(Making):
 
     def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
         there = self.store.sizes()
-        self._refuse_others(there)
+        self._refuse_others(there, force=force)
         if NAME not in there or force:
             return None
         manifest = read_manifest(self.out)
@@ -83,23 +84,27 @@ class UrlMaking(Making):
             return None
         if PLAN in there and not force:
             raise self.other(begun.get("asked", {}), "begun, but not finished: ")
-        if PLAN in there or (NAME in there and self._older_plan() != self.plan):
-            self._data = self._own_data
+        if PLAN in there or NAME in there:
+            # Another folder than that of the set that is there, which may be of this plan and was made elsewhere.
+            used = {name.partition("/")[0] for name in self.older_files()}
+            self._data = DATA if self._own_data in used else self._own_data
         shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")}
         self._replaces = shards | self.older_files()
-        if force:
-            self.store.remove(PLAN)
-        self.begin()
+        if PLAN in there:  # with `force`: one put, so that at every moment there is a plan
+            self.store.put(PLAN, self.dump({"data": self._data}))
+        else:
+            self.begin()
         return None
 
     def begin(self, details: Mapping[str, Any] = {}) -> None:
         content = self.dump({"data": self._data, **details})
-        if not self.store.put_new(PLAN, content):
-            begun = begun_plan(self.store)
-            if begun.get("plan") != self.plan:  # another command was quicker
-                raise self.other(begun.get("asked", {}), "begun, but not finished: ")
-            if details:
-                self.store.put(PLAN, content)
+        if details and self.is_current():
+            self.store.put(PLAN, content)
+            return
+        self.store.put_new(PLAN, content)
+        begun = begun_plan(self.store)  # read back: not every store refuses to replace what is there
+        if begun.get("plan") != self.plan:  # another command was quicker
+            raise self.other(begun.get("asked", {}), "begun, but not finished: ")
 
     def shards(self) -> Callable[[Mapping[str, Any]], bool]:
         there = cache(self.store.sizes)  # listed once, when the first record is found
@@ -115,37 +120,62 @@ class UrlMaking(Making):
         self._refuse_others(there)
         if lost := [shard["file"] for shard in shards if there.get(shard["file"]) != shard["bytes"]]:
             raise self.unfinished([Path(name).stem for name in lost])
-        if begun_plan(self.store).get("plan") != self.plan:
-            raise StoreError(
-                "another command has begun a set here in the meantime",
-                where=str(self.out),
-                fix="plan this one in another place",
-                id="other-run",
-            )
-        gone = self._replaces | (self.older_files() if NAME in there else set())
-        if NAME in there:
-            # Its card and its lexicon are about to be others, and without a manifest no reader takes them for its own.
-            self.store.remove(NAME)
+        if not self.is_current():
+            raise self._replaced()
         new = {name: text.encode() for name, text in files.items()}
         new |= {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
+        older = self._older_plan() if NAME in there else self.plan
+        self._replaces |= self.older_files() if older != self.plan else set()
+        if older != self.plan:
+            # Its card and its lexicon are about to be others, and without a manifest no reader takes them for its own.
+            self.store.remove(NAME)
         # False sorts before True: the manifest is last.
         for name in sorted(new, key=lambda name: name == NAME):
             self.store.put(name, new[name])
-        gone &= there.keys() - new.keys() - {shard["file"] for shard in shards}
-        self.store.remove(*gone)
-        self.sweep()
+        self._clean(new.keys() | {shard["file"] for shard in shards})
 
     def sweep(self) -> None:
         begun = read_plan(self.store)
         if begun is not None and begun.get("plan") != self.plan:
             return
-        # The plan last: without it, nothing would say whose the others are.
-        self.store.remove(*(name for name in self.store.sizes(STAGE) if name != PLAN))
+        self._take(begun or {})
+        if begun is None or self._older_plan() != self.plan:
+            self._clean(None)
+        else:
+            self._clean(own_files(Derived(self.out, changed=True)).keys())
+
+    def _clean(self, own: Collection[str] | None) -> None:
+        """Remove the stage, its plan last, and what the finished set has replaced.
+
+        own: the names of its files; None to remove the stage only.
+        """
+        there = self.store.sizes()
+        gone = {name for name in there if name.startswith(f"{STAGE}/")} - {PLAN}
+        if own is not None:  # the plan says what was replaced, and shards have names of their own
+            gone |= {name for name in there if name in self._replaces or SHARD.fullmatch(name)} - set(own)
+        self._remove(gone)
         self.store.remove(PLAN)
+
+    def _remove(self, names: set[str]) -> None:
+        """Remove files. A store may refuse some of many without a word: these are tried once more, each by itself."""
+        self.store.remove(*names)
+        for name in names & self.store.sizes().keys() if names else ():
+            self.store.remove(name)
+
+    def check_current(self, tasks: Iterable[str]) -> None:
+        if not self.is_current() and not self.is_by_others():
+            self.retract(tasks)
+            raise self._replaced()
+
+    def is_by_others(self) -> bool:
+        return read_plan(self.store) is None and self._older_plan() == self.plan
 
     def retract(self, tasks: Iterable[str]) -> None:
         made = {self.target.file(task) for task in tasks}
-        self.store.remove(*self.store.sizes(stage_of(self.plan)), *(made - self.older_files()))
+        if self.store.get(NAME) is not None:  # errors are not passed over: what the set lists must stay
+            splits = read_manifest(self.out)["splits"].values()
+            made -= {shard["file"] for entry in splits for shard in entry["shards"]}
+        self.store.remove(*self.store.sizes(stage_of(self.plan)), *made)
 
     def give_up(self) -> None:
         with suppress(StoreError):  # of a store that has just failed: the same command goes on, or says what is left
@@ -153,10 +183,18 @@ class UrlMaking(Making):
             stage = f"{stage_of(self.plan)}/"
             if self._begun_before or NAME in there or any(name.startswith(stage) for name in there):
                 return
-            if begun_plan(self.store).get("plan") == self.plan:
-                own = (name for name in there if name.startswith(f"{self._data}/") and SHARD.fullmatch(name))
-                self.store.remove(*own)
+            if self.is_current():
+                # A set that was only begun, and that this one was to replace, goes with its plan.
+                self._remove({name for name in there if SHARD.fullmatch(name)})
                 self.sweep()
+
+    def _replaced(self) -> StoreError:
+        return StoreError(
+            "another command has begun a set here in the meantime",
+            where=str(self.out),
+            fix="make this one in another place",
+            id="other-run",
+        )
 
     def check_place(self) -> None:
         self._refuse_others(self.store.sizes())
@@ -167,12 +205,12 @@ class UrlMaking(Making):
             return str(read_manifest(self.out).get("plan"))
         return None
 
-    def _refuse_others(self, there: Mapping[str, int]) -> None:
+    def _refuse_others(self, there: Mapping[str, int], *, force: bool = False) -> None:
         """Raise StoreError unless the place is empty, or holds only a derived set, finished or not."""
         begun, older = PLAN in there, self.older_files() if NAME in there else set()
         own = FILES | older | self._replaces | {f"{SPEC_FILES}/{name}" for name in self.kept if begun}
-        # Without a manifest that can be read, only their form says what shards are.
-        shards = begun or not older
+        # Without a manifest that lists them, only their form says what shards are.
+        shards = begun or force or not older
         staged = [name for name in there if name.startswith(f"{STAGE}/")]
         alien = [name for name in there if name not in own and not (shards and SHARD.fullmatch(name))]
         others = [name for name in alien if name not in staged]

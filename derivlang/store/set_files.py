@@ -6,8 +6,10 @@ No row is derived here. `verify` and `push` share these rules.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.at import store_at
 from derivlang.store.card import CARD
@@ -33,7 +35,9 @@ def foreign_files(derived: Derived) -> Iterator[str]:
     folder = derived.folder
     own = own_files(derived)
     tops = {name.partition("/")[0] for name in own} | {data_folder(derived.manifest)}
-    begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
+    begun = None
+    with suppress(StoreError):  # a store where no set can be made
+        begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
     for path in sorted(folder.iterdir()):
         if path.name not in tops | {CROISSANT, begun} and path.name[0] != ".":
             yield path.name

@@ -26,6 +26,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.store.record import check_types
 
 STAGE = ".derivlang"  # the folder of what is being made
+PLAN_HASH = re.compile(r"[0-9a-f]{64}")
 TASK = re.compile(r"[^/\\\0]+-\d{5,}-of-\d{5,}")  # name of a task
 _ENTRY = {"task": str, "plan": str, "shard": dict, "documents": int, "sentences": int, "tokens": int, "counts": dict}
 _SHARD = {"file": str, "sha256": str, "bytes": int, "rows": int, "words": int}
