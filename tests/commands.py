@@ -190,12 +190,13 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Temporary files, and shards in the set's own place that no manifest knows."""
+    """Temporary files, and shards in the set's own place that neither a manifest nor a record knows."""
     if not folder.is_dir():
         return []
     files = [str(f.relative_to(folder)) for f in sorted(folder.rglob("*")) if f.is_file()]
     manifest = folder / "derivlang.json"
     known = manifest.read_text("utf-8") if manifest.exists() else ""
+    known += "".join(f"{path.stem}.parquet " for path in folder.glob(".derivlang/*/*.record"))
     return [f for f in files if f.endswith(".tmp") or (f.startswith("data/") and Path(f).name not in known)]
 
 

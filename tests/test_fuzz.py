@@ -33,6 +33,7 @@ EXEMPT = {
     "transforms.field": "a list of the package",
     "transforms.grammar": "tables, by grammar.weight_table",
     "formats.spec_paths": "files of a set in a store, which are copied",
+    "store.hub_push": "bytes for a hash, and a record that is compared",
     "store.folder_store": "bytes for the readers that are tried",
     "store.making_folder": "bytes that are compared",
     "store.parquet": "tables for the readers that are tried",

@@ -153,7 +153,7 @@ def test_datatrove(tmp_path: Path, planned: Path, whole: dict[str, bytes]) -> No
     only_work = finish.sub("    work.run()\n", block("with_datatrove.py"))
     assert "made: 7 " in script(tmp_path, "work.py", text=only_work)
     stage = planned / ".derivlang"
-    records = sorted(stage.glob("*.record"))
+    records = sorted(stage.glob("*/*.record"))
     assert len(records) == 7
     assert sorted(path.name for path in (tmp_path / "logs/work/completions").iterdir()) == [
         f"0000{n}" for n in range(4)

@@ -31,6 +31,7 @@ from derivlang.store import journal
 from derivlang.store.base import Store
 from derivlang.store.card import CARD
 from derivlang.store.manifest import LEXICON, NAME, Derived
+from derivlang.store.own_files import own_files
 from derivlang.store.record import check_types, difference, record_text
 from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
 
@@ -250,8 +251,6 @@ class Making(ABC):
 
     def older_files(self) -> set[str]:
         """Return the names of the files of the set that is there; none if there is none that can be read."""
-        from derivlang.store.set_files import own_files  # imported late: it looks at plans
-
         with suppress(DerivlangError):
             return set(own_files(Derived(self.out, changed=True)))
         return set()

@@ -152,6 +152,10 @@ class FolderMaking(Making):
             size = shard["bytes"]
             if not any(_size(path) == size for path in (new[shard["file"]], self.folder / shard["file"])):
                 raise self.unfinished([Path(shard["file"]).stem])
+        texts = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
+        texts |= {name: text.encode() for name, text in files.items()}
+        for name, content in texts.items():
+            self.store.put(f"{stage_of(self.plan)}/{_FRESH}/{name}", content)
         # The older set goes now, its manifest first. Until the new one is there the folder counts as unfinished, and a
         # run that is killed between these lines is continued: shards that were moved already are found where they are.
         moved = {name for name, staged in new.items() if not staged.exists()}
@@ -165,11 +169,8 @@ class FolderMaking(Making):
                     staged.replace(self.folder / name)
             with suppress(OSError):  # of the older set; it may not be empty
                 (self.folder / SPEC_FILES).rmdir()
-        texts = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
-        texts |= {name: text.encode() for name, text in files.items()}
         # False sorts before True: the manifest is last.
         for name in sorted(texts, key=lambda name: name == NAME):
-            self.store.put(f"{stage_of(self.plan)}/{_FRESH}/{name}", texts[name])
             with disk(self.folder / name):
                 (self.folder / name).parent.mkdir(exist_ok=True)
                 (self.own / _FRESH / name).replace(self.folder / name)

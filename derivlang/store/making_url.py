@@ -17,7 +17,7 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
-from derivlang.store.set_files import own_files
+from derivlang.store.own_files import own_files
 from derivlang.store.task_record import STAGE
 from derivlang.store.url_store import UrlStore
 

@@ -1,4 +1,4 @@
-"""The files of a derived set: which they are, what is wrong with them, and what in the folder is not of the set.
+"""What is wrong with the files of a derived set, and what in its folder is not of the set.
 
 No row is derived here. `verify` and `push` share these rules.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
@@ -16,18 +15,11 @@ from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.listing import file_hash
 from derivlang.store.making import begun_plan
-from derivlang.store.manifest import LEXICON, NAME, Derived, data_folder
+from derivlang.store.manifest import Derived, data_folder
+from derivlang.store.own_files import own_files
 from derivlang.store.task_record import STAGE
 
 CROISSANT = "croissant.json"  # of a set on the hub: `push` writes it there, or the hub itself
-
-
-def own_files(derived: Derived) -> dict[str, Path]:
-    """Return the files of a set by their names in the folder, the manifest last. They need not be there."""
-    shards = [shard["file"] for split in derived.splits for shard in derived.shards(split)]
-    kept = [f"{SPEC_FILES}/{file}" for file in sorted(derived.pipeline.files_to_keep())]
-    lexicon = [LEXICON] if derived.manifest["lexicon"] else []
-    return {name: derived.folder / name for name in (CARD, *lexicon, *kept, *shards, NAME)}
 
 
 def foreign_files(derived: Derived) -> Iterator[str]:

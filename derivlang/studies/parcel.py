@@ -24,7 +24,8 @@ from derivlang.store.card import CARD
 from derivlang.store.croissant import croissant
 from derivlang.store.folders import split_files
 from derivlang.store.manifest import NAME, Derived
-from derivlang.store.set_files import CROISSANT, damaged_shards, foreign_files, own_files, state_of_card
+from derivlang.store.own_files import own_files
+from derivlang.store.set_files import CROISSANT, damaged_shards, foreign_files, state_of_card
 from derivlang.store.settings import PushOptions
 from derivlang.studies.begins import RUNS
 from derivlang.studies.verify import planned, verify_study
