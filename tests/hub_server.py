@@ -86,6 +86,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer({})
 
+    do_HEAD = do_GET
+
     def do_PUT(self) -> None:
         self._answer(self._body())
 
@@ -116,13 +118,19 @@ class _Handler(BaseHTTPRequestHandler):
         return self._send(404, {"error": f"no such page: {path}"})
 
     def _send(self, status: int, answer: object) -> None:
-        content = json.dumps(answer).encode()
+        headers: dict[str, str] = {}
+        content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        if isinstance(answer, bytes):  # of a file
+            headers = {"ETag": f'"{sha1(answer).hexdigest()}"', "X-Repo-Commit": self.path.split("/resolve/")[1][:40]}
         try:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            if self.command != "HEAD":
+                self.wfile.write(content)
         except OSError:  # the client was killed
             self.close_connection = True
 
@@ -158,6 +166,11 @@ class _Handler(BaseHTTPRequestHandler):
         ]
         folders = {path.rpartition("/")[0] for path in commit.files} - {""}
         return 200, [*({"type": "directory", "path": path, "oid": "0" * 40} for path in sorted(folders)), *files]
+
+    def _resolve(self, body: bytes, name: str, revision: str, file: str, type: str | None) -> tuple[int, object]:
+        commit = self.hub.repos[(type or "models")[:-1], name].at(revision)
+        assert commit is not None
+        return 200, commit.files[file]
 
     def _branch(self, body: bytes, type: str, name: str, branch: str) -> tuple[int, object]:
         repo = self.hub.repos[type, name]
@@ -229,6 +242,7 @@ _ROUTES = {
     rf"{_REPO}/preupload/(?P<revision>.+)": "preupload",
     rf"{_REPO}/commit/(?P<branch>.+)": "commit",
     r"(?:/datasets)?/(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch": "batch",
+    r"(?:/(?P<type>datasets))?/(?P<name>[^/]+/[^/]+)/resolve/(?P<revision>[0-9a-f]{40})/(?P<file>.+)": "resolve",
     r"/lfs/(?P<oid>[0-9a-f]{64})": "put",
 }
 

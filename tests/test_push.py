@@ -15,6 +15,7 @@ import pytest
 
 import derivlang
 from derivlang.core.seal import sealed
+from derivlang.store import hub_push
 from tests import runs as synthetic
 from tests.commands import command_line, environment, make, run, snapshot, trees, written
 from tests.hub_server import LARGE, SIGNATURE, TOKEN, Hub, Repo, hub_server
@@ -27,6 +28,8 @@ MARKER = ".derivlang/unfinished-push"
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with hub_server() as server:
         monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        pages = f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pages)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
@@ -99,19 +102,27 @@ def test_what_is_there_is_not_sent_again(hub: Hub, made: Path) -> None:
     assert "all of them there already" in run("push", made, "me/set").out
 
 
-def test_an_older_set_is_replaced_and_other_files_stay(hub: Hub, made: Path, tmp_path: Path) -> None:
+def test_an_older_set_is_replaced_and_other_files_stay(
+    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_hand = ("LICENSE", "data/a/b.parquet", "files/a.md", "notes/a.md")
     make("inv", "demo", tmp_path / "other", "--shard-tokens", 200)
     run("push", tmp_path / "other", "me/set")
     repo = of(hub)
-    repo.add("main", "by hand", {**repo.head().files, "LICENSE": b"mine", "notes/a.md": b"mine"})
+    repo.add("main", "by hand", {**repo.head().files, **dict.fromkeys(by_hand, b"mine")})
     before = len(repo.branches["main"])
-    done = run("push", made, "me/set", "--json").json
+    monkeypatch.setattr(hub_push, "_COMMIT", 5)
+    hub.reset()
+    refused(hub, made, "me/set", told="another result (spec is inv, not trans:", id="other-repository")
+    ran = run("push", made, "me/set", "--force", "--json")
+    done = ran.json
+    assert "kept what is not of an earlier push: LICENSE, data/a/b.parquet, files/a.md and 1 more" in ran.err
     assert done["removed"] > 0
-    assert repo.head().files.keys() - {".gitattributes", "LICENSE", "notes/a.md"} == done["files"].keys()
-    between = repo.branches["main"][before].files
-    assert "derivlang.json" not in between
-    assert MARKER in between
-    assert not [name for name in between if name.startswith("data/") and name not in done["files"]]
+    assert repo.head().files.keys() - {".gitattributes", *by_hand} == done["files"].keys()
+    assert len(repo.branches["main"]) > before + 2
+    for between in repo.branches["main"][before:-1]:  # from the first commit on
+        assert "derivlang.json" not in between.files
+        assert MARKER in between.files
 
 
 def test_a_branch_is_made_and_the_rest_stays(hub: Hub, made: Path) -> None:
@@ -277,17 +288,29 @@ def test_somebody_else_commits_between(hub: Hub, made: Path) -> None:
     assert of(hub).head().files.keys() >= snapshot(made).keys()
 
 
-def test_a_repository_of_something_else_is_refused(hub: Hub, made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        (("README.md", "train.csv", "data.parquet"), "the repository holds something else: "),
+        (("data/mine.parquet",), "data/mine.parquet"),
+        (("study.json",), "study.json, not derivlang.json"),
+        ((MARKER,), f"{MARKER} cannot be read"),
+        (("derivlang.json",), "derivlang.json cannot be read"),
+    ],
+)
+def test_a_repository_of_something_else_is_refused(hub: Hub, made: Path, there: tuple[str, ...], told: str) -> None:
     repo = hub.repos["dataset", "me/set"] = Repo(private=False)
-    repo.add("main", "mine", {"data/mine.parquet": b"mine", "README.md": b"mine"})
-    refused(hub, made, "me/set", told="the repository holds something else: data/mine.parquet", id="other-repository")
-    other = hub.repos["model", "me/run"] = Repo(private=False)
-    other.add("main", "a study", {"study.json": b"{}"})
-    folder = synthetic.run(tmp_path / "run")
-    hub.reset()
-    ran = run("push", folder, "me/run", code=1)
-    assert "the repository holds something else: study.json" in ran.err
-    assert not {*hub.requests} & {"put", "commit"}
+    repo.add("main", "mine", {".gitattributes": b"", **dict.fromkeys(there, b'{"cells": []}')})
+    refused(hub, made, "me/set", told=told, id="other-repository")
+
+
+def test_a_card_by_itself_is_replaced_only_with_force(hub: Hub, made: Path) -> None:
+    repo = hub.repos["dataset", "me/set"] = Repo(private=False)
+    repo.add("main", "the form of the hub", {".gitattributes": b"", "README.md": b"mine"})
+    refused(hub, made, "me/set", told="README.md", id="other-repository")
+    assert "--force to replace this file" in run("push", made, "me/set", code=1).err
+    run("push", made, "me/set", "--force")
+    assert repo.head().files["README.md"] == (made / "README.md").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -305,6 +328,7 @@ def test_a_repository_of_something_else_is_refused(hub: Hub, made: Path, tmp_pat
 def test_a_killed_push_leaves_no_mixture_and_goes_on(
     hub: Hub, made: Path, tmp_path: Path, kind: str, number: int, older: bool
 ) -> None:
+    force = ["--force"] if older else []
     if older:
         make("inv", "demo", tmp_path / "older", "--shard-tokens", 200)
         run("push", tmp_path / "older", "me/set")
@@ -317,7 +341,7 @@ def test_a_killed_push_leaves_no_mixture_and_goes_on(
         killed.append(process.wait())
 
     hub.faults[kind, number] = kill
-    process = subprocess.Popen(command_line("push", made, "me/set"), env=env, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command_line("push", made, "me/set", *force), env=env, stderr=subprocess.PIPE, text=True)
     told = process.communicate(timeout=120)[1]
     assert killed == [-signal.SIGKILL], told
     for commit in of(hub).branches["main"]:  # what any reader may have seen
@@ -327,7 +351,7 @@ def test_a_killed_push_leaves_no_mixture_and_goes_on(
                 assert sha256(commit.files[shard["file"]]).hexdigest() == shard["sha256"]
     had = set(hub.large)
     hub.reset()
-    run("push", made, "me/set")
+    run("push", made, "me/set", *force)
     large = {sha256(content).hexdigest() for name, content in snapshot(made).items() if name.endswith(LARGE)}
     assert hub.requests["put"] == len(large - had)
     files = of(hub).head().files
@@ -353,13 +377,20 @@ def test_a_run_arrives_without_data_and_checkpoints(hub: Hub, tmp_path: Path) ->
     assert 'transformers.AutoModel.from_pretrained("me/run", subfolder="model")' in ran.out
     copy = copy_of(files, tmp_path / "copy")
     assert run("verify", copy).out.endswith("nothing is wrong\n")
+    repo = of(hub, "me/run", "model")
+    repo.add("main", "by hand", {**files, "evaluation/mine.npz": b"mine"})
+    again = run("push", folder, "me/run")
+    assert "kept what is not of an earlier push: evaluation/mine.npz" in again.err
+    assert repo.head().files.keys() == {*files, "evaluation/mine.npz"}
     assert len(derivlang.scores(copy)) == len(derivlang.scores(folder))
     written(folder / "model" / "config.json", "{ }")
-    refused_run = run("push", folder, "me/run", code=1)
-    assert "was changed [damaged]" in refused_run.err
+    assert "was changed [damaged]" in run("push", folder, "me/run", code=1).err
 
 
-def test_an_unfinished_run_is_refused(hub: Hub, tmp_path: Path) -> None:
+def test_an_unfinished_run_or_a_link_is_refused(hub: Hub, tmp_path: Path) -> None:
+    folder = synthetic.run(tmp_path / "linked")
+    (folder / "README.md").symlink_to(written(tmp_path / "private.txt", "private"))
+    refused(hub, folder, "me/run", told=f"{folder / 'README.md'}: is a link, so it is not sent", id="linked-file")
     folder = synthetic.run(tmp_path / "run", facts={"status": "stopped"})
     refused(hub, folder, "me/run", told="this run is not finished: its status is 'stopped'", id="unfinished")
 
@@ -393,6 +424,18 @@ def test_a_study_arrives_with_its_runs_and_its_report(hub: Hub, tmp_path: Path) 
     assert "  hf download me/study --local-dir study\n" in ran.out
     copy = copy_of(files, tmp_path / "copy")
     assert "nothing is wrong" in run("verify", copy).out
+    hub.reset()
+    hub.faults["commit", 2] = 500
+    other = synthetic.run(tmp_path / "run")
+    run("push", other, "me/run", code=1)
+    left = {*of(hub, "me/run", "model").head().files} - {".gitattributes", MARKER}
+    hub.reset()
+    told = "an unfinished push of another result (run.json, not study.json)"
+    assert told in run("push", study, "me/run", code=1).err
+    assert not {*hub.requests} & {"put", "commit"}
+    run("push", study, "me/run", "--force")
+    assert "config.json" in str(left)
+    assert of(hub, "me/run", "model").head().files.keys() == files.keys()
     shutil.rmtree(study / "runs" / cells[-1])
     hub.reset()
     refused(hub, study, "me/study", told=f"this study is not finished: {cells[-1]} is to be run", id="unfinished")

@@ -1,24 +1,27 @@
 """Send files to a repository of the Hugging Face hub, so that an interrupted push is never taken for a whole result.
 
-    commit 1     the earlier record and its other files go, the marker and all new files come
+    commit 1     the earlier record goes, the marker comes; then its other files go, and all new files come
     commit 2     the marker goes, the new record comes
 
-Between the two a copy of the repository has no record, but a folder `.derivlang`, as an unfinished set on a disk. The
-same push goes on: the client of the hub sends only content that the hub does not have. Credentials are the client's
-own business; no message quotes its errors, since they hold signed URLs.
+Commit 1 may be several, in this order. The marker lists the files of both results, so that the next push knows which
+are derivlang's; those that somebody added on the hub are never removed. Between the two a copy of the repository has no
+record, but a folder `.derivlang`, as an unfinished set on a disk. The same push goes on: the client of the hub sends
+only content that the hub does not have. Credentials are the client's own business; no message quotes its errors, since
+they hold signed URLs.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from hashlib import sha1, sha256
 from logging import CRITICAL
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,10 +31,11 @@ from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
 from derivlang.store.card import CARD
 from derivlang.store.listing import file_hash
+from derivlang.store.record import check_types, difference, record_text
 
 MARKER = ".derivlang/unfinished-push"  # in a repository whose record is still to come
 MAIN = "main"
-_MARKED = b"The files of a push by derivlang. Its record is still to come: the same command goes on.\n"
+_OF_HUB = ".gitattributes"  # in every repository from its beginning
 _GROUP = 16  # files that are sent before the progress is reported
 _COMMIT = 1000  # most files of a commit; the hub takes 25,000 large ones
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -40,6 +44,31 @@ _URL = re.compile(r"\w+://\S+")
 _AGAIN = "the same command goes on: what the hub has is not sent again"
 _LOGIN = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write there"
 Content = Path | bytes
+Read = Callable[[str], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordKind:
+    """What the record of one kind of result says.
+
+    identity: the part of a record that another result has otherwise. words: said of fields whose values say nothing to
+    a reader. files: the names of the files that a record lists, given it, the names of all files there, and a reader
+    of JSON files there, which returns {} for a file that is missing.
+    """
+
+    identity: Callable[[Mapping[str, Any]], dict[str, Any]]
+    words: Mapping[str, str]
+    files: Callable[[Mapping[str, Any], Iterable[str], Read], set[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Earlier:
+    """What an earlier push has left: the name of its record, the identity of its result, the names of its files."""
+
+    record: str
+    identity: Mapping[str, Any]
+    files: frozenset[str]
+    unfinished: bool
 
 
 def check_repository(name: str, revision: str) -> None:
@@ -70,17 +99,16 @@ def page_of(name: str, repo_type: str, revision: str = MAIN) -> str:
 class HubPush:
     """A push. repository: owner/name. revision: a branch. record: the file that is sent last.
 
-    left_behind: patterns of the names of files that an earlier push may have left there, which are removed unless
-    they are sent again. other_records: the records of results of other kinds, which are refused there. private: of a
-    new repository; a public one is refused.
+    kinds: of results, by the names of their records. force: replace another result, or a card that somebody else wrote.
+    private: of a new repository; a public one is refused.
     """
 
     repository: str
     repo_type: Literal["dataset", "model"]
     revision: str
     record: str
-    left_behind: Sequence[str]
-    other_records: Sequence[str]
+    kinds: Mapping[str, RecordKind]
+    force: bool
     private: bool
 
     def send(self, files: Mapping[str, Content], warn: Callable[[str], None] = warn) -> dict[str, Any]:
@@ -94,18 +122,24 @@ class HubPush:
         with _hub_errors(self.repository), _quiet_client(warn):
             api = HfApi(library_name="derivlang", library_version=__version__)
             head, there = self._look(api)
-            self._refuse_others(there, files)
+            earlier = self._earlier(api, head, there)
+            identity = self._identity(files[self.record])
             changed = [name for name, content in files.items() if not _is_same(content, there.get(name))]
-            stale = [name for name in there if name not in files and self._is_left_behind(name)]
+            foreign = [name for name in there if name not in {*earlier.files, _OF_HUB, MARKER}]
+            self._refuse_others(earlier, identity, foreign, changed)
+            stale = [name for name in there if name in earlier.files and name not in files]
+            if kept := [name for name in foreign if name not in files]:
+                warn(f"{self.repository}: kept what is not of an earlier push: {first_names(kept)}")
             if not changed and not stale and MARKER not in there:
                 return {"commit": head, "sent": 0, "removed": 0}
             before = [name for name in changed if name != self.record]
             if CARD in before:
                 self._check_card(files[CARD])
             if before or stale:
-                gone = [*stale, *([self.record] if self.record in there else [])]
-                operations: list[Any] = [CommitOperationDelete(name, is_folder=False) for name in gone]
-                operations += [CommitOperationAdd(MARKER, _MARKED)] if MARKER not in there else []
+                gone = [name for name in (earlier.record, self.record) if name in there]
+                operations: list[Any] = [CommitOperationDelete(name, is_folder=False) for name in dict.fromkeys(gone)]
+                operations += [CommitOperationAdd(MARKER, self._marker(identity, {*files, *stale}))]
+                operations += [CommitOperationDelete(name, is_folder=False) for name in stale if name not in gone]
                 operations += [CommitOperationAdd(name, _of_client(files[name])) for name in before]
                 with stage("sending", "bytes", sum(_size(files[name]) for name in before)):
                     for at in range(0, len(operations), _COMMIT):
@@ -132,18 +166,78 @@ class HubPush:
         tree = api.list_repo_tree(self.repository, repo_type=self.repo_type, revision=head, recursive=True)
         return head, {one.path: one for one in tree if hasattr(one, "blob_id")}
 
-    def _refuse_others(self, there: Mapping[str, Any], files: Mapping[str, Content]) -> None:
-        """Raise StoreError if files would be replaced that no earlier push of this kind has written."""
-        foreign = [name for name in self.other_records if name in there]
-        if self.record not in there and MARKER not in there:
-            foreign += [name for name in there if name != CARD and (name in files or self._is_left_behind(name))]
-        if foreign:
-            raise StoreError(
-                f"the repository holds something else: {first_names(foreign)}",
-                where=self.repository,
-                fix="give another repository, or another --revision; nothing was sent",
-                id="other-repository",
-            )
+    def _earlier(self, api: Any, head: str, there: Mapping[str, Any]) -> _Earlier:
+        """Return what an earlier push has left. Raise StoreError if its marker or its record cannot be read."""
+
+        def read(name: str) -> dict[str, Any]:
+            if name not in there:
+                return {}
+            place = {"repo_type": self.repo_type, "revision": head}
+            with TemporaryDirectory(prefix="derivlang-") as folder:
+                path = Path(api.hf_hub_download(self.repository, name, local_dir=folder, **place))
+                try:
+                    content = json.loads(path.read_text("utf-8"))
+                    check_types({name: content}, {name: dict})
+                    return dict(content)
+                except (ValueError, RecursionError):
+                    raise self._other(f"{name} cannot be read") from None
+
+        records = [name for name in self.kinds if name in there]
+        if MARKER not in there and not records:
+            return _Earlier(record="", identity={}, files=frozenset(), unfinished=False)
+        found = read(MARKER if MARKER in there else records[0])
+        try:
+            if MARKER not in there:
+                kind, record = self.kinds[records[0]], records[0]
+                known, files = kind.identity(found), {CARD, record, *kind.files(found, there, read)}
+            else:
+                check_types(found, {"record": str, "identity": dict, "files": list})
+                record, known, files = found["record"], found["identity"], {CARD, *found["files"]}
+                self.kinds[record]
+        except (AttributeError, KeyError, TypeError, ValueError):  # somebody else wrote it
+            raise self._other(f"{MARKER if MARKER in there else records[0]} cannot be read") from None
+        return _Earlier(record=record, identity=known, files=frozenset(files), unfinished=MARKER in there)
+
+    def _identity(self, record: Content) -> dict[str, Any]:
+        """Return the identity of the result to send."""
+        text = record if isinstance(record, bytes) else record.read_bytes()
+        return self.kinds[self.record].identity(json.loads(text))
+
+    def _marker(self, identity: Mapping[str, Any], files: set[str]) -> bytes:
+        note = "The record of this push by derivlang is still to come: the same command goes on."
+        return record_text({"note": note, "record": self.record, "identity": identity, "files": sorted(files)}).encode()
+
+    def _other(self, found: str, way_out: str = "") -> StoreError:
+        return StoreError(
+            f"the repository holds something else: {found}",
+            where=self.repository,
+            fix=f"give another repository, or another --revision{way_out}; nothing was sent",
+            id="other-repository",
+        )
+
+    def _refuse_others(
+        self, earlier: _Earlier, identity: Mapping[str, Any], foreign: Sequence[str], changed: Sequence[str]
+    ) -> None:
+        """Raise StoreError if a file would be replaced that no earlier push has written, or another result.
+
+        foreign: the names of files that are not of an earlier push. changed: of files that would be sent.
+        """
+        if not earlier.record and foreign == [CARD]:
+            if self.force:
+                return
+            raise self._other(CARD, ", or --force to replace this file")
+        clash = [name for name in foreign if not earlier.record or name in changed or name in self.kinds]
+        if clash:
+            raise self._other(first_names(clash))
+        if not earlier.record or self.force:
+            return
+        told = f"{earlier.record}, not {self.record}"
+        if earlier.record == self.record:
+            every = {**dict.fromkeys(earlier.identity), **identity}
+            told = difference(earlier.identity, every, self.kinds[self.record].words)
+        if told:
+            what = "an unfinished push of another result" if earlier.unfinished else "another result"
+            raise self._other(f"{what} ({told})", ", or --force to replace it")
 
     def _check_card(self, content: Content) -> None:
         """Raise StoreError if the hub does not accept the card. A commit would find out, but after sending the rest."""
@@ -158,9 +252,6 @@ class HubPush:
             card.validate(repo_type=self.repo_type)
         except ValueError as error:
             raise _wrong_card(error) from None
-
-    def _is_left_behind(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self.left_behind)
 
     def _commit(self, api: Any, operations: Sequence[Any], head: str, message: str) -> str:
         """Send the content of some files, report its bytes, and commit them onto `head`. Return the new commit."""

@@ -9,6 +9,7 @@ The last column is the record by which the result is known. It is sent last.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import escape
@@ -18,16 +19,18 @@ from typing import Any, Literal
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import first_names, warn
 from derivlang.evaluation.plan import STUDY
+from derivlang.evaluation.results import COUNTS, EVALUATION, FILES, KINDS
 from derivlang.evaluation.run_files import files_of_run
 from derivlang.evaluation.verify import verify_run
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.croissant import croissant
 from derivlang.store.folders import split_files
+from derivlang.store.hub_push import Read, RecordKind
 from derivlang.store.manifest import NAME, Derived
 from derivlang.store.own_files import own_files
 from derivlang.store.set_files import CROISSANT, damaged_shards, foreign_files, state_of_card
 from derivlang.store.settings import PushOptions
-from derivlang.studies.begins import RUNS
 from derivlang.studies.verify import planned, verify_study
 from derivlang.training import checkpoint
 from derivlang.training.run_folder import DATA, RUN, read
@@ -36,16 +39,6 @@ Kind = Literal["set", "run", "study"]
 REPORT = "report"
 _KEPT_HERE = (f"{DATA}/", f"{checkpoint.FOLDER}/", "wandb/")  # of a run, but of no use without its training
 _FIX = "`derivlang verify` lists all that is wrong; nothing was sent"
-# Names of files that an earlier push of the kind may have left in a repository; `*` matches slashes, too.
-_LEFT_BEHIND: dict[Kind, tuple[str, ...]] = {
-    "set": ("data/*.parquet", "data-????????/*.parquet", "lexicon.tsv", "files/*", CROISSANT),
-    "run": (
-        *(f"{folder}/*" for folder in ("model", "tokenizer", "twin", "derived-tokenizer", "files", "evaluation")),
-        *(f"{checkpoint.FOLDER}/step-*", "log.jsonl", "lexicon.tsv", "dictionary.tsv*"),
-        *("evaluation.json", "pretrained.json", "evaluated.json"),
-    ),
-    "study": (f"{RUNS}/*", f"{REPORT}/*"),
-}
 RECORDS: dict[Kind, str] = {"set": NAME, "run": RUN, "study": STUDY}
 
 
@@ -71,11 +64,6 @@ class Parcel:
         """The type of the repository on the hub."""
         return "dataset" if self.kind == "set" else "model"
 
-    @property
-    def left_behind(self) -> tuple[str, ...]:
-        """Patterns of the files that an earlier push may have left in a repository, besides card and record."""
-        return _LEFT_BEHIND[self.kind]
-
     def sizes(self) -> dict[str, int]:
         """Return the bytes of each file."""
         return {
@@ -96,10 +84,20 @@ def parcel_of(
     if not folder.is_dir():
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
     if (folder / RUN).exists():
-        return _of_run(folder, options, warn)
-    if (folder / STUDY).exists():
-        return _of_study(folder, options, warn)
-    return _of_set(folder, options, page, warn)
+        parcel = _of_run(folder, options, warn)
+    elif (folder / STUDY).exists():
+        parcel = _of_study(folder, options, warn)
+    else:
+        parcel = _of_set(folder, options, page, warn)
+    for name, content in parcel.files.items():
+        if isinstance(content, Path) and content.is_symlink():  # perhaps to something private
+            raise StoreError(
+                "is a link, so it is not sent",
+                where=str(folder / name),
+                fix="put a copy of the file in its place; nothing was sent",
+                id="linked-file",
+            )
+    return parcel
 
 
 def _of_set(folder: Path, options: PushOptions, page: Callable[[str], str], warn: Callable[[str], None]) -> Parcel:
@@ -196,3 +194,68 @@ def _warn_of_kept(folder: Path, foreign: Iterable[str], warn: Callable[[str], No
     names = list(foreign)
     if names:
         warn(f"{folder}: not sent, as it is not of the result: {first_names(names)}")
+
+
+def _listed_by_set(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:
+    """Return the names of the files of a set on the hub. Copies of the files of the spec are known by their names."""
+    shards = {shard["file"] for split in record["splits"].values() for shard in split["shards"]}
+    in_spec = set(re.split(r"[\s:,;=|()\[\]'\"/\\\\]+", record["spec"]))
+    kept = {
+        name for name in there if name.startswith(f"{SPEC_FILES}/") and name.removeprefix(f"{SPEC_FILES}/") in in_spec
+    }
+    return {CROISSANT, *shards, *kept, *([record["lexicon"]] if record["lexicon"] else [])}
+
+
+def _listed_by_run(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:
+    """Return the names of the files of a run on the hub, with its evaluations and checkpoints."""
+    names = {*(record.get(FILES) or {}), EVALUATION, "pretrained.json", "evaluated.json"}
+    for name in there:
+        folder, _, file = name.rpartition("/")
+        if name == EVALUATION or (folder == COUNTS and re.fullmatch(r"step-\d+\.json", file)):
+            of = read(name)
+            cells = [one for kind in KINDS for entry in (of.get(kind) or {}).values() for one in entry[FILES]]
+            names |= {name, *(f"{COUNTS if name == EVALUATION else name.removesuffix('.json')}/{one}" for one in cells)}
+        if re.fullmatch(rf"{checkpoint.FOLDER}/step-\d+", folder) and file == checkpoint.STATE:
+            of = read(name)
+            if of.get("fingerprint") == record["fingerprint"]:
+                names |= {name, *(f"{folder}/{one}" for one in of.get("files") or ())}
+    return names
+
+
+def _listed_by_study(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:
+    """Return the names of the files of a study on the hub: of its runs, and of its report."""
+    from derivlang.evaluation.report.write import DATA as OF_REPORT  # imported late: draws figures
+
+    names = {f"{REPORT}/{name}" for name in (OF_REPORT, *(read(f"{REPORT}/{OF_REPORT}").get("files") or ()))}
+    for cell in record["cells"]:
+        run = f"{cell['run']}/"
+        inside = [name.removeprefix(run) for name in there if name.startswith(run)]
+        if of := read(run + RUN):
+            own = _listed_by_run(of, inside, lambda name, run=run: read(run + name))  # type: ignore[misc]
+            names |= {run + name for name in (RUN, *own)}
+    return names
+
+
+def _some(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    return lambda record: {name: record[name] for name in names if name in record}
+
+
+_OTHERS = "its shards have another size, or its transforms other files or rules"
+# What a record says: which result it is of, and which files belong to it.
+KINDS_OF_RECORDS = {
+    NAME: RecordKind(
+        identity=_some("spec", "source", "words", "sentences", "encoding", "options", "policies", "plan"),
+        words={"plan": _OTHERS},
+        files=_listed_by_set,
+    ),
+    RUN: RecordKind(
+        identity=_some("settings", "objective", "seed", "steps", "fingerprint"),
+        words={"fingerprint": "its settings or its data are others"},
+        files=_listed_by_run,
+    ),
+    STUDY: RecordKind(
+        identity=_some("study", "factors", "text", "tokenizers", "files", "cells"),
+        words={"cells": "its cells are others", "tokenizers": "its tokenizers are others"},
+        files=_listed_by_study,
+    ),
+}

@@ -12,15 +12,15 @@ from derivlang.core.messages import warn
 from derivlang.formats.places import is_remote
 from derivlang.store.hub_push import MAIN, HubPush, check_repository, page_of
 from derivlang.store.settings import PushOptions
-from derivlang.studies.parcel import RECORDS, parcel_of
+from derivlang.studies.parcel import KINDS_OF_RECORDS, parcel_of
 
 
 def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[str], None] = warn) -> dict[str, Any]:
     """Send what is in a folder, and return what `derivlang.push` returns.
 
-    repository: owner/name. warn: called for files that are not sent, and for what the hub says of the card. Raise
-    UsageError for a name that no repository can have, StoreError for a result that is unfinished or damaged, for a
-    repository that holds something else, and for what the hub refuses.
+    repository: owner/name. warn: called for files that are not sent or stay there, and for what the hub says of the
+    card. Raise UsageError for a name that no repository can have, StoreError for a result that is unfinished or damaged,
+    for a repository that holds something else, and for what the hub refuses.
     """
     check_repository(repository, options.revision)
     if is_remote(folder):
@@ -30,14 +30,13 @@ def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[st
     parcel = parcel_of(folder, options, partial(page_of, repository, revision=options.revision), warn)
     sent = {"commit": None, "sent": None, "removed": None}
     if not options.dry_run:
-        others = [name for kind, name in RECORDS.items() if kind != parcel.kind]
         sent = HubPush(
             repository=repository,
             repo_type=parcel.repo_type,
             revision=options.revision,
             record=parcel.record,
-            left_behind=parcel.left_behind,
-            other_records=others,
+            kinds=KINDS_OF_RECORDS,
+            force=options.force,
             private=options.private,
         ).send(parcel.files, warn)
     return {
