@@ -19,8 +19,8 @@ def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[st
     """Send what is in a folder, and return what `derivlang.push` returns.
 
     repository: owner/name. warn: called for files that are not sent or stay there, and for what the hub says of the
-    card. Raise UsageError for a name that no repository can have, StoreError for a result that is unfinished or damaged,
-    for a repository that holds something else, and for what the hub refuses.
+    card. Raise UsageError for a name that no repository can have, StoreError for a result that is unfinished or
+    damaged, for a repository that holds something else, and for what the hub refuses.
     """
     check_repository(repository, options.revision)
     if is_remote(folder):
