@@ -85,7 +85,7 @@ class UrlMaking(Making):
         if PLAN in there and not force:
             raise self.other(begun.get("asked", {}), "begun, but not finished: ")
         if PLAN in there or NAME in there:
-            # Another folder than the one of the set that is there, which may be of this plan, too.
+            # A folder of its own: the set that is there may be of this plan, too, and lies in another one.
             used = {name.partition("/")[0] for name in self.older_files()}
             self._data = DATA if self._own_data in used else self._own_data
         shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")}
