@@ -41,7 +41,7 @@ def benchmark(settings: Settings) -> Report:
 
 
 def _runs(n: int, folder: Path, whole: bool) -> dict[str, tuple[int, Usage]]:
-    """The commands on a text of n lines, each once: a run of many tasks is a mean by itself. By name: tasks, cost."""
+    """Run each command once on a text of n lines. Return the number of tasks that it had, and its cost, by its name."""
     folder.mkdir()
     source = folder / "train.tokens"
     source.write_text("".join(f" Line {i} has some words . \n" for i in range(n)), "utf-8")

@@ -70,7 +70,7 @@ class _Run:
             "work": derivlang("work", out, "--rank", "0", "--world", "1", "--json"),
         }
         self.words: int = json.loads(self._costs["work"].output)["words"]
-        times = sorted(file.stat().st_mtime for file in (out / ".derivlang").glob("*.record"))
+        times = sorted(file.stat().st_mtime for file in (out / ".derivlang").glob("*/*.record"))
         self.seconds = [b - a for a, b in pairwise(times)] or [0.0]
         self._costs["finish"] = derivlang("finish", out, "--json")
         self.written = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())

@@ -32,7 +32,9 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
 @click.option("-o", "--out", type=OUT_SET, required=True, help="Folder of the set, which all ranks see.")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
-@click.option("--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task]")
+@click.option(
+    "--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task, at most 100]"
+)
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
 @under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))

@@ -35,7 +35,7 @@ from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.at import making_at, plan_of
 from derivlang.store.card import CARD, card
 from derivlang.store.making import Making
-from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest
+from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest, shards_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,13 @@ def prepare(
                 )
             return go_on(Planned(job, plan, files, making, options.limit))
         except BaseException as error:
-            if isinstance(error, StoreError) and making.is_by_others():
-                making.sweep()
-                events.found(options.out)
-                return making.finished() or {}
-            making.give_up()
-            raise
+            finished = making.finished() if isinstance(error, StoreError) and making.is_by_others() else None
+            if finished is None:
+                making.give_up()
+                raise
+            making.sweep()
+            events.found(options.out)
+            return finished
 
 
 def _as_recorded(
@@ -204,14 +205,12 @@ def _counted(job: Job, tasks: list[ShardTask], workers: int) -> tuple[pa.Array, 
     """Return the vocabulary of some tasks, as `count_vocabulary` does, by several processes if that is worth it."""
     if min(workers, len(tasks)) < 2:
         return count_vocabulary(job, tasks)
-    vocabulary, waiting = TypeCounts(), dict[int, tuple[pa.Array, Int64]]()
-    numbers = iter(range(len(tasks)))
-    next_one = next(numbers)
+    vocabulary, waiting, added = TypeCounts(), dict[int, tuple[pa.Array, Int64]](), 0
     for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers, modules_of(job)):
         waiting[number] = found
-        while next_one in waiting:  # in the order of the tasks, in which types are first met
-            vocabulary.add(*waiting.pop(next_one))
-            next_one = next(numbers, -1)
+        while added in waiting:  # in the order of the tasks, in which types are first met
+            vocabulary.add(*waiting.pop(added))
+            added += 1
     return vocabulary.result()
 
 
@@ -263,8 +262,8 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
     text = card(manifest)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}
-    made = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-    making.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts}, made)
+    texts |= {} if job.lexicon_text is None else {LEXICON: job.lexicon_text}
+    making.close(texts, shards_of(manifest))
     return manifest
 
 

@@ -1,7 +1,6 @@
 """Stores: where the files of a set are kept. A store knows bytes by names such as `data/train-00000-of-00002.parquet`.
 
-A local folder is one (`folder_store.py`), a place with a URL another (`url_store.py`). A store that cannot rename files
-has no stage: a set is made where it will be, and its manifest, written last, makes it one.
+A local folder is one (`folder_store.py`), a place with a URL another (`url_store.py`).
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 
 class Store(Protocol):
     """Files by name below one place. It can be pickled: workers write to it. Raises StoreError for whatever fails."""
-
-    renames: ClassVar[bool]  # whether a file can be moved
 
     def absolute(self) -> Store:
         """Return the same store for a process in another working folder."""

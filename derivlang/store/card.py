@@ -8,7 +8,7 @@ import shlex
 from hashlib import sha256
 from typing import Any
 
-from derivlang.store.manifest import counts_of, data_folder, document_of
+from derivlang.store.manifest import counts_of, data_folder, document_of, shards_of
 
 CARD = "README.md"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
@@ -30,7 +30,7 @@ def card(manifest: dict[str, Any]) -> str:
     lines += [f"language: [{_scalar(source['language'])}]", "tags: [derivlang, derived-language]", "configs:"]
     # `datasets` caches a folder by its name and these lines. Without what identifies the rows, another set in the same
     # folder, with equal columns, would be read from the cache of the first.
-    hashes = [shard["sha256"] for entry in manifest["splits"].values() for shard in entry["shards"]]
+    hashes = [shard["sha256"] for shard in shards_of(manifest)]
     identity = sha256(" ".join(hashes).encode()).hexdigest()[:16]
     lines += ["- config_name: default", f"  description: {_scalar(f'rows {identity}')}", "  data_files:"]
     for split in manifest["splits"]:

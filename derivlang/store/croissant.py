@@ -73,7 +73,7 @@ def croissant(derived: Derived, url: str) -> bytes:
 
 
 def _files(derived: Derived, split: str) -> Iterator[dict[str, Any]]:
-    """Yield the shards of a split, and the set of them."""
+    """Yield a file for each shard of a split, then the file set that has them all."""
     shards = derived.shards(split)
     for shard in shards:
         yield {

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from derivlang.store.disk import disk, remove
 
@@ -18,7 +17,6 @@ class FolderStore:
     """The files below a folder (`base.Store`)."""
 
     folder: Path
-    renames: ClassVar[bool] = True
 
     def absolute(self) -> FolderStore:
         return FolderStore(self.folder.absolute())
@@ -55,17 +53,6 @@ class FolderStore:
                     os.link(fresh, path)
                 except FileExistsError:
                     return False
-                except OSError:  # a file system without hard links
-                    return self._create(path, content)
-        return True
-
-    @staticmethod
-    def _create(path: Path, content: bytes) -> bool:
-        try:
-            with path.open("xb") as file:
-                file.write(content)
-        except FileExistsError:
-            return False
         return True
 
     @contextmanager

@@ -25,12 +25,13 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import counted
-from derivlang.core.seal import is_intact, sealed
+from derivlang.core.seal import is_intact as is_sealed
+from derivlang.core.seal import sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store import journal
 from derivlang.store.base import Store
 from derivlang.store.card import CARD
-from derivlang.store.manifest import LEXICON, NAME, Derived
+from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest, shards_of
 from derivlang.store.own_files import own_files
 from derivlang.store.record import check_types, difference, record_text
 from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
@@ -132,8 +133,11 @@ class Making(ABC):
         """Where the tasks put what they make."""
 
     @abstractmethod
-    def check_place(self) -> None:
-        """Raise StoreError if the place holds anything but a derived set, finished or not."""
+    def check_place(self, *, force: bool = False) -> None:
+        """Raise StoreError if the place holds anything but a derived set, finished or not.
+
+        force: the set is to be replaced.
+        """
 
     @abstractmethod
     def is_begun(self) -> bool:
@@ -147,13 +151,40 @@ class Making(ABC):
         place holds anything but a derived set. spec: named in the error of a run that is refused.
         """
 
-    @abstractmethod
     def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
         """Return the manifest if this plan is already done in the place; writes nothing.
 
         warn: called with the file that is missing or damaged in a set of this plan, which has to be made again.
         StoreError if the place holds anything but a derived set, or (without `force`) the set of another plan.
         """
+        self.check_place(force=force)
+        if force or not (self.out / NAME).exists():
+            return None
+        manifest = read_manifest(self.out)
+        if manifest.get("plan") != self.plan:
+            raise self.other({"options": [], **manifest, "splits": list(manifest["splits"])})
+        damaged = self._damaged(manifest) if is_intact(manifest) else NAME
+        if damaged is not None:
+            warn(f"{self.store.where(damaged)} is missing or was changed; the set is made again")
+            return None
+        return manifest
+
+    def _damaged(self, manifest: Mapping[str, Any]) -> str | None:
+        """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
+        is_whole = self.in_place()
+        damaged = [shard["file"] for shard in shards_of(manifest) if not is_whole(shard)]
+        # Sets of earlier versions have no copies of the files that the spec names.
+        copies = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
+        damaged += [name for name, content in copies.items() if self.store.get(name) != content]
+        if not damaged and manifest["lexicon"] and not self._has_fingerprint():
+            damaged.append(str(manifest["lexicon"]))
+        return next(iter(damaged), None)
+
+    def _has_fingerprint(self) -> bool:
+        """Return whether lexicon.tsv fits the fingerprint in the manifest."""
+        with suppress(DerivlangError, ValueError):
+            return Derived(self.out).has_fingerprint()
+        return False
 
     @abstractmethod
     def open(
@@ -210,6 +241,10 @@ class Making(ABC):
 
         Nothing is removed if `plan.json` is of another plan, or was damaged.
         """
+
+    @abstractmethod
+    def in_place(self) -> Callable[[Mapping[str, Any]], bool]:
+        """Return the check whether a shard of the finished set is there as its manifest says."""
 
     @abstractmethod
     def shards(self) -> Callable[[Mapping[str, Any]], bool]:
@@ -294,6 +329,6 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     with suppress(ValueError, RecursionError):  # of a damaged file
         plan = json.loads(content)
         check_types(plan, {"plan": str, "asked": dict})
-        if is_intact(plan, ("plan",)) and PLAN_HASH.fullmatch(plan["plan"]):  # it becomes the name of a folder
+        if is_sealed(plan, ("plan",)) and PLAN_HASH.fullmatch(plan["plan"]):  # it becomes the name of a folder
             return dict(plan)
     return {}

@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store import journal
 from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.folder_store import FolderStore
 from derivlang.store.listing import file_hash
 from derivlang.store.making import DATA, FILES, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
-from derivlang.store.manifest import NAME, Derived, is_intact, read_manifest
+from derivlang.store.manifest import NAME, read_manifest, shards_of
 from derivlang.store.task_record import STAGE
 
 _FRESH = "fresh"  # folder of texts that are about to be put into their place
@@ -53,19 +53,6 @@ class FolderMaking(Making):
                 self.check_place()  # or it has just ended
         with held(self.folder, self.plan, spec, warn, what="a set in this folder", lock=self.folder / LOCK):
             yield
-
-    def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
-        self.check_place()
-        if not (self.folder / NAME).exists() or force:
-            return None
-        manifest = read_manifest(self.folder)
-        if manifest.get("plan") != self.plan:
-            raise self.other({"options": [], **manifest, "splits": list(manifest["splits"])})
-        damaged = self._damaged(manifest) if is_intact(manifest) else NAME
-        if damaged is not None:
-            warn(f"{self.folder / damaged} is missing or was changed; the set is made again")
-            return None
-        return manifest
 
     def open(
         self, tasks: Iterable[str], *, force: bool = False, warn: Warn = lambda message: None
@@ -130,6 +117,9 @@ class FolderMaking(Making):
                     shard.replace(self.folder / target.data / shard.name)
                 target.commit(task, record)
 
+    def in_place(self) -> Callable[[Mapping[str, Any]], bool]:
+        return lambda shard: _same(self.folder / shard["file"], shard)
+
     def shards(self) -> Callable[[Mapping[str, Any]], bool]:
         return lambda shard: self._place_of(shard) is not None
 
@@ -180,7 +170,7 @@ class FolderMaking(Making):
         if not (self._begun_before or self._has_finished_tasks(self.plan)):
             shutil.rmtree(self.stage, ignore_errors=True)
 
-    def check_place(self) -> None:
+    def check_place(self, *, force: bool = False) -> None:
         folder = self.folder
         with disk(folder):
             if not folder.exists():
@@ -223,8 +213,7 @@ class FolderMaking(Making):
         if not (self.folder / NAME).is_file():
             return None
         with suppress(StoreError):
-            splits = read_manifest(self.folder)["splits"].values()
-            return {shard["file"] for entry in splits for shard in entry["shards"]}
+            return {shard["file"] for shard in shards_of(read_manifest(self.folder))}
         return None
 
     @staticmethod
@@ -235,29 +224,6 @@ class FolderMaking(Making):
         if entry.is_dir():
             return entry.name in (DATA, SPEC_FILES, STAGE)
         return _is_gone(entry)
-
-    def _damaged(self, manifest: dict[str, Any]) -> str | None:
-        """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
-        shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        damaged = [shard["file"] for shard in shards if not _same(self.folder / shard["file"], shard)]
-        damaged += [f"{SPEC_FILES}/{name}" for name, content in self.kept.items() if not self._has_copy(name, content)]
-        if not damaged and not self._has_lexicon(manifest):
-            damaged.append(str(manifest["lexicon"]))
-        return next(iter(damaged), None)
-
-    def _has_copy(self, name: str, content: bytes) -> bool:
-        """Return whether the set has its copy of a file that the spec names; sets of earlier versions have none."""
-        path = self.folder / SPEC_FILES / name
-        return path.is_file() and path.read_bytes() == content
-
-    def _has_lexicon(self, manifest: dict[str, Any]) -> bool:
-        """Return whether lexicon.tsv fits the fingerprint in the manifest; True for a set without a lexicon."""
-        if not manifest["lexicon"]:
-            return True
-        try:
-            return Derived(self.folder).has_fingerprint()
-        except (DerivlangError, ValueError):
-            return False
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
-from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
+from derivlang.store.manifest import NAME, Derived, read_manifest, shards_of
 from derivlang.store.own_files import own_files
 from derivlang.store.task_record import STAGE
 from derivlang.store.url_store import UrlStore
@@ -56,20 +56,6 @@ class UrlMaking(Making):
     def held(self, spec: str, warn: Warn) -> Iterator[None]:
         yield
 
-    def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
-        there = self.store.sizes()
-        self._refuse_others(there, force=force)
-        if NAME not in there or force:
-            return None
-        manifest = read_manifest(self.out)
-        if manifest.get("plan") != self.plan:
-            raise self.other({"options": [], **manifest, "splits": list(manifest["splits"])})
-        damaged = self._damaged(manifest, there) if is_intact(manifest) else NAME
-        if damaged is not None:
-            warn(f"{self.store.where(damaged)} is missing or was changed; the set is made again")
-            return None
-        return manifest
-
     def open(
         self, tasks: Iterable[str], *, force: bool = False, warn: Warn = lambda message: None
     ) -> dict[str, Any] | None:
@@ -107,13 +93,15 @@ class UrlMaking(Making):
             raise self.other(begun.get("asked", {}), "begun, but not finished: ")
 
     def shards(self) -> Callable[[Mapping[str, Any]], bool]:
-        there = cache(self.store.sizes)  # listed once, when the first record is found
+        there = cache(self.store.sizes)  # a folder is listed once, when the first record is found
 
         def has_shard(shard: Mapping[str, Any]) -> bool:
             size: int = shard["bytes"]
-            return there(self._data).get(shard["file"]) == size
+            return there(shard["file"].partition("/")[0]).get(shard["file"]) == size
 
         return has_shard
+
+    in_place = shards
 
     def close(self, files: Mapping[str, str], shards: Sequence[Mapping[str, Any]]) -> None:
         there = self.store.sizes()
@@ -173,8 +161,7 @@ class UrlMaking(Making):
     def retract(self, tasks: Iterable[str]) -> None:
         made = {self.target.file(task) for task in tasks}
         if self.store.get(NAME) is not None:  # errors are not passed over: what the set lists must stay
-            splits = read_manifest(self.out)["splits"].values()
-            made -= {shard["file"] for entry in splits for shard in entry["shards"]}
+            made -= {shard["file"] for shard in shards_of(read_manifest(self.out))}
         self.store.remove(*self.store.sizes(stage_of(self.plan)), *made)
 
     def give_up(self) -> None:
@@ -196,8 +183,8 @@ class UrlMaking(Making):
             id="other-run",
         )
 
-    def check_place(self) -> None:
-        self._refuse_others(self.store.sizes())
+    def check_place(self, *, force: bool = False) -> None:
+        self._refuse_others(self.store.sizes(), force=force)
 
     def _older_plan(self) -> str | None:
         """Return the plan of the set that is there; None if there is none that can be read."""
@@ -221,14 +208,3 @@ class UrlMaking(Making):
                 fix="choose another folder with -o; nothing was written",
                 id="output",
             )
-
-    def _damaged(self, manifest: dict[str, Any], there: Mapping[str, int]) -> str | None:
-        """Return the first file of the set that is missing or has another size, None if it is whole."""
-        shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        damaged = [shard["file"] for shard in shards if there.get(shard["file"]) != shard["bytes"]]
-        damaged += [name for name in (f"{SPEC_FILES}/{name}" for name in self.kept) if name not in there]
-        if manifest["lexicon"] and not damaged:
-            with suppress(DerivlangError, ValueError):
-                return None if Derived(self.out).has_fingerprint() else LEXICON
-            return LEXICON
-        return next(iter(damaged), None)

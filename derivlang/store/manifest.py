@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -176,9 +176,14 @@ def document_of(manifest: dict[str, Any]) -> str:
     return "paragraph" if manifest["schema"]["running"] or several else "row"
 
 
+def shards_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of all shards, in the order of the splits: file, sha256, bytes, …"""
+    return [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
+
+
 def data_folder(manifest: dict[str, Any]) -> str:
     """Return the folder of the shards: `data`, or another one at a URL where an older set was replaced."""
-    shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
+    shards = shards_of(manifest)
     return str(shards[0]["file"]).partition("/")[0] if shards else "data"
 
 

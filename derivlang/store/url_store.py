@@ -12,7 +12,7 @@ from glob import has_magic
 from inspect import signature
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.urls import protocol_of
@@ -29,7 +29,6 @@ class UrlStore:
     """The files below a URL (`base.Store`). Each process has connections of its own. url: as `str` of a place."""
 
     url: str
-    renames: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if (protocol := protocol_of(self.url)) not in _WHOLE:

@@ -38,7 +38,10 @@ _LARGEST_TABLE = 1 << 22
 
 
 class EmptyNodes(NamedTuple):
-    """Where n empty nodes went. unit, number, minor: int64[n], 8 and 1 of 8.1. new: int64[n], in place of number."""
+    """Where n empty nodes went, int64[n] each.
+
+    unit: of the node. number, minor: the 8 and the 1 of the id 8.1. new: what the number becomes.
+    """
 
     unit: Int64
     number: Int64
