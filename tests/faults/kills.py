@@ -110,10 +110,18 @@ def strike(main: subprocess.Popen[bytes], rng: random.Random, whole: bool) -> tu
         began = began or (time.monotonic() if len(family) >= 3 else None)  # two workers and who watches them
         if began is not None and time.monotonic() - began > pause:
             with suppress(ProcessLookupError):
-                os.kill(main.pid if whole else rng.choice(sorted(family)), signal.SIGKILL)
+                workers = sorted(pid for pid in family if not _watches(pid))
+                os.kill(main.pid if whole else rng.choice(workers), signal.SIGKILL)
             return True, family
         time.sleep(0.01)
     return False, family
+
+
+def _watches(pid: int) -> bool:
+    """Return whether a process is Python's own, which watches workers. If it dies, Python prints a traceback."""
+    with suppress(OSError):  # it has ended
+        return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 WORKERS = "make, two workers"
