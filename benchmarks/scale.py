@@ -29,7 +29,8 @@ from measure import table
 
 RATES = Path(__file__).with_name("stages.json")
 SHARD_TOKENS = 20_000_000  # the default of --shard-tokens
-_TASK_REQUESTS, _FINISH_REQUESTS = 3, 1  # of a rank for each task, of `finish` for each task: tests/test_many_tasks.py
+_TASK_REQUESTS, _FINISH_REQUESTS = 4, 1  # of a rank for each task, of `finish` for each task: tests/test_many_tasks.py
+_COUNT_REQUESTS = 3  # for each task that is counted, with what plans
 _RECORD_LIST, _REMOVED = 1000, 1000  # names in one answer of a list, and in one request that removes
 
 
@@ -37,11 +38,14 @@ _RECORD_LIST, _REMOVED = 1000, 1000  # names in one answer of a list, and in one
 class Rates:
     """What was measured of a kind of source, in CPU seconds for a word; start: of a rank.
 
-    spread: the times of tasks, divided by their median.
+    plan: in one process. count, fit: of ranks under --defer, and of the one that plans. spread: the times of tasks,
+    divided by their median.
     """
 
     hash: float
     plan: float
+    count: float
+    fit: float
     work: float
     finish: float
     start: float
@@ -54,8 +58,9 @@ class Rates:
         figures: dict[str, Any] = json.loads(path.read_text("utf-8"))["benchmarks"]["stages"]["figures"]
         stage = {
             name: figures[f"{kind}, {name}: CPU s for 1 M words"]["median"] / 1e6
-            for name in ("hash", "plan", "work", "finish")
+            for name in ("hash", "plan", "count", "fit", "work", "finish")
         }
+        stage["count"] *= 2  # one of two ranks was measured
         times = figures[f"{kind}: seconds of each task"]["runs"]
         middle = statistics.median(times)
         sizes = {name: figures[f"{kind}: bytes a word {name}"]["median"] for name in ("read", "written")}
@@ -79,11 +84,14 @@ def needs(rates: Rates, tokens: float, ranks: int, prices: Prices, shard: float)
     hours = {
         "plan, only the hash": tokens * rates.hash / 3600,
         "plan, hash and count": tokens * rates.plan / 3600,
+        "work --stage count, after plan --defer": (tokens * rates.count + used * rates.start) / 3600,
+        "the plan that follows, in one rank": tokens * rates.fit / 3600,
         "work": (tokens * rates.work + used * rates.start) / 3600,
         "finish": tokens * rates.finish / 3600,
     }
     each = math.ceil(tasks / used) * shard if tasks > 1 else tokens
     wall = each * rates.work / 3600 + rates.start / 3600
+    counting = each * rates.count / 3600 + rates.start / 3600 + hours["the plan that follows, in one rank"]
     cores = hours["plan, hash and count"] + hours["work"] + hours["finish"]
     requests = tasks * (_TASK_REQUESTS + _FINISH_REQUESTS) + 2 * tasks / _RECORD_LIST + tasks / _REMOVED + used * 3
     disk = tokens * rates.written / 1e9
@@ -92,10 +100,8 @@ def needs(rates: Rates, tokens: float, ranks: int, prices: Prices, shard: float)
         ("ranks with work", f"{used:,}"),
         *((f"core hours, {name}", f"{value:,.2f}") for name, value in hours.items()),
         ("hours, work on these ranks", f"{wall:,.2f}"),
-        (
-            "hours in all, plan and finish in one process",
-            f"{hours['plan, hash and count'] + wall + hours['finish']:,.2f}",
-        ),
+        ("hours in all, plan in one process", f"{hours['plan, hash and count'] + wall + hours['finish']:,.2f}"),
+        ("hours in all, plan --defer", f"{counting + wall + hours['finish']:,.2f}"),
         ("GB read", f"{tokens * rates.read / 1e9:,.1f}"),
         ("GB written", f"{disk:,.1f}"),
         ("requests that write or ask, without those that read the source", f"{requests:,.0f}"),

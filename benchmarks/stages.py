@@ -1,8 +1,9 @@
-"""No claim: what each stage of a set made by ranks costs, in words per CPU second, for text, JSON lines and Parquet.
+"""Claim: `plan --defer` takes at most 1 % of the CPU time of `work`. What each stage of a set made by ranks costs.
 
-The spec is `trans:overlap=30,inv`, which is fitted on the words of the corpus: `plan` hashes the corpus, then counts
-its words. Under `trans,inv`, which needs no words, `plan` hashes alone; that is too quick to be seen beside the start
-of Python, and is taken in this process. Start-up (the command on a text of one line) is subtracted, and told.
+The sources are text, JSON lines and Parquet. The spec is `trans:overlap=30,inv`, which is fitted on the words of the
+corpus: `plan` hashes the corpus, then counts its words. Under `plan --defer` two ranks count the same number of pieces
+each, and the second one plans: what it takes more than the first is the plan. Start-up (the command on a text of one
+line) is subtracted, and stated. Hashing and `plan --defer` are too quick for that, and are taken in this process.
 `scale.py` computes from these figures what larger corpora need:
 
     python benchmarks/run.py stages --size 30 --json benchmarks/stages.json
@@ -22,9 +23,12 @@ import pyarrow.parquet as pq
 from corpus import corpus, text_file
 from measure import Report, Settings, Spread, Usage, derivlang, spread
 
+import derivlang as package
+
 SPEC = "trans:overlap=30,inv"
 _TASKS = 6
 _BYTES_A_WORD = 5.3
+_SHARE = 1.0  # per cent of the CPU time of `work` that `plan --defer` may take
 
 
 def benchmark(settings: Settings) -> Report:
@@ -32,7 +36,7 @@ def benchmark(settings: Settings) -> Report:
     lines = [line.strip() for line in text_file(data).read_text("utf-8").split("\n") if line.strip()]
     report = Report("stages of a set made by ranks", ("source", "stage", "M words / CPU s", "peak MB"))
     one = _Run(settings.work / "floor", "text", lines[:1])
-    floors = {stage: one.cost(stage).cpu for stage in ("plan", "work", "finish")}
+    floors = {stage: one.cost(stage).cpu for stage in ("plan", "count", "work", "finish")}
     for kind in ("text", "jsonl", "parquet"):
         runs = [_Run(settings.work / f"{kind}-{i}", kind, lines) for i in range(settings.repeat)]
         for stage in floors:
@@ -43,6 +47,13 @@ def benchmark(settings: Settings) -> Report:
             peak = report.figure(f"{kind}, {stage}: peak MB", spread(found, lambda usage: usage.peak))
             report.row(kind, _TOLD[stage], f"{1 / costs.median:.2f}", peak.text(0))
         run = runs[0]
+        planning = [(run.cost("count, plan").cpu - run.cost("count").cpu) * 1e6 / run.words for run in runs]
+        fitting = report.figure(f"{kind}, fit: CPU s for 1 M words", Spread(tuple(max(1e-3, one) for one in planning)))
+        report.row(kind, "plan, counted", f"{1 / fitting.median:.1f}", "")
+        work = run.cost("work").cpu - floors["work"]
+        share = report.figure(f"{kind}, plan --defer: % of work", Spread((_deferred(run.source) / work * 100,)))
+        limit = f"{kind}: plan --defer at most {_SHARE:.0f} % of work"
+        report.claim(limit, f"{share.median:.2f} %", share.median <= _SHARE)
         hashing = report.figure(f"{kind}, hash: CPU s for 1 M words", Spread((_hash(run.source) * 1e6 / run.words,)))
         report.row(kind, "hash", f"{1 / hashing.median:.0f}", "")
         report.figure(f"{kind}: bytes a word read", Spread((run.source.stat().st_size / run.words,)))
@@ -54,7 +65,7 @@ def benchmark(settings: Settings) -> Report:
     return report
 
 
-_TOLD = {"plan": "plan (hash, count)", "work": "work", "finish": "finish"}
+_TOLD = {"plan": "plan (hash, count)", "count": "work --stage count", "work": "work", "finish": "finish"}
 
 
 class _Run:
@@ -69,6 +80,10 @@ class _Run:
             "plan": derivlang("plan", "--t", SPEC, self.source, *options, out),
             "work": derivlang("work", out, "--rank", "0", "--world", "1", "--json"),
         }
+        later, count = folder / "later", ("--world", "2", "--stage", "count", "--json")
+        derivlang("plan", "--t", SPEC, self.source, *options, later, "--defer")
+        self._costs["count"] = derivlang("work", later, "--rank", "0", *count)
+        self._costs["count, plan"] = derivlang("work", later, "--rank", "1", *count)
         self.words: int = json.loads(self._costs["work"].output)["words"]
         times = sorted(file.stat().st_mtime for file in (out / ".derivlang").glob("*/*.record"))
         self.seconds = [b - a for a, b in pairwise(times)] or [0.0]
@@ -77,6 +92,16 @@ class _Run:
 
     def cost(self, stage: str) -> Usage:
         return self._costs[stage]
+
+
+def _deferred(source: Path) -> float:
+    """CPU seconds of `plan --defer` in a process that has done it before."""
+    times = []
+    for number in range(4):
+        began = time.process_time()
+        package.plan(source, SPEC, source.parent / f"deferred-{number}", words="space", defer=True)
+        times.append(time.process_time() - began)
+    return min(times[1:])
 
 
 def _hash(path: Path) -> float:

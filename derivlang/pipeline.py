@@ -140,15 +140,15 @@ class Pipeline:
         """Return the pipeline that applies this one, then `after`."""
         return Pipeline(self.transforms + after.transforms)
 
-    def files_to_keep(self) -> dict[str, bytes]:
+    def files_to_keep(self, *, fitted: bool = True) -> dict[str, bytes]:
         """Return the content of the files that are needed to derive again, by name: grammars, for example.
 
-        A set or a run keeps copies of them (`formats/spec_paths.py`), except of those that a transform saves in
-        lexicon.tsv. Raises UsageError for two files of one name.
+        A set or a run keeps copies of them (`formats/spec_paths.py`). fitted: whether a lexicon is fitted, so that no
+        file is needed that a transform saves in lexicon.tsv. Raises UsageError for two files of one name.
         """
         kept: dict[str, tuple[Path, bytes]] = {}
         for transform in self.transforms:
-            for path in () if transform.saves else named_files(transform):
+            for path in () if fitted and transform.saves else named_files(transform):
                 with parse_errors(str(path), "file", id="missing-file"):
                     content = path.read_bytes()
                 if kept.setdefault(path.name, (path, content))[1] != content:

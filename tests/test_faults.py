@@ -36,19 +36,29 @@ def test_no_worker_outlives_a_killed_run(seed: int) -> None:
     assert kills.worker_killed(random.Random(seed)).fault is None
 
 
+_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="commands run in forked children")
+
+
+@_forks
+def test_twelve_kills_of_ranks_that_count() -> None:
+    with ranks.folder() as place:
+        assert ranks.Campaign(place, random.Random(5), defer=True).run(12) is None
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="commands run in forked children")
+@_forks
+@pytest.mark.parametrize("defer", [False, True])
 @pytest.mark.parametrize("where", ["a folder", "a store that fails"])
-def test_a_hundred_kills_of_ranks(where: str) -> None:
+def test_a_hundred_kills_of_ranks(where: str, defer: bool) -> None:
     """Of what plans, of ranks, of what finishes, of workers and of the process that started them."""
     if where == "a folder":
         with ranks.folder() as place:
-            assert ranks.Campaign(place, random.Random(1)).run(90, workers=10) is None
+            assert ranks.Campaign(place, random.Random(1), defer).run(90, workers=10) is None
         return
     pytest.importorskip("s3fs")
     pytest.importorskip("moto.server")
     with ranks.store(every=10) as (bucket, server):
-        assert ranks.Campaign(bucket, random.Random(2)).run(90, workers=10) is None
+        assert ranks.Campaign(bucket, random.Random(2), defer).run(90, workers=10) is None
         spoiled = server.asked()[1]
     assert set(spoiled) == set(flaky_store.FAULTS)
 

@@ -35,11 +35,12 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @click.option(
     "--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task, at most 100]"
 )
+@click.option("--defer", is_flag=True, help="Let the ranks read the source: `plan` neither hashes nor counts it.")
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
 @under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(source: str, spec: str, out: Path, world: int | None, as_json: bool, **options: Any) -> None:
+def command(source: str, spec: str, out: Path, world: int | None, defer: bool, as_json: bool, **options: Any) -> None:
     """Plan the derived set of SOURCE, for ranks on one or many machines.
 
     Prints the commands that make the set: `derivlang work` for each rank, then `derivlang finish`. It has the bytes
@@ -50,7 +51,7 @@ def command(source: str, spec: str, out: Path, world: int | None, as_json: bool,
     derivlang plan --t trans,inv wikitext103 --data-dir DIR -o OUT
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from derivlang.core.messages import warn
+    from derivlang.core.messages import counted, warn
     from derivlang.engine.launchers import commands_for
     from derivlang.engine.ranks import plan
     from derivlang.pipeline import seeded
@@ -58,13 +59,14 @@ def command(source: str, spec: str, out: Path, world: int | None, as_json: bool,
     pipeline = seeded(spec, options["seed"], warn)
     warn_of_data_dir(source)
     with Bar():
-        planned = plan(pipeline, request_of(source, options), settings_of(out, options), events())
+        planned = plan(pipeline, request_of(source, options), settings_of(out, options), events(), defer=defer)
     if as_json:
         echo(json.dumps(planned))
         return
     if not planned["tasks"]:
         return  # it is complete, which was said
     done = f", {planned['done']:,} of them done" if planned["done"] else ""
-    echo(f"{planned['out']}{os.sep}  {planned['tasks']:,} task{'s' if planned['tasks'] != 1 else ''}{done}")
+    stage = " to count first" if planned["stage"] == "count" else ""
+    echo(f"{planned['out']}{os.sep}  {counted(planned['tasks'], 'task')}{stage}{done}")
     for where, line in commands_for(planned["out"], world or min(planned["tasks"], _MOST_RANKS)):
         echo(f"# {where}\n{line}")

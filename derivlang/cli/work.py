@@ -32,15 +32,18 @@ def command(place: Path, as_json: bool, **options: Any) -> None:
     derivlang work OUT --rank 0 --world 4
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from derivlang.core.messages import counted
     from derivlang.engine.launchers import rank_of
     from derivlang.engine.ranks import work
 
     ranks = RankOptions(**options)
     rank, world = rank_of(ranks)
     with ends_well(), Bar():
-        worked = work(place, rank, world, events(), trust=ranks.trust)
+        worked = work(place, rank, world, events(), trust=ranks.trust, stage=ranks.stage, wait=not ranks.no_wait)
     if as_json:
         echo(json.dumps(worked))
         return
     found = f", {worked['found']:,} done before" if worked["found"] else ""
-    echo(f"rank {rank} of {world}: {worked['made']:,} task{'s' if worked['made'] != 1 else ''} done{found}")
+    counts = f"{counted(worked['counted'], 'task')} counted" if worked["counted"] or ranks.stage == "count" else ""
+    made = "" if ranks.stage == "count" else f"{counted(worked['made'], 'task')} done{found}"
+    echo(f"rank {rank} of {world}: {', '.join(filter(None, (counts, made)))}")

@@ -118,26 +118,36 @@ def parse(source: PathLike, out: PathLike, **options: Any) -> DerivedSet:
 
 @takes(MakeOptions, Policies, SourceRequest, without=("engine",))
 def plan(
-    source: PathLike, spec: str | Pipeline, out: PathLike, *, seed: int | None = None, **options: Any
+    source: PathLike,
+    spec: str | Pipeline,
+    out: PathLike,
+    *,
+    seed: int | None = None,
+    defer: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     """Plan a derived set, for processes that call `work`, as `derivlang plan` does.
 
-    Arguments as of `make`. Return {"out", "plan", "tasks", "done"}: the hash of the plan, and the numbers of all tasks
-    and of those that are done. Raise DerivlangError as the command.
+    defer: let these processes read the source: nothing is hashed or counted here. Other arguments as of `make`.
+
+    Return {"out", "stage", "plan", "tasks", "done"}: the stage that comes next, "count" or "derive"; the hash of the
+    plan, None before it is made; the numbers of all tasks of that stage, and of those that are done. Raise
+    DerivlangError as the command.
     """
     from derivlang.engine.ranks import plan as run
 
     settings = _settings(out, options)
     with ProgressBar():
-        return run(_pipeline(spec, seed), request_of(source, options), settings, Events())
+        return run(_pipeline(spec, seed), request_of(source, options), settings, Events(), defer=defer)
 
 
 @takes(RankOptions)
 def work(place: PathLike, **options: Any) -> dict[str, Any]:
     """Run the tasks of one rank of a planned set, as `derivlang work` does.
 
-    place: where it was planned. Return {"out", "rank", "world", "made", "found", "words", "seconds"}: the numbers of
-    tasks that were run and that were done already, and of words of the former. Raise DerivlangError as the command.
+    place: where it was planned. Return {"out", "rank", "world", "counted", "made", "found", "words", "seconds"}: the
+    numbers of tasks that were counted, that were made and that had been made already, and of words of those made now.
+    Raise DerivlangError as the command.
     """
     from derivlang.engine.launchers import rank_of
     from derivlang.engine.ranks import work as run
@@ -145,7 +155,8 @@ def work(place: PathLike, **options: Any) -> dict[str, Any]:
     ranks = RankOptions(**given(RankOptions, options))
     rank, world = rank_of(ranks)
     with ProgressBar():
-        return run(located(place), rank, world, Events(), trust=ranks.trust)
+        place = located(place)
+        return run(place, rank, world, Events(), trust=ranks.trust, stage=ranks.stage, wait=not ranks.no_wait)
 
 
 @takes()

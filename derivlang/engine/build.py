@@ -29,8 +29,18 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import as_earlier, earlier_plans, look, make_plan, source_files, source_size, total_size
+from derivlang.engine.plan import (
+    as_earlier,
+    earlier_plans,
+    layout,
+    look,
+    make_plan,
+    source_files,
+    source_size,
+    total_size,
+)
 from derivlang.engine.vocabulary import TypeCounts, shares
+from derivlang.engine.watch import FileStamp
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.at import making_at, plan_of
 from derivlang.store.card import CARD, card
@@ -53,6 +63,20 @@ class Planned:
     limit: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What ranks have found in a source before its set is planned (counting.py).
+
+    seen: the files, hashed. plan: all tasks. reference: the split that the lexicon is fitted on, None if nothing is
+    fitted. vocabulary: its types and counts, Arrow strings [T] and int64[T].
+    """
+
+    seen: dict[Path, FileStamp]
+    plan: Plan
+    reference: str | None
+    vocabulary: tuple[pa.Array, Int64] | None
+
+
 def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
     engine = choose(options.engine, options.workers)
@@ -65,28 +89,35 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
 
 
 def prepare(
-    job: Job, options: MakeOptions, events: Events, go_on: Callable[[Planned], dict[str, Any]]
+    job: Job,
+    options: MakeOptions,
+    events: Events,
+    go_on: Callable[[Planned], dict[str, Any]],
+    counted: Counted | None = None,
 ) -> dict[str, Any]:
     """Plan the set of a job and fit its lexicon, and return what `go_on` returns, which is called while it is held.
 
-    Returns the manifest if the set is there already. What a failed run has written is removed, unless it is of use.
+    counted: what is known of the source; None to read it. Returns the manifest if the set is there already. What a
+    failed run has written is removed, unless it is of use.
     """
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
-    reference = _reference(job, options)
+    reference = reference_of(job, options) if counted is None else counted.reference
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
     # what is read only for the lexicon
     apart = [reference] if reference and (job.reference is not None or reference not in wanted) else []
+    if counted is not None:
+        job = replace(job, seen=counted.seen)
     if not job.seen:
         sizes = source_size(job, wanted), source_size(job.for_lexicon, apart)
         with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
             job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
     with stage("planning"):
-        plan = _plan(job, options)
+        plan = _plan(job, options) if counted is None else counted.plan
     files = job.corpus.options.get("files") or source_files(job, list(plan))
     fitted_on = source_files(job.for_lexicon, apart)
     planned = plan_hash(job, plan, files, fitted_on)
-    recorded = None if options.force else plan_of(options.out)
+    recorded = None if options.force or counted is not None else plan_of(options.out)
     if recorded not in (None, planned):
         plan, files, planned = _as_recorded(job, options, plan, files, fitted_on, recorded) or (plan, files, planned)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
@@ -112,7 +143,7 @@ def prepare(
             events.found(options.out)
             return finished
         try:
-            job = _fit(job, reference, options, events)
+            job = _fit(job, reference, options, events, None if counted is None else counted.vocabulary)
             if job.pipeline.fingerprint(before) != fingerprint:
                 raise DataError(
                     "a dictionary of the pipeline changed while it was read",
@@ -175,16 +206,22 @@ def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]
     }
 
 
-def _reference(job: Job, options: MakeOptions) -> str | None:
+def reference_of(job: Job, options: MakeOptions) -> str | None:
     """Return the split that the lexicon is fitted on (train, else the first), or None if nothing is fitted."""
     needed = options.lexicon is None and job.pipeline.needs_counts(job.lexicon_text)
     return job.for_lexicon.corpus.splits[0] if needed else None
 
 
-def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) -> Job:
+def _fit(
+    job: Job,
+    reference: str | None,
+    options: MakeOptions,
+    events: Events,
+    vocabulary: tuple[pa.Array, Int64] | None = None,
+) -> Job:
     """Return the job with its lexicon: saved, or fitted on the split `reference`.
 
-    The whole split is counted, whatever the limit.
+    vocabulary: of that split; None to count it. The whole split is counted, whatever the limit.
     """
     where = str(options.lexicon or "--lexicon")
     if reference is None:
@@ -192,26 +229,25 @@ def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) 
     else:
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
-        whole, workers = job.for_lexicon, options.workers if options.engine == "local" else 1
-        size = options.shard_tokens if workers > 1 else None
-        tasks = make_plan(whole, splits=[reference], shard_tokens=size)[reference]
-        with stage("counting words", total=total_size(tasks)):
-            types, counts = _counted(whole, tasks, workers)
+        types, counts = vocabulary or _vocabulary(job.for_lexicon, reference, options)
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 
 
-def _counted(job: Job, tasks: list[ShardTask], workers: int) -> tuple[pa.Array, Int64]:
-    """Return the vocabulary of some tasks, as `count_vocabulary` does, by several processes if that is worth it."""
-    if min(workers, len(tasks)) < 2:
-        return count_vocabulary(job, tasks)
-    vocabulary, waiting, added = TypeCounts(), dict[int, tuple[pa.Array, Int64]](), 0
-    for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers, modules_of(job)):
-        waiting[number] = found
-        while added in waiting:  # in the order of the tasks, in which types are first met
-            vocabulary.add(*waiting.pop(added))
-            added += 1
-    return vocabulary.result()
+def _vocabulary(job: Job, split: str, options: MakeOptions) -> tuple[pa.Array, Int64]:
+    """Return the vocabulary of a split, as `count_vocabulary` does, by several processes if that is worth it."""
+    workers = options.workers if options.engine == "local" else 1
+    tasks = layout(job, splits=[split], shard_tokens=options.shard_tokens if workers > 1 else None)[split]
+    with stage("counting words", total=total_size(tasks)):
+        if min(workers, len(tasks)) < 2:
+            return count_vocabulary(job, tasks)
+        vocabulary, waiting, added = TypeCounts(), dict[int, tuple[pa.Array, Int64]](), 0
+        for number, found in in_processes(partial(_count, job), list(enumerate(tasks)), workers, modules_of(job)):
+            waiting[number] = found
+            while added in waiting:  # in the order of the tasks, in which types are first met
+                vocabulary.add(*waiting.pop(added))
+                added += 1
+        return vocabulary.result()
 
 
 def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Array, Int64]]:
@@ -229,11 +265,11 @@ def _run(planned: Planned, engine: Engine, events: Events) -> None:
             events.done(result)
 
 
-def working(job: Job, tasks: list[ShardTask]) -> AbstractContextManager[None]:
-    """Return the stage in which tasks run, for progress bars."""
+def working(job: Job, tasks: list[ShardTask], what: str = "making") -> AbstractContextManager[None]:
+    """Return the stage in which tasks run, for progress bars. what: the name of it."""
     # A parser works for long on the bytes of one read, and the bytes of a set on the hub are unknown.
     by_words = job.parser is not None or not job.corpus.has_files
-    what = "making" if job.parser is None else "parsing"
+    what = what if job.parser is None else "parsing"
     return stage(what, "words") if by_words else stage(what, total=total_size(tasks))
 
 

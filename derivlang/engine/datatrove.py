@@ -36,20 +36,25 @@ class _Step(_PipelineStep):  # type: ignore[misc, valid-type]
 class Work(_Step):
     """Run the tasks of one rank of a planned set, as `derivlang work` does.
 
-    place: where the set was planned. The executor says rank and number of ranks: `tasks=` is the latter.
+    place: where the set was planned. trust: whether the plan is yours, as of `derivlang work`. The executor says rank
+    and number of ranks: `tasks=` is the latter.
     """
 
     name = "work"
 
+    def __init__(self, place: Path | str, *, trust: bool = False) -> None:
+        super().__init__(place)
+        self.trust = trust
+
     def run(self, data: Iterable[Any] | None = None, rank: int = 0, world_size: int = 1) -> Iterable[Any]:
         """Run the tasks of a rank that are not done. Returns `data`, of which nothing is used.
 
-        Statistics: `made` and `found`, the numbers of tasks that were run and that were done already, and `words`, of
-        the tasks that were run. Raises DerivlangError as `derivlang work`.
+        Statistics: `counted`, `made` and `found`, the numbers of tasks that were counted, that were made and that had
+        been made already, and `words`, of those made now. Raises DerivlangError as `derivlang work`.
         """
         with self.track_time("rank"):
-            worked = ranks.work(located(self.place), rank, world_size, Events())
-        for name in ("made", "found", "words"):
+            worked = ranks.work(located(self.place), rank, world_size, Events(), trust=self.trust)
+        for name in ("counted", "made", "found", "words"):
             self.stat_update(name, value=worked[name], unit="rank")
         return data or ()
 

@@ -50,10 +50,13 @@ def make(
     return summary(options.out, build(job, options, events), began)
 
 
-def job_of(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events) -> tuple[Job, MakeOptions]:
+def job_of(
+    pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events, *, parses: bool = True
+) -> tuple[Job, MakeOptions]:
     """Find a source, and parse it if the pipeline needs trees. Returns the job of its derived set, and its options.
 
-    The options are those that a derived source was made with, as far as they hold for all transforms of a set.
+    The options are those that a derived source was made with, as far as they hold for all transforms of a set. parses:
+    whether a source without trees is parsed; else it is refused.
     """
     check_encoding(request.encoding)
     store_at(options.out)  # raises for a place where no set can be made
@@ -77,6 +80,11 @@ def job_of(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, eve
         events.warn(f"these files belong to train, as their names contain no split: {first_names(corpus.unnamed)}")
     reference = None
     if pipeline.needs_trees and not corpus.schema.has_trees:
+        if not parses:
+            fix = "parse it first, `derivlang parse SOURCE -o PARSE`, and plan the set of PARSE"
+            raise UsageError(
+                f"{corpus.name} has no trees, which {pipeline} needs", where="--defer", fix=fix, id="defer"
+            )
         parsed_splits = [split_name(split) for split in options.splits] or corpus.splits
         if options.limit is not None or corpus.splits[0] not in parsed_splits:
             reference = corpus

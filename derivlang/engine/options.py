@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
@@ -51,6 +52,10 @@ class RankOptions:
     rank: int | None = setting(None, "Number of this rank, from 0.", unset="from the array job", minimum=0)
     world: int | None = setting(None, "Number of ranks.", unset="from the array job", minimum=1)
     trust: bool = setting(False, "The plan is yours: do not hash its source files again, if their stamps are the same.")
+    stage: Literal["count", "derive"] | None = setting(
+        None, "Only this stage of a plan that was made with --defer.", unset="one after the other"
+    )
+    no_wait: bool = setting(False, "Exit with 75 where other ranks must end a stage first, in place of waiting.")
 
     def __post_init__(self) -> None:
         check_settings(self)

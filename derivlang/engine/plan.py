@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,31 @@ def make_plan(
     share: bool = True,
     cut_rows: bool = True,
 ) -> Plan:
-    """Return the tasks of each split. DataError for a named split that the source lacks.
+    """Return the tasks of each split: `layout` with its documents numbered by reading the source. Arguments as there.
 
-    splits: those that the source has, if empty or None. shard_tokens: approximate number of words per task; None for
-    any number. limit: documents of a split at most; no file is cut then. share, cut_rows: whether small files share a
-    task, and whether files other than running text are cut; False for the plans of earlier versions.
+    limit: documents of a split at most.
+    """
+    tasks = layout(
+        job, splits=splits, shard_tokens=shard_tokens, limited=limit is not None, share=share, cut_rows=cut_rows
+    )
+    return numbered(tasks, limit, partial(count_documents, job))
+
+
+def layout(
+    job: Job,
+    *,
+    splits: list[str] | None,
+    shard_tokens: int | None = None,
+    limited: bool = False,
+    share: bool = True,
+    cut_rows: bool = True,
+) -> Plan:
+    """Return the tasks of each split, without the numbers of their documents and lines, for which all must be read.
+
+    splits: the splits that the source has, if empty or None. shard_tokens: approximate number of words per task; None
+    for any number. limited: whether the documents of a split are limited; no file is cut then. share, cut_rows: whether
+    small files share a task, and whether files other than running text are cut; False for the plans of earlier
+    versions. DataError for a named split that the source lacks.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
@@ -57,8 +78,8 @@ def make_plan(
                 id="missing-split",
             )
     size = None if shard_tokens is None or not job.pipeline.keyed else max(1, int(shard_tokens * _BYTES_A_WORD))
-    cut = limit is None and (cut_rows or job.corpus.schema.running)
-    return {split: _split_tasks(job, split, size, limit, share=share, cut=cut) for split in dict.fromkeys(wanted)}
+    cut = not limited and (cut_rows or job.corpus.schema.running)
+    return {split: _split_tasks(job, split, size if cut else None, size, share) for split in dict.fromkeys(wanted)}
 
 
 def earlier_plans(plan: Plan, planned: Callable[..., Plan]) -> Iterator[Plan]:
@@ -72,10 +93,10 @@ def earlier_plans(plan: Plan, planned: Callable[..., Plan]) -> Iterator[Plan]:
         yield planned(cut_rows=False, share=False)
 
 
-def _split_tasks(
-    job: Job, split: str, size: int | None, limit: int | None, *, share: bool, cut: bool
-) -> list[ShardTask]:
-    """Return the tasks of a split. Documents are numbered through the split, lines through a file. size: of a shard.
+def numbered(tasks: Plan, limit: int | None, count: Callable[[FileSpan], tuple[int, int]]) -> Plan:
+    """Return the tasks of a layout with their numbers: of documents through a split, of lines through a file.
+
+    limit: documents of a split at most. count: the documents and lines of a span; not called for the last one.
 
     a.txt has 9 lines, the third of them empty, and is cut after 6 of them; b.txt and c.txt have 4 lines each:
 
@@ -88,24 +109,45 @@ def _split_tasks(
     Under a limit a file is not cut. A limit of 10 gives a.txt the limit 10 and b.txt, with 8 documents before it, 2.
     Under a limit of 8 there is no task for b.txt.
     """
+    return {split: list(_numbered(of_split, limit, count)) for split, of_split in tasks.items()}
+
+
+def _numbered(
+    tasks: list[ShardTask], limit: int | None, count: Callable[[FileSpan], tuple[int, int]]
+) -> Iterator[ShardTask]:
+    first, left, line = 0, limit, 0
+    last = tasks[-1].spans[-1] if tasks else None
+    for task in tasks:
+        spans = []
+        for span in task.spans:
+            if left == 0:
+                break
+            line = line if span.piece.begin else 0  # a new file: messages count lines from its beginning
+            spans.append(replace(span, piece=replace(span.piece, line=line), first_document=first, limit=left))
+            if span is not last:  # to count its documents would be to read it in vain
+                documents, lines = count(span)
+                first, line = first + documents, line + lines
+                if left is not None:
+                    left = max(0, left - documents)
+        if spans:
+            yield replace(task, spans=tuple(spans))
+
+
+def count_documents(job: Job, span: FileSpan) -> tuple[int, int]:
+    """Return the number of documents and of lines of a file or of a piece of it, which is read."""
+    return read.count_documents(job.corpus, span.part, span.piece, job.encoding)
+
+
+def _split_tasks(job: Job, split: str, cut: int | None, size: int | None, share: bool) -> list[ShardTask]:
+    """Return the tasks of a split. cut, size: bytes of a piece and of a shard; None for any number."""
     parts = [part for part in job.corpus.parts if part.split == split]
-    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, size if cut else None)]
+    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, cut)]
     shared = _shared(job, pieces, size) if share else list(range(len(pieces)))
     if not job.pipeline.keyed:
         shared = [0] * len(pieces)
     spans: dict[int, list[FileSpan]] = {}  # of each shard
-    first, left, line = 0, limit, 0
-    for i, (part, piece) in enumerate(pieces):
-        if left == 0:
-            break
-        line = line if piece.begin else 0  # a new file: messages count lines from its beginning
-        piece = replace(piece, line=line)
-        spans.setdefault(shared[i], []).append(FileSpan(part, piece, first, left))
-        if i + 1 < len(pieces):  # to count the documents of the last piece would be to read it in vain
-            documents, lines = read.count_documents(job.corpus, part, piece, job.encoding)
-            first, line = first + documents, line + lines
-            if left is not None:
-                left = max(0, left - documents)
+    for shard, (part, piece) in zip(shared, pieces, strict=True):
+        spans.setdefault(shard, []).append(FileSpan(part, piece))
     names = {shard: f"{split}-{shard:05d}-of-{shared[-1] + 1:05d}" for shard in spans}
     return [ShardTask(name, tuple(spans[i])) for i, name in names.items()]
 
@@ -179,11 +221,14 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
     StoreError for a shard of a derived set that is not the one its manifest lists.
     """
-    seen = {part.path: stamp_of(job, part) for part in job.corpus.parts if part.split in splits}
-    listed = job.corpus.options.get("sha256", {})
-    for part in job.corpus.parts:
-        if part.path in seen and seen[part.path].sha256 != listed.get(part.name, seen[part.path].sha256):
-            raise other_shard(part.path)
+    return {part.path: look_at(job, part) for part in job.corpus.parts if part.split in splits}
+
+
+def look_at(job: Job, part: CorpusFile) -> FileStamp:
+    """Hash one file, as `look` does."""
+    seen = stamp_of(job, part)
+    if seen.sha256 != job.corpus.options.get("sha256", {}).get(part.name, seen.sha256):
+        raise other_shard(part.path)
     return seen
 
 

@@ -7,73 +7,95 @@
 A task is done when its record is there. A rank that dies loses one shard, and whoever runs its tasks again goes on from
 the others. Two ranks that run one task write the same bytes. So any scheduler can start ranks, and none is needed.
 `make` is the same in one process: it plans, runs what is not done, and finishes.
+
+A plan that is deferred has a stage before it, in which ranks hash and count the source (counting.py).
 """
 
 from __future__ import annotations
 
 import os
+import random
 import time
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
+from derivlang.engine.counting import Counting, NotReady, begin, open_draft, remove_draft
 from derivlang.engine.events import Events
-from derivlang.engine.facts import Facts, differences, facts_of, versions
+from derivlang.engine.facts import differences
 from derivlang.engine.job import run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.stored import restored, stored, with_stamps
+from derivlang.engine.plan_file import give, take
+from derivlang.engine.stored import with_stamps
 from derivlang.formats.places import is_remote
-from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.formats.progress import stage as showing
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
-from derivlang.store.base import Store
-from derivlang.store.making import PLAN, Making, begun_plan, is_of_set, read_plan, stage_of
-from derivlang.store.manifest import LEXICON, NAME, read_manifest
+from derivlang.store.making import DRAFT, PLAN, Making, begun_plan, read_plan, stage_of
+from derivlang.store.manifest import NAME, read_manifest
 from derivlang.store.record import check_types
 
-FORMAT = 1  # of a plan
-_SOURCE_LEXICON = "source-lexicon.tsv"  # of a derived source
-_KEPT = f"{SPEC_FILES}/"
+_PAUSES = (1.0, 30.0)  # seconds between two looks for a plan: at first, at most
+_PATIENCE = 600.0  # seconds after which any rank plans what is counted
+
+Stage = Literal["count", "derive"]
+Keep = Callable[[Planned], dict[str, Any]]
 
 
-def plan(pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
+def plan(
+    pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events, *, defer: bool = False
+) -> dict[str, Any]:
     """Plan a derived set, so that ranks can make it.
 
-    Returns {"out", "plan", "tasks", "done"}: the hash of the plan, and the numbers of all tasks and of those that are
-    done; of a finished set {"out", "plan", "tasks": 0, "done": 0}. Raises DerivlangError as `make`.
+    defer: let ranks hash and count the source, too. It has no effect where a set is finished, unless it is replaced:
+    whether it is the same set is only known when the source is read.
+
+    Returns {"out", "stage", "plan", "tasks", "done"}: the stage that comes next, "count" or "derive"; the hash of the
+    plan, None before it is made; the numbers of all tasks of that stage, and of those that are done. For a finished
+    set there are no tasks. Raises DerivlangError as `make`.
     """
-    job, options = job_of(pipeline, request, options, events)
+    defer = defer and (options.force or store_at(options.out).get(NAME) is None)
+    job, options = job_of(pipeline, request, options, events, parses=not defer)
+    if defer:
+        counting = begin(job, request, options)
+        if counting is not None:
+            numbers = {"tasks": len(counting.all()), "done": len(counting.all()) - len(counting.missing())}
+            return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
+        making, names = (planned := _open(options.out)).making, build.names_of(planned.plan)
+        result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.done_of(names))}
+    else:
+        result = prepare(job, options, events, _keeper(request, options, events))
+    numbers = {name: result.get(name, 0) for name in ("tasks", "done")}
+    return {"out": str(options.out), "stage": "derive", "plan": result["plan"], **numbers}
 
-    def keep(planned: Planned) -> dict[str, Any]:
-        if options.force and _has_finished(planned.making):  # ranks would find it complete
-            planned.making.sweep()
-            events.found(options.out)
-            return {"plan": planned.making.plan}
-        _keep(planned, request)
-        names = build.names_of(planned.plan)
-        return {"plan": planned.making.plan, "tasks": len(names), "done": len(planned.making.done)}
 
-    planned = prepare(job, options, events, keep)
-    numbers = {name: planned.get(name, 0) for name in ("tasks", "done")}
-    return {"out": str(options.out), "plan": planned["plan"], **numbers}
-
-
-def work(out: Path, rank: int, world: int, events: Events, *, trust: bool = False) -> dict[str, Any]:
+def work(
+    out: Path,
+    rank: int,
+    world: int,
+    events: Events,
+    *,
+    trust: bool = False,
+    stage: Stage | None = None,
+    wait: bool = True,
+) -> dict[str, Any]:
     """Run the tasks of one rank that are not done yet.
 
     rank: 0 to world - 1. trust: whether the user of this process made the plan. A plan in a file of this user is
-    trusted, too; by any other plan each source file is hashed once before it is read.
+    trusted, too; by any other plan each source file is hashed once before it is read. stage: "count" or "derive", of a
+    plan that was deferred; None for both. wait: wait until other ranks have counted; else NotReady is raised.
 
-    Returns {"out", "rank", "world", "made", "found", "words", "seconds"}: the numbers of tasks that were run and that
-    were done already, and of words of the former. Raises UsageError for a rank out of range, StoreError for a place
-    without a plan, DataError if this process would write other bytes than the plan says.
+    Returns {"out", "rank", "world", "counted", "made", "found", "words", "seconds"}: the numbers of tasks that were
+    counted, that were made and that had been made already, and of words of those made now. Raises UsageError for a rank
+    out of range, StoreError for a place without a plan, DataError if this process would write other bytes than the plan
+    says.
     """
     if not 0 <= rank < world:
         raise UsageError(
@@ -83,35 +105,17 @@ def work(out: Path, rank: int, world: int, events: Events, *, trust: bool = Fals
             id="rank",
         )
     began = time.perf_counter()
+    counted = _count(out, rank, world, events, trust=trust, stage=stage, wait=wait)
     made = found = words = 0
-    if _is_finished(out):
+    if stage == "count":
+        pass
+    elif _is_finished(out):
         events.found(out)
     else:
-        planned = _open(out)
-        making = planned.making
-        mine = [task for tasks in planned.plan.values() for task in tasks][rank::world]
-        done = making.done_of(task.name for task in mine)
-        todo, found = [task for task in mine if task.name not in done], len(done)
-        with working(planned.job, todo):
-            job = with_stamps(planned.job, todo, trusted=trust or _is_mine(out / PLAN))
-            for task in todo:
-                try:
-                    result = run_task(job, task, making.target)
-                except StoreError:
-                    if making.is_current():
-                        raise
-                    break
-                made, words = made + 1, words + result.words
-                events.done(result)
-                if not making.is_current():
-                    break
-        if todo and not making.is_current():  # others have run these tasks, too, or have begun another set
-            making.retract(task.name for task in todo)
-            if not _is_finished(out):
-                events.warn(f"{out}: another set has been begun here, so this rank ends")
+        made, found, words = _derive(out, rank, world, events, trust=trust)
     seconds = round(time.perf_counter() - began, 3)
-    told = {"out": str(out), "rank": rank, "world": world, "made": made, "found": found}
-    return {**told, "words": words, "seconds": seconds}
+    numbers = {"counted": counted, "made": made, "found": found, "words": words}
+    return {"out": str(out), "rank": rank, "world": world, **numbers, "seconds": seconds}
 
 
 def finish(out: Path, events: Events) -> dict[str, Any]:
@@ -120,6 +124,8 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     StoreError if a task is not done yet, or for a place without a plan.
     """
     began = time.perf_counter()
+    if (counting := _draft(out)) is not None:
+        raise counting.unfinished()
     if not _is_finished(out):
         planned = _open(out)
         making = planned.making
@@ -134,30 +140,106 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     return summary(out, manifest, began)
 
 
-def _keep(planned: Planned, request: SourceRequest) -> None:
-    """Store a plan for ranks, `plan.json` last."""
-    job, making = planned.job, planned.making
-    facts, stage = facts_of(job), stage_of(making.plan)
-    begun = begun_plan(making.store)
-    if "facts" in begun and differences(begun["facts"], facts):
-        for name in making.done:  # other versions have made them: one set has shards of one
-            making.store.remove(f"{stage}/{name}.record")
-        making.done.clear()
-    texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
-    files = {name: text.encode() for name, text in texts.items() if text is not None}
-    files |= {f"{_KEPT}{name}": content for name, content in making.kept.items()}
-    for name, content in files.items():
-        making.store.put(f"{stage}/{name}", content)
-    making.begin(
-        {
-            "format": FORMAT,
-            "facts": facts,
-            "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
-            "files": planned.files,
-            "limit": planned.limit,
-            "job": stored(job, planned.plan, request),
-        }
-    )
+def _count(out: Path, rank: int, world: int, events: Events, *, trust: bool, stage: Stage | None, wait: bool) -> int:
+    """Count what a rank has to count, and come back when the set is planned. Returns the number of tasks counted here.
+
+    The rank that counts the last task plans the set. If it dies, so does whoever comes next, or has waited for long.
+    """
+    counting = _draft(out)
+    if counting is None:
+        return 0
+    if not (trust or _is_mine(out / DRAFT)):
+        raise UsageError(
+            "somebody else may have made this plan, and what its files hold would be counted into the place",
+            where="--trust",
+            fix="give --trust if the plan is yours, or plan without --defer",
+            id="trust",
+        )
+    done, waited, since, pause = 0, False, 0.0, _PAUSES[0]  # since: the last look that found a task missing
+    while True:
+        ran = counting.run(rank, world) if stage != "derive" else 0
+        done += ran
+        if not counting.is_current():  # it is planned
+            return done
+        missing = counting.missing()
+        # Who has waited leaves it to the rank that counted the last task.
+        if not missing and (ran or not waited or time.monotonic() - since > _PATIENCE):
+            keep = _keeper(counting.request, counting.options, events, counting.hash)
+            with suppress(NotReady):  # a record was damaged: it is counted again
+                prepare(counting.job, counting.options, events, keep, counting.result())
+                return done
+            continue
+        if stage == "count":
+            return done
+        if not wait:
+            raise counting.unfinished()
+        since = time.monotonic() if missing else since
+        with showing("waiting for other ranks"):
+            time.sleep(pause * random.uniform(0.5, 1))
+        waited, pause = True, min(2 * pause, _PAUSES[1])
+
+
+def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) -> tuple[int, int, int]:
+    """Run the tasks of a rank that are not done. Returns the numbers of tasks made and found, and of words made."""
+    made = words = 0
+    planned = _open(out)
+    making = planned.making
+    mine = [task for tasks in planned.plan.values() for task in tasks][rank::world]
+    done = making.done_of(task.name for task in mine)
+    todo = [task for task in mine if task.name not in done]
+    with working(planned.job, todo):
+        job = with_stamps(planned.job, todo, trusted=trust or _is_mine(out / PLAN))
+        for task in todo:
+            try:
+                result = run_task(job, task, making.target)
+            except StoreError:
+                if making.is_current():
+                    raise
+                break
+            made, words = made + 1, words + result.words
+            events.done(result)
+            if not making.is_current():
+                break
+    if todo and not making.is_current():  # others have run these tasks, too, or have begun another set
+        making.retract(task.name for task in todo)
+        if not _is_finished(out):
+            events.warn(f"{out}: another set has been begun here, so this rank ends")
+    return made, len(done), words
+
+
+def _draft(out: Path) -> Counting | None:
+    """Return what is to be counted in a place, None if its set is planned, or if there is no draft of a plan."""
+    counting = open_draft(out)
+    if counting is not None and begun_plan(counting.store).get("draft") == counting.hash:
+        remove_draft(out)  # whoever planned it was killed just before that
+        return None
+    return counting
+
+
+def _keeper(request: SourceRequest, options: MakeOptions, events: Events, draft: str | None = None) -> Keep:
+    """Return what stores a prepared plan for ranks. draft: the hash of the draft that it was made of."""
+
+    def keep(planned: Planned) -> dict[str, Any]:
+        making = planned.making
+        if options.force and _has_finished(making):  # ranks would find it complete
+            making.sweep()
+            remove_draft(options.out)
+            events.found(options.out)
+            return {"plan": making.plan}
+        given, files = give(planned.job, planned.plan, making.kept, request)
+        begun, stage = begun_plan(making.store), stage_of(making.plan)
+        if "facts" in begun and differences(begun["facts"], given["facts"]):
+            for name in making.done:  # other versions have made them: one set has shards of one
+                making.store.remove(f"{stage}/{name}.record")
+            making.done.clear()
+        for name, content in files.items():
+            making.store.put(f"{stage}/{name}", content)
+        of_draft = {} if draft is None else {"draft": draft}
+        making.begin({**given, "files": planned.files, "limit": planned.limit, **of_draft})
+        remove_draft(options.out)
+        return {"plan": making.plan, "tasks": len(build.names_of(planned.plan)), "done": len(making.done)}
+
+    return keep
 
 
 def _open(out: Path) -> Planned:
@@ -174,45 +256,12 @@ def _open(out: Path) -> Planned:
             fix="run the same `make` command again, or plan it: `derivlang plan` with its options",
             id="not-planned",
         )
-    where = str(out / PLAN)
-    with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        if begun.get("format") != FORMAT:
-            raise ValueError(f"its format is {begun.get('format')}, this version reads {FORMAT}")
-        check_types(begun, {"facts": dict, "texts": dict, "files": list, "job": dict}, {"limit": int})
-        _check_facts(versions(), {name: begun["facts"].get(name) for name in versions()}, out)
-        stage = stage_of(begun["plan"])
-        files = {name: _content(store, stage, name, digest) for name, digest in begun["texts"].items()}
-        kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
-        fitted, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
-        making = making_at(out, begun["plan"], begun["asked"], kept, begun)
-        try:
-            job, tasks = restored(begun["job"], fitted, of_source, out / stage, where)
-        except UsageError as error:  # in its spec: nobody typed it here
-            raise ValueError(error.what) from error
-        _check_facts(facts_of(job), begun["facts"], out)
+    given = take(out, PLAN, begun["plan"], begun, fitted=True)
+    with parse_errors(str(out / PLAN), "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
+        check_types(begun, {"files": list}, {"limit": int})
+        making = making_at(out, begun["plan"], begun["asked"], given.kept, begun)
         making.check_place()
-        return Planned(job, tasks, begun["files"], making, begun["limit"])
-
-
-def _content(store: Store, stage: str, name: str, digest: str) -> bytes:
-    """Return a file that was stored with the plan. ValueError if it is not the same."""
-    if name not in (LEXICON, _SOURCE_LEXICON) and not is_of_set(name):
-        raise ValueError(f"{name!r} is not a file of a plan")
-    content = store.get(f"{stage}/{name}")
-    if content is None or sha256(content).hexdigest() != digest:
-        raise ValueError(f"{name} is missing or was changed")
-    return content
-
-
-def _check_facts(here: Facts, planned: Facts, out: Path) -> None:
-    """Raise DataError if this process would write other bytes than the one that made the plan."""
-    if told := differences(planned, here):
-        raise DataError(
-            f"the set was planned with {told}: this process would write other bytes",
-            where=str(out),
-            fix="install the same versions, or plan the set again with those that are here: all its tasks run again",
-            id="other-workers",
-        )
+        return Planned(given.job, given.tasks, begun["files"], making, begun["limit"])
 
 
 def _is_finished(out: Path) -> bool:

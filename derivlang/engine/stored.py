@@ -18,6 +18,7 @@ from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.registry import LAYERS
+from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
@@ -25,6 +26,7 @@ from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import stamp_of
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.file_piece import Piece
+from derivlang.formats.opening import check_encoding
 from derivlang.formats.places import located
 from derivlang.formats.registry import GENERATED, NO_FILES, find_format
 from derivlang.formats.spec_paths import files_of
@@ -55,7 +57,7 @@ _CORPUS: dict[str, Kind] = {
 }
 _CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(("language_column", "rows_language", "spec", "origin"), str)
 _HUB = re.compile(r"[\w.-]+(/[\w.-]+)?\|[^|]*\|[^|]*")  # path of a part: a set of the hub, its configuration, its split
-_HASH = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"([0-9a-f]{64})?")  # none while a file is not hashed: no file has it, so none is taken for it
 
 
 def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
@@ -92,12 +94,19 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
 
 
 def restored(
-    data: Mapping[str, Any], lexicon: str | None, source_lexicon: str | None, folder: Path, where: str
+    data: Mapping[str, Any],
+    lexicon: str | None,
+    source_lexicon: str | None,
+    folder: Path,
+    where: str,
+    *,
+    fitted: bool,
 ) -> tuple[Job, Plan]:
-    """Return the job, with its fitted lexicon, and the tasks of `stored`.
+    """Return the job and the tasks of `stored`.
 
     lexicon, source_lexicon: the texts of lexicon.tsv and of the derived source's. folder: its `files/` are those that
-    the spec names. where: for messages. Raise DerivlangError for a plan that cannot be used.
+    the spec names. where: for messages. fitted: as of `take` (plan_file.py). Raise DerivlangError for a plan that
+    cannot be used.
     """
     with parse_errors(where, "plan", id="plan", fix="plan the set again, in another place"):
         _check(data)
@@ -107,7 +116,7 @@ def restored(
         job = Job(
             corpus,
             pipeline,
-            lexicon=pipeline.fit(saved=lexicon, where=where),
+            lexicon=pipeline.fit(saved=lexicon, where=where) if fitted else Lexicon(),
             lexicon_text=lexicon,
             rule=data["rule"],
             policies=Policies(**data["policies"]),
@@ -117,7 +126,8 @@ def restored(
             options=tuple(data["options"]),
             seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
         )
-    _check_parts(job)
+    if fitted:
+        _check_parts(job)
     return job, plan
 
 
@@ -142,6 +152,7 @@ def _check(data: Mapping[str, Any]) -> None:
     """Raise ValueError for a field of another type than `stored` writes."""
     check_types(data, _FIELDS, {"request": dict})
     check_types(data["corpus"], _CORPUS, _CORPUS_OPTIONAL, where="corpus.")
+    check_encoding(data["encoding"])
     check_types(data["policies"], dict.fromkeys(data["policies"], str), where="policies.")
     texts = [*data["drop_columns"], *data["options"], *data["corpus"]["expected"]]
     texts += _checked_schema(data["corpus"]["schema"], data["corpus"]["format"])
@@ -149,15 +160,15 @@ def _check(data: Mapping[str, Any]) -> None:
         texts += [split, path, name]
         if stamp is not None:
             numbers, digest = stamp
-            _check_whole(numbers)
-            if len(numbers) != 4 or not _HASH.fullmatch(digest):
+            check_whole(numbers)
+            if len(numbers) != 4 or not _DIGEST.fullmatch(digest):
                 raise ValueError(f"the stamp of {name} is {stamp}")
     for tasks in data["tasks"].values():
         for _, spans in tasks:
             if not spans:
                 raise ValueError("a task reads nothing")
             for part, begin, end, line, first, limit in spans:
-                _check_whole([part, begin, line, first, *(n for n in (end, limit) if n is not None)])
+                check_whole([part, begin, line, first, *(n for n in (end, limit) if n is not None)])
     if any(not isinstance(text, str) for text in texts):
         raise ValueError("a name in it is not a text")
 
@@ -181,7 +192,7 @@ def _checked_schema(schema: Mapping[str, Any], format: str) -> list[Any]:
     return classes
 
 
-def _check_whole(numbers: list[Any]) -> None:
+def check_whole(numbers: list[Any]) -> None:
     """Raise ValueError unless all are whole numbers from 0 on."""
     if any(type(number) is not int or number < 0 for number in numbers):
         raise ValueError(f"{numbers} are not whole numbers")
@@ -254,6 +265,8 @@ def _task(task: list[Any], split: str, corpus: Corpus) -> ShardTask:
     name, spans = task
     if not TASK.fullmatch(name) or name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
         raise ValueError(f"{name!r} is not the name of a task")
+    if any(corpus.parts[part].split != split for part, *_ in spans):
+        raise ValueError(f"{name} reads another split")
     return ShardTask(
         name,
         tuple(

@@ -48,6 +48,12 @@ class FileStamp:
                 raise changed_file(str(path))
         return file_stamp
 
+    @classmethod
+    def unhashed(cls, path: Path) -> FileStamp:
+        """Return a file as it is now, with an empty hash. DataError if it cannot be read."""
+        with _readable(path):
+            return cls(_stamp(path), "")
+
     def is_at(self, path: Path) -> bool:
         """Return whether a file has this stamp. DataError if it cannot be read."""
         with _readable(path):

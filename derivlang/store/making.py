@@ -39,6 +39,7 @@ from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
 DATA = "data"
 FILES = {NAME, LEXICON, CARD}
 PLAN = f"{STAGE}/plan.json"
+DRAFT = f"{STAGE}/draft.json"  # of a plan whose source is still counted (engine/counting.py)
 SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
 _SPEC_FILE = re.compile(rf"{SPEC_FILES}/(?!\.\.?$)[^/\\\0]+")
 
@@ -326,9 +327,26 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     content = store.get(PLAN)
     if content is None:
         return journal.read(store)[0] or None
-    with suppress(ValueError, RecursionError):  # of a damaged file
-        plan = json.loads(content)
-        check_types(plan, {"plan": str, "asked": dict})
-        if is_sealed(plan, ("plan",)) and PLAN_HASH.fullmatch(plan["plan"]):  # it becomes the name of a folder
-            return dict(plan)
+    return _sealed(content, "plan")
+
+
+def read_draft(store: Store) -> dict[str, Any] | None:
+    """Return what `draft.json` says; {} if it is damaged, None if there is none."""
+    content = store.get(DRAFT)
+    return None if content is None else _sealed(content, "draft")
+
+
+def _sealed(content: bytes, name: str) -> dict[str, Any]:
+    """Return the content of a plan or a draft, {} if it is damaged. name: of its hash, which names a folder."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(content)
+        check_types(found, {name: str, "asked": dict})
+        if is_sealed(found, (name,)) and PLAN_HASH.fullmatch(found[name]):
+            return dict(found)
     return {}
+
+
+def of_draft(store: Store) -> set[str]:
+    """Return what a draft has in the stage: its file, and the folder of its records. They stay until it is planned."""
+    draft = read_draft(store)
+    return {DRAFT, stage_of(draft["draft"])} if draft else set()

@@ -15,7 +15,19 @@ from derivlang.store import journal
 from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.folder_store import FolderStore
 from derivlang.store.listing import file_hash
-from derivlang.store.making import DATA, FILES, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
+from derivlang.store.making import (
+    DATA,
+    DRAFT,
+    FILES,
+    SHARD,
+    Making,
+    Target,
+    Warn,
+    begun_plan,
+    of_draft,
+    read_plan,
+    stage_of,
+)
 from derivlang.store.manifest import NAME, read_manifest, shards_of
 from derivlang.store.task_record import STAGE
 
@@ -80,7 +92,21 @@ class FolderMaking(Making):
     def sweep(self) -> None:
         begun = read_plan(self.store)
         if self.stage.is_dir() and (begun is None or begun.get("plan") == self.plan):
-            shutil.rmtree(self.stage, ignore_errors=True)
+            with suppress(OSError):
+                self._clear()
+
+    def _clear(self) -> None:
+        """Remove the stage, but for a draft."""
+        stays = of_draft(self.store)
+        for entry in _entries(self.stage):
+            if f"{STAGE}/{entry.name}" in stays:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink(missing_ok=True)
+        if not stays:
+            self.stage.rmdir()
 
     def check_current(self, tasks: Iterable[str]) -> None:
         return  # it is held
@@ -103,7 +129,7 @@ class FolderMaking(Making):
             # Nothing is lost by removing a stage without a finished task, unless ranks are about to begin.
             raise self.other(begun["asked"], "begun, but not finished: ")
         with disk(self.stage):
-            shutil.rmtree(self.stage)
+            self._clear()
 
     def _convert_journal(self) -> None:
         """Give the tasks that an earlier version has finished the place and the record that they have today."""
@@ -164,11 +190,13 @@ class FolderMaking(Making):
             with disk(self.folder / name):
                 (self.folder / name).parent.mkdir(exist_ok=True)
                 (self.own / _FRESH / name).replace(self.folder / name)
+        self.store.remove(DRAFT)
         shutil.rmtree(self.stage, ignore_errors=True)  # a rank that still runs a task removes what it adds (`retract`)
 
     def give_up(self) -> None:
         if not (self._begun_before or self._has_finished_tasks(self.plan)):
-            shutil.rmtree(self.stage, ignore_errors=True)
+            with suppress(OSError):
+                self._clear()
 
     def check_place(self, *, force: bool = False) -> None:
         folder = self.folder

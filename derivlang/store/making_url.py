@@ -15,7 +15,20 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.making import DATA, FILES, PLAN, SHARD, Making, Target, Warn, begun_plan, read_plan, stage_of
+from derivlang.store.making import (
+    DATA,
+    DRAFT,
+    FILES,
+    PLAN,
+    SHARD,
+    Making,
+    Target,
+    Warn,
+    begun_plan,
+    of_draft,
+    read_plan,
+    stage_of,
+)
 from derivlang.store.manifest import NAME, Derived, read_manifest, shards_of
 from derivlang.store.own_files import own_files
 from derivlang.store.task_record import STAGE
@@ -120,6 +133,8 @@ class UrlMaking(Making):
         # False sorts before True: the manifest is last.
         for name in sorted(new, key=lambda name: name == NAME):
             self.store.put(name, new[name])
+        if DRAFT in there:
+            self.store.remove(DRAFT)
         self._clean(new.keys() | {shard["file"] for shard in shards})
 
     def sweep(self) -> None:
@@ -133,12 +148,13 @@ class UrlMaking(Making):
             self._clean(own_files(Derived(self.out, changed=True)).keys())
 
     def _clean(self, own: Collection[str] | None) -> None:
-        """Remove the stage, its plan last, and what the finished set has replaced.
+        """Remove the stage but for a draft, its plan last, and what the finished set has replaced.
 
         own: the names of its files; None to remove the stage only.
         """
         there = self.store.sizes()
-        gone = {name for name in there if name.startswith(f"{STAGE}/")} - {PLAN}
+        stays = of_draft(self.store) | {PLAN}
+        gone = {name for name in there if name.startswith(f"{STAGE}/") and not {name, name.rpartition("/")[0]} & stays}
         if own is not None:  # the plan says what was replaced, and shards have names of their own
             gone |= {name for name in there if name in self._replaces or SHARD.fullmatch(name)} - set(own)
         self._remove(gone)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -52,8 +52,11 @@ class TaskRecord:
         return sha256(body).hexdigest().encode() + b"\n" + body
 
     @classmethod
-    def load(cls, content: bytes | None) -> TaskRecord | None:
-        """Return the record in some bytes; None if there are none, or if they were damaged."""
+    def load(cls, content: bytes | None, check: Callable[[Mapping[str, Any]], None] | None = None) -> TaskRecord | None:
+        """Return the record in some bytes; None if there are none, or if they were damaged.
+
+        check: of the entry, raises ValueError; None for a task that was made.
+        """
         if content is None:
             return None
         digest, _, body = content.partition(b"\n")
@@ -63,7 +66,7 @@ class TaskRecord:
             with parse_errors("record", "record of a task", error=StoreError):
                 line, _, stream = body.partition(b"\n")
                 entry = json.loads(line)
-                _check(entry)
+                (check or _check)(entry)
                 table = pa.ipc.open_stream(stream).read_all().combine_chunks()
                 if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
                     raise ValueError("it has no vocabulary")

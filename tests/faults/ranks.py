@@ -112,17 +112,22 @@ def _wanted() -> dict[str, bytes]:
 
 @dataclass(slots=True)
 class Campaign:
-    """Kills in one place. told: what happened, by kind: `killed work`, `ended before`, messages by their ids."""
+    """Kills in one place.
+
+    defer: whether ranks count the source. told: what happened, by kind: `killed work`, `ended before`, messages by
+    their ids.
+    """
 
     place: Place
     rng: random.Random
+    defer: bool = False
     told: Counter[str] = field(default_factory=Counter)
     _usual: dict[str, float] = field(default_factory=dict)  # seconds of each command
 
     def run(self, kills: int, workers: int = 0) -> str | None:
         """Kill some commands, and as many runs with workers. Returns the first fault."""
         _wanted()
-        while (left := kills - self._killed("plan", "work", "finish")) > 0:
+        while (left := kills - self._killed("plan", "count", "work", "finish")) > 0:
             if fault := self._one_set(min(left, 5)):
                 return fault
         while workers > self._killed("a worker", "make"):
@@ -141,14 +146,15 @@ class Campaign:
             killed += self._kill("plan", commands_of["plan"])
         if fault := self._until_done("plan", commands_of["plan"]):
             return fault
-        for _ in range(kills):  # at most: where all tasks are done, a rank ends before it is killed
-            if killed >= kills - 1:
-                break
-            ranks = self.rng.sample(range(WORLD), self.rng.randint(1, 2))
-            killed += self._kill("work", *(self._work(rank) for rank in ranks))
-        for rank in range(WORLD):
-            if fault := self._until_done("work", self._work(rank)):
-                return fault
+        for stage in ("count", "work") if self.defer else ("work",):
+            for _ in range(kills):  # at most: where all tasks are done, a rank ends before it is killed
+                if killed >= (kills - 1 if stage == "work" else kills // 2):
+                    break
+                ranks = self.rng.sample(range(WORLD), self.rng.randint(1, 2))
+                killed += self._kill(stage, *(self._work(rank, stage) for rank in ranks))
+            for rank in range(WORLD):
+                if fault := self._until_done(stage, self._work(rank, stage)):
+                    return fault
         while killed < kills and not self._is_finished():
             killed += self._kill("finish", commands_of["finish"])
         return self._until_done("finish", commands_of["finish"]) or self._other_files()
@@ -156,7 +162,7 @@ class Campaign:
     def _with_workers(self) -> str | None:
         """Kill a worker of `make --workers 2`, or the process that started it."""
         self.place.clear()
-        line = ("make", *self._plan()[1:], "--workers", "2")
+        line = ("make", *(word for word in self._plan()[1:] if word != "--defer"), "--workers", "2")
         whole = self.rng.random() < 0.5
         process = _process(line)
         hit, family = strike(process, self.rng, whole)
@@ -169,10 +175,12 @@ class Campaign:
         return self._until_done("make", line[:-2]) or self._other_files()
 
     def _plan(self) -> tuple[str, ...]:
-        return ("plan", "--t", SPEC, str(_source()), "-o", self.place.out, *SHARD)
+        line = ("plan", "--t", SPEC, str(_source()), "-o", self.place.out, *SHARD)
+        return (*line, "--defer") if self.defer else line
 
-    def _work(self, rank: int) -> tuple[str, ...]:
-        return ("work", self.place.out, "--rank", str(rank), "--world", str(WORLD))
+    def _work(self, rank: int, stage: str) -> tuple[str, ...]:
+        line = ("work", self.place.out, "--rank", str(rank), "--world", str(WORLD), "--trust")
+        return (*line, "--stage", "count") if stage == "count" else line
 
     def _kill(self, name: str, *lines: tuple[str, ...]) -> int:
         """Start commands at once and kill them at random moments; how many were killed before they ended."""

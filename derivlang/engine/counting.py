@@ -1,0 +1,256 @@
+"""The stage before the plan, for a source that one process should not read: ranks hash and count it.
+
+    plan --defer    lists the files, and cuts them into pieces                        .derivlang/draft.json
+    work            rank R counts the tasks R, R + N, …                               .derivlang/HASH16/NAME.count
+                    the rank that finds all of them counted fits the lexicon, plans   .derivlang/plan.json
+
+A task is counted when its record is there. Like a task that is made, it may be counted twice, and is lost with nobody
+but the rank that counts it. What the plan is made from is what `make` would have read itself, so it is the same plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.arrow import string_array
+from derivlang.core.errors import DataError, StoreError
+from derivlang.core.messages import counted
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import hash_of, sealed
+from derivlang.engine.build import Counted, reference_of, working
+from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
+from derivlang.engine.manifest import asked_of
+from derivlang.engine.options import MakeOptions
+from derivlang.engine.plan import count_documents, layout, look_at, numbered
+from derivlang.engine.plan_file import give, take
+from derivlang.engine.stored import check_whole
+from derivlang.engine.vocabulary import TypeCounts
+from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.sources.corpus import CorpusFile, FileSpan
+from derivlang.sources.request import SourceRequest
+from derivlang.store.at import making_at, store_at
+from derivlang.store.base import Store
+from derivlang.store.making import DRAFT, begun_plan, read_draft, stage_of
+from derivlang.store.record import Kind, check_types, record_text
+from derivlang.store.task_record import TaskRecord
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_ENTRY = {"task": str, "draft": str, "hashes": list, "documents": list}  # of a record
+_OPTIONS: dict[str, Kind] = {"splits": list, "shard_tokens": int, "force": bool}
+_NO_WORDS = string_array([]), np.zeros(0, np.int64)
+
+
+class NotReady(StoreError):
+    """Other ranks have to end a stage first."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h: the same command may succeed later
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The tasks that are counted before a set is planned in a place.
+
+    hash: of the draft. tasks: a layout of the wanted splits, and of `reference`, the split that the lexicon is fitted
+    on; None if nothing is fitted. job: its files have stamps and no hashes.
+    """
+
+    options: MakeOptions
+    hash: str
+    job: Job
+    tasks: Plan
+    reference: str | None
+    request: SourceRequest
+
+    @property
+    def store(self) -> Store:
+        """Where the records are."""
+        return store_at(self.options.out)
+
+    def all(self) -> list[ShardTask]:
+        """Return all tasks, in the order of the plan."""
+        return [task for tasks in self.tasks.values() for task in tasks]
+
+    def missing(self) -> list[ShardTask]:
+        """Return the tasks that have no record."""
+        there = self.store.sizes(stage_of(self.hash))
+        return [task for task in self.all() if self._record(task) not in there]
+
+    def is_current(self) -> bool:
+        """Return whether the place still waits for these counts."""
+        return (read_draft(self.store) or {}).get("draft") == self.hash
+
+    def run(self, rank: int, world: int) -> int:
+        """Count the tasks of one rank that are not counted yet. Returns their number.
+
+        DataError if a file is not the one that was planned.
+        """
+        missing = {task.name for task in self.missing()}
+        todo = [task for task in self.all()[rank::world] if task.name in missing]
+        with working(self.job, todo, "counting"):
+            for done, task in enumerate(todo):
+                self.store.put(self._record(task), self._count(task).dump())
+                if not self.is_current():  # others have counted it, too: nobody else would remove the record
+                    making_at(self.options.out, self.hash, {}).retract(())
+                    return done
+        return len(todo)
+
+    def _count(self, task: ShardTask) -> TaskRecord:
+        job, has_files = self.job, self.job.corpus.has_files
+        seen = {span.part.path: job.seen[span.part.path] for span in task.spans} if has_files else {}
+        for path, stamp in seen.items():
+            if not stamp.is_at(path):
+                raise _other_file(path)
+        last = self.tasks[_split_of(task)][-1].spans[-1]
+        with unchanged(seen):
+            # A file is hashed where it begins, and the documents behind the last span count for no other.
+            hashes = [look_at(job, span.part) if not span.piece.begin else None for span in task.spans]
+            documents = [None if span is last else count_documents(job, span) for span in task.spans]
+            counts = _split_of(task) == self.reference
+            types, numbers = count_vocabulary(replace(job, seen=seen), [task]) if counts else _NO_WORDS
+        entry = {
+            "task": task.name,
+            "draft": self.hash,
+            "hashes": [stamp and stamp.sha256 for stamp in hashes],
+            "documents": documents,
+        }
+        return TaskRecord(entry, types, numbers)
+
+    def result(self) -> Counted:
+        """Return what all ranks have found. StoreError if a task is not counted yet."""
+        seen, vocabulary = dict(self.job.seen), TypeCounts()
+        documents: dict[FileSpan, tuple[int, int]] = {}
+        tasks, missing = self.all(), list[ShardTask]()
+        for task, content in zip(tasks, self.store.get_all(map(self._record, tasks)), strict=True):
+            record = TaskRecord.load(content, partial(_check, task, self.hash))
+            if record is None:
+                missing.append(task)
+                continue
+            for span, sha256, found in zip(task.spans, record.entry["hashes"], record.entry["documents"], strict=True):
+                if sha256 is not None:
+                    seen[span.part.path] = replace(seen[span.part.path], sha256=sha256)
+                documents[span] = found or (0, 0)
+            if _split_of(task) == self.reference:  # in the order of the plan, in which types are first met
+                vocabulary.add(record.types, record.counts)
+        if missing:
+            self.store.remove(*map(self._record, missing))  # a damaged one would be taken for counted
+            raise self.unfinished()
+        wanted = {split: tasks for split, tasks in self.tasks.items() if split in self.options.splits}
+        plan = numbered(wanted, self.options.limit, documents.__getitem__)
+        return Counted(seen, plan, self.reference, None if self.reference is None else vocabulary.result())
+
+    def unfinished(self) -> NotReady:
+        """Return the error for a set that is not planned yet."""
+        missing = self.missing()
+        tasks = f"{counted(len(missing), 'task')} not counted yet, the first: {missing[0].name}" if missing else ""
+        return NotReady(
+            tasks or "all tasks are counted, but the set is not planned yet",
+            where=str(self.options.out),
+            fix="run `derivlang work` for each rank: they count what is missing, and plan",
+            id="unfinished",
+        )
+
+    def _record(self, task: ShardTask) -> str:
+        return f"{stage_of(self.hash)}/{task.name}.count"
+
+
+def begin(job: Job, request: SourceRequest, options: MakeOptions) -> Counting | None:
+    """Store the draft of a plan in `options.out`. Returns its tasks; None if a plan has been made of them already.
+
+    StoreError if the place holds another set, finished or not, unless `options.force` is set.
+    """
+    job.corpus.splitter()  # raises for a language without word rules
+    size, reference = options.shard_tokens, reference_of(job, options)
+    tasks = layout(job, splits=list(options.splits), shard_tokens=size, limited=options.limit is not None)
+    options = replace(options, splits=tuple(tasks))
+    if reference is not None and reference not in tasks:  # it is read for its words only
+        tasks |= layout(job, splits=[reference], shard_tokens=size)
+    job = replace(job, seen={part.path: _unhashed(job, part) for part in job.corpus.parts if part.split in tasks})
+    kept = job.pipeline.files_to_keep(fitted=False)
+    given, files = give(job, tasks, kept, request)
+    splits = list(options.splits)
+    settings = {"splits": splits, "shard_tokens": size, "limit": options.limit}
+    content = {"asked": asked_of(job, []) | settings, "reference": reference, "options": settings, **given}
+    hash = hash_of(content)
+    store, making = store_at(options.out), making_at(options.out, hash, content["asked"], kept)
+    making.check_place(force=options.force)
+    counting = Counting(options, hash, job, tasks, reference, request)
+    plan, older = begun_plan(store), read_draft(store)
+    if plan.get("draft") == hash:
+        return None
+    for begun in (plan, older):
+        if begun and begun.get("draft") != hash and not options.force:
+            raise making.other(begun.get("asked", {}), "begun, but not finished: ")
+    for name, text in files.items():
+        store.put(f"{stage_of(hash)}/{name}", text)
+    content["options"] = {**settings, "force": options.force}  # which changes nothing in the set
+    store.put(DRAFT, record_text(sealed({"draft": hash, **content})).encode())
+    return counting
+
+
+def open_draft(out: Path) -> Counting | None:
+    """Return what is to be counted in a place, None if there is no draft. StoreError if it was damaged."""
+    drafted = read_draft(store_at(out))
+    if drafted is None:
+        return None
+    where = str(out / DRAFT)
+    with parse_errors(where, "draft", error=StoreError, id="plan", fix="plan the set again, in another place"):
+        if not drafted:
+            raise ValueError("it was damaged")
+        check_types(drafted, {"options": dict, "job": dict}, {"reference": str})
+        check_types(drafted["options"], _OPTIONS, {"limit": int}, where="options.")
+        options = MakeOptions(out=out, **{**drafted["options"], "splits": tuple(drafted["options"]["splits"])})
+        given = take(out, DRAFT, drafted["draft"], drafted, fitted=False)
+        reference = drafted["reference"]
+        for split in (*options.splits, *([] if reference is None else [reference])):
+            if split not in given.tasks:
+                raise ValueError(f"it has no split {split!r}")
+        request = SourceRequest(**(drafted["job"]["request"] or {"source": given.job.corpus.name}))
+        return Counting(options, drafted["draft"], given.job, given.tasks, reference, request)
+
+
+def remove_draft(out: Path) -> None:
+    """Remove the draft of a set that is planned now, and what was counted for it."""
+    store = store_at(out)
+    drafted = read_draft(store)
+    if drafted is not None:
+        store.remove(DRAFT)
+    if drafted:
+        making_at(out, drafted["draft"], {}).retract(())
+
+
+def _unhashed(job: Job, part: CorpusFile) -> FileStamp:
+    """Return a file as it is now, without its hash."""
+    return FileStamp.unhashed(part.path) if job.corpus.has_files else FileStamp((0, 0, 0, 0), "")
+
+
+def _split_of(task: ShardTask) -> str:
+    return task.spans[0].part.split
+
+
+def _other_file(path: Path) -> DataError:
+    return DataError(
+        "this is not the file that was planned: it was changed, or is a copy of it",
+        where=str(path),
+        fix="plan the set again; a plan without --defer knows files by their content, so that copies will do",
+        id="source-changed",
+    )
+
+
+def _check(task: ShardTask, hash: str, entry: Mapping[str, Any]) -> None:
+    """Raise ValueError for an entry that is not of this task."""
+    check_types(entry, _ENTRY)
+    if (entry["task"], entry["draft"]) != (task.name, hash):
+        raise ValueError("it is of another task")
+    for span, sha256, found in zip(task.spans, entry["hashes"], entry["documents"], strict=True):
+        if (sha256 is None) != bool(span.piece.begin) or not (sha256 is None or _HASH.fullmatch(sha256)):
+            raise ValueError(f"{sha256!r} is not a hash")
+        if found is not None:
+            _, _ = found
+            check_whole(found)

@@ -1,0 +1,336 @@
+"""Plans that are deferred: ranks hash and count the source, and the set is that of `make`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from derivlang.core.seal import sealed
+from derivlang.engine import counting, ranks
+from tests import commands
+from tests.commands import make, run, snapshot, written
+from tests.test_ranks import SOURCES, SPEC, TEXT, text, whole
+
+__all__ = ["text", "whole"]  # fixtures
+DRAFT, PLAN = ".derivlang/draft.json", ".derivlang/plan.json"
+SMALL = ("--shard-tokens", 100)
+
+
+def deferred(source: object, out: Path, *options: object, spec: str = SPEC) -> int:
+    """Plan a set later; the number of tasks to count."""
+    told = run("plan", "--t", spec, source, "-o", out, "--json", "--defer", *options).json
+    assert (told["stage"], told["plan"]) == ("count", None)
+    count: int = told["tasks"]
+    return count
+
+
+def worked(out: Path, world: int = 1, *options: object) -> dict[str, int]:
+    """Run every rank, the last one first; the sums of what they report."""
+    done = [run("work", out, "--rank", r, "--world", world, "--json", *options).json for r in reversed(range(world))]
+    return {name: sum(one[name] for one in done) for name in ("counted", "made", "found")}
+
+
+def rows_only(snapshot: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in snapshot.items() if not name.startswith(".")}
+
+
+@pytest.mark.parametrize("name", SOURCES.keys() - {"trees that are parsed"})
+def test_every_file_is_that_of_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    given, build, options = SOURCES[name]
+    monkeypatch.chdir(tmp_path)
+    spec = given if isinstance(given, str) else given(tmp_path)
+    source = build(tmp_path)
+    if isinstance(source, Path):
+        source = source.relative_to(tmp_path)
+    make(spec, source, tmp_path / "made", *options)
+    wanted = snapshot(tmp_path / "made")
+    for world in (1, 2, 7):
+        out = tmp_path / str(world)
+        tasks = deferred(source, out, *options, spec=spec)
+        assert not list((out / ".derivlang").rglob("*.count"))
+        monkeypatch.chdir("/")
+        assert worked(out, world, "--stage", "count") == {"counted": tasks, "made": 0, "found": 0}
+        assert not (out / DRAFT).exists()
+        made = worked(out, world)
+        assert (made["counted"], made["made"] > 0) == (0, True)
+        run("finish", out)
+        monkeypatch.chdir(tmp_path)
+        assert snapshot(out) == wanted
+
+
+@pytest.mark.parametrize("split", ["test", "train"])
+def test_the_split_of_the_lexicon_is_counted_whole(tmp_path: Path, split: str) -> None:
+    """It may be none of those that are made, and no limit holds for it."""
+    folder = written(tmp_path / "in" / "train.txt", TEXT).parent
+    written(folder / "test.txt", TEXT.upper())
+    options = ("--splits", split, "--limit", 7)
+    make(SPEC, folder, tmp_path / "made", *options)
+    deferred(folder, tmp_path / "out", *options)
+    worked(tmp_path / "out")
+    run("finish", tmp_path / "out")
+    assert snapshot(tmp_path / "out") == snapshot(tmp_path / "made")
+
+
+def test_a_saved_lexicon(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    saved = ("--lexicon", tmp_path / "whole" / "lexicon.tsv", *SMALL)
+    make(SPEC, text, tmp_path / "made", *saved)
+    deferred(text, tmp_path / "out", *saved)
+    worked(tmp_path / "out", 1)
+    run("finish", tmp_path / "out")
+    assert snapshot(tmp_path / "out") == snapshot(tmp_path / "made")
+
+
+def test_ranks_wait_for_each_other(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    tasks = deferred(text, out, *SMALL)
+    lines = [commands.command_line("work", out, "--rank", rank, "--world", 3, "--json") for rank in range(3)]
+    processes = []
+    for line in lines:
+        processes.append(subprocess.Popen(line, env=commands.environment(), stdout=subprocess.PIPE))
+        time.sleep(0.2)
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
+    assert sum(one["counted"] for one in told) >= tasks
+    assert sum(one["made"] for one in told) == 6
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_a_rank_that_does_not_wait(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, *SMALL)
+    for options in (("--rank", 1, "--no-wait"), ("--rank", 0, "--stage", "derive", "--no-wait")):
+        ran = run("work", out, "--world", 2, *options, code=75)
+        assert "3 tasks not counted yet" in ran.err
+        assert "[unfinished]" in ran.err
+    assert "[unfinished]" in run("finish", out, code=75).err
+    assert run("work", out, "--rank", 0, "--world", 2, "--stage", "count", "--json").json["counted"] == 3
+    assert worked(out, 2, "--no-wait") == {"counted": 0, "made": 6, "found": 0}
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+@pytest.mark.parametrize("stage", ["count", "derive"])
+def test_another_rank_plans_when_the_last_one_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes], stage: str
+) -> None:
+    out, prepare = tmp_path / "out", ranks.prepare
+    deferred(text, out, *SMALL)
+
+    def killed(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ranks, "prepare", killed)
+    run("work", out, "--rank", 0, "--world", 1, code=130)
+    assert (out / DRAFT).exists()
+    monkeypatch.setattr(ranks, "prepare", prepare)
+    assert run("work", out, "--rank", 1, "--world", 2, "--json", "--stage", stage).json["counted"] == 0
+    assert not (out / DRAFT).exists()
+    worked(out)
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_who_waits_plans_when_the_last_rank_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
+) -> None:
+    out, looks, sleeps = tmp_path / "out", [0.0], []
+    deferred(text, out, *SMALL)
+    monkeypatch.setattr(ranks.time, "monotonic", lambda: looks[0])
+
+    def passes(seconds: float) -> None:
+        sleeps.append(seconds)
+        looks[0] += 400
+        if len(sleeps) == 2:  # rank 1 counts the last task, and dies before it plans
+            with monkeypatch.context() as patch:
+                patch.setattr(ranks, "prepare", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+                run("work", out, "--rank", 1, "--world", 2, code=130)
+
+    monkeypatch.setattr(ranks.time, "sleep", passes)
+    assert run("work", out, "--rank", 0, "--world", 2, "--json").json["made"] == 3
+    assert len(sleeps) == 3  # 800 seconds after a task was missing
+    worked(out)
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_a_kill_between_plan_and_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
+) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, *SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(ranks, "remove_draft", lambda out: None)
+        worked(out, 1, "--stage", "count")
+    assert (out / DRAFT).exists()
+    assert (out / PLAN).exists()
+    assert run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer", "--json").json["stage"] == "derive"
+    assert worked(out)["counted"] == 0
+    assert not (out / DRAFT).exists()
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_a_late_rank_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
+) -> None:
+    """Others have counted its task and finished the set meanwhile."""
+    out, count = tmp_path / "out", counting.count_vocabulary
+    deferred(text, out, *SMALL)
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(counting, "count_vocabulary", count)
+        worked(out)
+        run("finish", out)
+        return count(*given)
+
+    monkeypatch.setattr(counting, "count_vocabulary", late)
+    run("work", out, "--rank", 0, "--world", 1)
+    assert snapshot(out) == whole
+    assert not (out / ".derivlang").exists()
+
+
+def test_planning_again(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    tasks = deferred(text, out, *SMALL)
+    run("work", out, "--rank", 0, "--world", 2, "--stage", "count")
+    assert "6 tasks to count first, 3 of them done" in run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer").out
+    other = run("plan", "--t", "perm", text, "-o", out, "--defer", code=1).err
+    assert "begun, but not finished" in other
+    assert "[other-plan]" in other
+    run("plan", "--t", "perm", text, "-o", out, "--defer", "--force")
+    assert deferred(text, out, *SMALL, "--force") == tasks
+    worked(out)
+    # the plan that was made of the draft goes on, whatever `--force` says
+    for more in ((), ("--force",)):
+        again = run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer", "--json", *more).json
+        assert (again["stage"], again["tasks"], again["done"]) == ("derive", 6, 6)
+    assert "[other-plan]" in run("plan", "--t", "perm", text, "-o", out, "--defer", code=1).err
+    run("finish", out)
+    assert snapshot(out) == whole
+    assert "already complete" in run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer").err
+
+
+def test_an_older_set_stays_until_the_new_one_is_finished(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    make("inv", text, out)
+    older = snapshot(out)
+    assert "[other-plan]" in run("plan", "--t", SPEC, text, "-o", out, "--defer", code=1).err
+    deferred(text, out, *SMALL, "--force")
+    assert rows_only(snapshot(out)) == older
+    assert "[unfinished]" in run("finish", out, code=75).err
+    worked(out)
+    assert rows_only(snapshot(out)) == older
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_make_goes_on_without_the_counts(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, *SMALL)
+    run("work", out, "--rank", 0, "--world", 2, "--stage", "count")
+    make(SPEC, text, out, *SMALL)
+    assert snapshot(out) == whole
+    deferred(text, out, *SMALL, "--force")
+    run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--force")
+    assert not (out / DRAFT).exists()
+
+
+@pytest.mark.parametrize("when", ["count", "derive"])
+def test_a_file_that_changed_since_the_plan(tmp_path: Path, text: Path, when: str) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, *SMALL)
+    if when == "derive":
+        worked(out, 1, "--stage", "count")
+    os.utime(text, ns=(1, 1))
+    if when == "derive":  # the same content
+        worked(out)
+        run("finish", out)
+        return
+    ran = run("work", out, "--rank", 0, "--world", 1, code=1)
+    assert f"{text}: this is not the file that was planned" in ran.err
+    assert "[source-changed]" in ran.err
+    assert "[other-plan]" in run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer", code=1).err
+    deferred(text, out, *SMALL, "--force")
+    assert worked(out)["made"] == 6
+
+
+def test_a_file_that_changes_while_it_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path) -> None:
+    out, count = tmp_path / "out", counting.count_vocabulary
+
+    def changes(*given: Any) -> Any:
+        with text.open("a") as file:
+            file.write(" One more . \n")
+        return count(*given)
+
+    deferred(text, out, *SMALL)
+    monkeypatch.setattr(counting, "count_vocabulary", changes)
+    assert "[source-changed]" in run("work", out, "--rank", 0, "--world", 1, code=1).err
+    assert not list(out.rglob("*.count"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "of another task"])
+def test_a_damaged_record_is_counted_again(tmp_path: Path, text: Path, whole: dict[str, bytes], damage: str) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, *SMALL)
+    run("work", out, "--rank", 0, "--world", 2, "--stage", "count")
+    first, second, _ = sorted(out.rglob("*.count"))
+    first.write_bytes(first.read_bytes()[:-3] if damage == "cut" else second.read_bytes())
+    assert worked(out, 2, "--stage", "count")["counted"] == 4
+    worked(out)
+    run("finish", out)
+    assert snapshot(out) == whole
+
+
+def test_somebody_elses_draft_counts_nothing_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path
+) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, *SMALL)
+    monkeypatch.setattr(ranks, "_is_mine", lambda path: False)
+    ran = run("work", out, "--rank", 0, "--world", 1, code=2)
+    assert "--trust" in ran.err
+    assert "[trust]" in ran.err
+    assert not list(out.rglob("*.count"))
+    assert worked(out, 1, "--trust")["made"] == 6
+
+
+def test_trees_are_parsed_first(tmp_path: Path, text: Path) -> None:
+    ran = run("plan", "--t", "syn:fr", text, "-o", tmp_path / "out", "--defer", code=2)
+    assert "derivlang parse" in ran.err
+    assert "[defer]" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def values(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values of a JSON value."""
+    items = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    for name, one in items:
+        yield (*path, name)
+        yield from values(one, (*path, name))
+
+
+@pytest.mark.parametrize("other", [None, -1, "x", [], {}, [1], True], ids=repr)
+def test_a_draft_with_values_of_other_types_is_one_message(tmp_path: Path, text: Path, other: object) -> None:
+    out = tmp_path / "out"
+    deferred(text, out, "--shard-tokens", 300)
+    whole = (out / DRAFT).read_text("utf-8")
+    for path in list(values(json.loads(whole))):
+        draft = json.loads(whole)
+        place = draft
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = other
+        written(out / DRAFT, json.dumps(sealed(draft)))
+        ran = run("work", out, "--rank", 0, "--world", 1, "--no-wait", "--stage", "count", code=None)
+        assert ran.code in (0, 1, 2, 75), path
+        assert "Traceback" not in ran.err, path
+        for record in out.rglob("*.count"):
+            record.unlink()
+        (out / PLAN).unlink(missing_ok=True)
