@@ -66,7 +66,7 @@ def page() -> str:
                 {"splits": lambda source: _codes(source["splits"]), "licence": lambda source: source["licence"]},
             ),
             "\nA source is also a file or a folder of files, a derived set, the URL of one of these "
-            "(`s3://bucket/folder`), or `hub:NAME/CONFIG`.\n",
+            "(`s3://bucket/folder`), or `hub:NAME/CONFIG@REVISION`.\n",
             "\n## Generated sources\n\n`source:NAME=VALUE:key=value`: [what they make](../guide/generated.md).\n",
             *(part for entry in found["generators"] for part in _parameterised(entry)),
             _table("File formats", found["formats"], {"suffixes": lambda entry: _codes(entry["suffixes"])}),

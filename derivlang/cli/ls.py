@@ -94,7 +94,7 @@ def command(study: str | None, as_json: bool) -> None:
         echo(f"  {source['name']:<12}{source['summary']}")
     echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
     echo("  URL         the same in a store: s3://, gs:// and what fsspec knows")
-    echo("  hub:NAME/CONFIG, or a derived set")
+    echo("  hub:NAME/CONFIG@REVISION, or a derived set")
     echo("\nFile formats")
     for entry in lists["formats"]:
         echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")

@@ -77,6 +77,7 @@ def asked_of(job: Job, files: Files) -> dict[str, Any]:
             "licence": corpus.licence,
             "citation": corpus.citation,
             "files": files,
+            **({"revision": corpus.revision} if corpus.revision else {}),
             **({"layout": corpus.layout} if corpus.layout else {}),
         },
         "words": corpus.word_rule,

@@ -41,7 +41,7 @@ from derivlang.store.task_record import TASK
 # Fields of a corpus that are JSON values as they are.
 _PLAIN = (
     "name", "format", "words", "language", "layout", "aliases", "language_column", "rows_language", "licence",
-    "citation", "spec", "origin",
+    "citation", "spec", "origin", "revision",
 )  # fmt: skip
 _NOT_STORED = ("made", "policies", "recipe")  # options of a corpus that no task needs, or that are found again
 _FIELDS: dict[str, Kind] = {
@@ -55,8 +55,10 @@ _CORPUS: dict[str, Kind] = {
     **dict.fromkeys(("layout", "aliases", "schema", "options"), dict),
     "expected": list,
 }
-_CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(("language_column", "rows_language", "spec", "origin"), str)
-_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?\|[^|]*\|[^|]*")  # path of a part: a set of the hub, its configuration, its split
+_CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(
+    ("language_column", "rows_language", "spec", "origin", "revision"), str
+)
+_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?\|[^|]*\|[^|]*")  # a path in hub.py
 _DIGEST = re.compile(r"([0-9a-f]{64})?")  # none while a file is not hashed: no file has it, so none is taken for it
 
 
@@ -222,7 +224,7 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
 
 def _place(path: str, format: str) -> Path:
     """Return the path of a part. ValueError for a set of the hub that would be a folder of this machine."""
-    if format == "hub" and (not _HUB.fullmatch(path) or os.path.lexists(path.partition("|")[0])):
+    if format == "hub" and (not _HUB.fullmatch(path) or os.path.lexists(re.split("[@|]", path)[0])):
         raise ValueError(f"{path!r} is not a set of the hub")
     return Path(path) if format in NO_FILES else located(path)
 

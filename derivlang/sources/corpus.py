@@ -54,7 +54,7 @@ class Corpus:
 
     A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
     again) with the policy for the files that it names, its fitted lexicon with the text of lexicon.tsv, and an origin,
-    the format of its own source.
+    the format of its own source. A set of the hub has the revision that it was read at, if that is known.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Corpus:
     lexicon: Lexicon = field(default_factory=Lexicon)
     lexicon_text: str | None = None
     origin: str | None = None
+    revision: str | None = None
 
     @property
     def splits(self) -> list[str]:

@@ -101,7 +101,7 @@ def name_of(source: str) -> str:
     if name in SOURCES:
         return SOURCES.find(name).full_name(argument)
     if source.startswith("hub:"):
-        return source
+        return source.partition("@")[0]
     return name_of_path(located(source))
 
 

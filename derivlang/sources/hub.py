@@ -1,11 +1,19 @@
-"""The Hugging Face hub, through `datasets`: the copy of a named source, or any `hub:name/config`."""
+"""The Hugging Face hub, through `datasets`: the copy of a named source, or any `hub:name/config`.
+
+    hub:owner/name/config              its newest revision
+    hub:owner/name/config@v1.0         a branch, a tag, or the hash of a commit
+
+All that is read of a set is read at one revision: `load_dataset` says which, and the parts of a corpus name it.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,9 +32,15 @@ from derivlang.sources.infer import infer
 from derivlang.sources.named import NamedSource
 from derivlang.store.files import writing
 
+_COMMIT = re.compile(r"hf://datasets/[^@]*@([0-9a-f]{40})/")  # in the URL of a file that was loaded
+
 
 def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
-    """Return the corpus `owner/name/config`, `owner/name` or `name/config`. DataError if the hub does not have it."""
+    """Return the corpus `owner/name/config`, `owner/name` or `name/config`, at `@revision` if the name ends with it.
+
+    DataError if the hub does not have it.
+    """
+    name, _, wanted = name.partition("@")
     parts = name.split("/")
     tries = [(name, "")] if len(parts) <= 2 else [("/".join(parts[:2]), "/".join(parts[2:]))]
     if len(parts) == 2:
@@ -34,18 +48,17 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
     faults: list[Exception] = []
     for dataset, config in tries:
         try:
-            splits = _load(dataset, config)
+            splits, revision = _load(dataset, config, wanted)
         except Exception as error:  # noqa: BLE001 (whatever a loader raises, the set is not available)
             faults.append(error)
             continue
         with _hub_errors(f"hub:{name}"):
             schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
-        files = tuple(CorpusFile(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
-        return Corpus(f"hub:{name}", "hub", schema, files)
+        return Corpus(f"hub:{name}", "hub", schema, _parts(splits, dataset, config, revision), revision=revision)
     # Of several readings of the name, report the one whose set exists, else the first.
     known = [fault for fault in faults if not isinstance(fault, (FileNotFoundError, ConnectionError))]
     raise DataError(
-        f"the hub does not give {name}: {reason((known or faults)[0])}",
+        f"the hub does not give {name}{wanted and f'@{wanted}'}: {reason((known or faults)[0])}",
         fix="check the name and the network, or pass a local file or folder",
         id="hub",
     )
@@ -57,22 +70,29 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
     Running text is first written to a local file, under `$HF_HOME` or the user's cache, and read like the original.
     """
     try:
-        splits = _load(*hub)
+        splits, revision = _load(*hub)
     except Exception as error:  # noqa: BLE001 (whatever a loader raises, the set is not available)
         return None, reason(error)
     where = f"hub:{'/'.join(hub)}"
     if named.schema is TEXT:
         folder = _cache() / "-".join(hub).replace("/", "-")
         parts = tuple(_as_file(split, rows, folder, where) for split, rows in splits.items())
-        return named.corpus(argument, parts), None
-    parts = tuple(CorpusFile(split_name(s), Path(f"{hub[0]}|{hub[1]}|{s}"), s) for s in splits)
+        return replace(named.corpus(argument, parts), revision=revision), None
+    parts = _parts(splits, *hub, revision)
     with _hub_errors(where):
         schema = infer(*_look(splits), where=where)
-    return named.corpus(argument, parts, format="hub", schema=schema, aliases={}), None
+    corpus = named.corpus(argument, parts, format="hub", schema=schema, aliases={})
+    return replace(corpus, revision=revision), None
+
+
+def _parts(splits: Iterable[str], dataset: str, config: str, revision: str | None) -> tuple[CorpusFile, ...]:
+    """Return the parts of a set. Their paths are `dataset@revision|configuration|split`, or without a revision."""
+    name = f"{dataset}@{revision}" if revision else dataset
+    return tuple(CorpusFile(split_name(split), Path(f"{name}|{config}|{split}"), split) for split in splits)
 
 
 def read_hub(part: CorpusFile, limit: int | None, sha256: str | None = None) -> Iterator[Rows]:
-    """Yield the first `limit` rows of a split that `find_hub` found. part.path: `dataset|configuration|split`.
+    """Yield the first `limit` rows of a split that `find_hub` found.
 
     sha256: the `content_hash` of the split; other rows are not checked. DataError if the rows cannot be loaded, or are
     others.
@@ -105,14 +125,16 @@ def content_hash(part: CorpusFile) -> str:
 
 
 def _load_split(part: CorpusFile) -> Any:
-    dataset, config, split = str(part.path).split("|")
+    name, config, split = str(part.path).split("|")
+    dataset, _, revision = name.partition("@")
     with _hub_errors(_where(part)):
-        return _load(dataset, config)[split]
+        return _load(dataset, config, revision)[0][split]
 
 
 def _where(part: CorpusFile) -> str:
     """Return the name of a set: `hub:dataset/configuration`."""
-    return f"hub:{'/'.join(filter(None, str(part.path).split('|')[:2]))}"
+    name, config, _ = str(part.path).split("|")
+    return f"hub:{'/'.join(filter(None, (name.partition('@')[0], config)))}"
 
 
 def _hub_errors(where: str) -> AbstractContextManager[None]:
@@ -137,13 +159,18 @@ def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
     return first.features.arrow_schema, first.with_format("arrow")[: min(100, len(first))]
 
 
-def _load(dataset: str, config: str) -> dict[str, Any]:
-    """Return the splits of a dataset by name."""
+def _load(dataset: str, config: str, revision: str = "") -> tuple[dict[str, Any], str | None]:
+    """Return the splits of a dataset by name, and the commit that they are of; else the revision that was asked for.
+
+    A set that was copied to this machine, or that a script has made, says no commit.
+    """
     offline_if_unreachable()
     import datasets
 
-    loaded = datasets.load_dataset(dataset, config or None)
-    return dict(loaded)
+    splits = dict(datasets.load_dataset(dataset, config or None, **({"revision": revision} if revision else {})))
+    urls = (str(url) for rows in splits.values() for url in rows.info.download_checksums or ())
+    commit = next(filter(None, map(_COMMIT.match, urls)), None)
+    return splits, commit[1] if commit else revision or None
 
 
 def offline_if_unreachable() -> None:

@@ -36,7 +36,9 @@ def card(manifest: dict[str, Any]) -> str:
     for split in manifest["splits"]:
         path = f"{data_folder(manifest)}/{split}-*.parquet"
         lines += [f"  - split: {_scalar(split)}", f"    path: {_scalar(path, path=True)}"]
-    command = ["derivlang", "make", "--t", manifest["spec"], *manifest.get("options", []), name]
+    revision = source.get("revision", "")
+    pinned = f"{name}@{revision}" if revision and name.startswith("hub:") else name
+    command = ["derivlang", "make", "--t", manifest["spec"], *manifest.get("options", []), pinned]
     lines += ["---", "", f"# {shown} under {_code(manifest['spec'])}", ""]
     lines += [
         "A derived language, made by derivlang "
@@ -65,7 +67,7 @@ def card(manifest: dict[str, Any]) -> str:
         "",
         "## Source",
         "",
-        f"{shown}; licence of the source: {_text(source['licence'])}.",
+        f"{shown}{revision and f', revision {_text(revision)}'}; licence of the source: {_text(source['licence'])}.",
         "",
     ]
     if source["citation"]:

@@ -224,7 +224,7 @@ def _check(manifest: dict[str, Any]) -> None:
     if manifest["format"] != FORMAT:
         raise ValueError(f"its format is {manifest['format']}, this version reads {FORMAT}: make the set again")
     check_types(manifest, _FIELDS, _OPTIONAL)
-    check_types(manifest["source"], _SOURCE, where="source.")
+    check_types(manifest["source"], _SOURCE, {"revision": str}, where="source.")
     plug_ins = manifest.get("plug_ins") or {}
     check_types(plug_ins, dict.fromkeys(plug_ins, str), where="plug_ins.")
     for number, file in enumerate(manifest["source"]["files"]):
