@@ -235,17 +235,19 @@ def test_exit_codes(tmp_path: Path) -> None:
     )
 
 
-def test_a_rank_that_is_told_to_end_leaves_nothing_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["work", "make"])
+def test_a_command_that_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, command: str) -> None:
     """SIGTERM is what Slurm and Kubernetes send first."""
     text = wiki(tmp_path, "".join(f" Line {i} of the text has some words , {i % 7} . \n" for i in range(40_000)))
     shard = ("--shard-tokens", 20_000)
     make("perm", text, tmp_path / "made", *shard)
     wanted = snapshot(tmp_path / "made")
     out = tmp_path / "out"
-    run("plan", "--t", "perm", text, "-o", out, *shard)
-    with subprocess.Popen(
-        command_line("work", out, "--rank", 0, "--world", 1), env=environment(), stderr=subprocess.PIPE, text=True
-    ) as rank:
+    planned = ("--t", "perm", text, "-o", out, *shard)
+    if command == "work":
+        run("plan", *planned)
+    line = command_line("make", *planned) if command == "make" else command_line("work", out, "--rank", 0, "--world", 1)
+    with subprocess.Popen(line, env=environment(), stderr=subprocess.PIPE, text=True) as rank:
         for _ in range(600):
             if shards(out):
                 break
@@ -257,6 +259,5 @@ def test_a_rank_that_is_told_to_end_leaves_nothing_half_written(tmp_path: Path) 
     assert 0 < len(shards(out)) < len(wanted) - 2
     assert all(path.read_bytes() == wanted[f"data/{path.name}"] for path in shards(out))
     assert leftovers(out) == []
-    run("work", out, "--rank", 0, "--world", 1)
-    run("finish", out)
+    make("perm", text, out, *shard)
     assert snapshot(out) == wanted

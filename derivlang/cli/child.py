@@ -27,7 +27,6 @@ from typing import Any, BinaryIO
 import derivlang
 from derivlang.cli.main import reported
 from derivlang.cli.messages import echo
-from derivlang.cli.options import ends_well
 from derivlang.core.errors import DerivlangError
 
 # What a call loads; one that needs a missing package says so.
@@ -61,7 +60,7 @@ def main() -> None:
         for file, standard in ((empty, 0), (log, 1), (log, 2)):
             os.dup2(file.fileno(), standard)
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
-    with reported(continues=True), ends_well():
+    with reported(continues=True):
         try:
             echo(_CALLS[request["function"]](**request["keywords"]))
         except DerivlangError as error:  # in the words of options, which are the keys of a study's file

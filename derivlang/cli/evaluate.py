@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, warn
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option
+from derivlang.cli.options import Bar, data_dir_option, events, parser_options, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 from derivlang.core.errors import UsageError
@@ -51,7 +51,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @settings_options(EvaluateOptions, only=("predictions", "threads", "device", "force"))
 @settings_options(EvaluateNames, only=("every_checkpoint",))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
-@ends_well()
 def command(
     run: Path | None, tasks: str, regimes: str, measures: str, every_checkpoint: bool, as_json: bool, **options: Any
 ) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
 import click
@@ -91,8 +93,10 @@ class Lazy(Group):
 def reported(*, continues: bool) -> Iterator[None]:
     """End the process with a message on stderr and an exit code if the block raises an error.
 
+    A request to end (SIGTERM: a cluster's, or a study's to its cells) is heeded as Ctrl-C, with all left in order.
     continues: whether the same command goes on after an interruption.
     """
+    before = signal.signal(signal.SIGTERM, _interrupt) if current_thread() is main_thread() else None
     open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # where it is not UTF-8, a letter that it lacks is escaped
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -126,6 +130,13 @@ def reported(*, continues: bool) -> Iterator[None]:
         what = f"{error.filename}: " if error.filename is not None else ""
         message(f"derivlang: {shortened(what)}{fault_of(error)} [system]")
         sys.exit(1)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _fail(error: DerivlangError) -> NoReturn:

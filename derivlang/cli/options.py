@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,25 +35,6 @@ if TYPE_CHECKING:
     from derivlang.formats.progress import Unit
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-@contextmanager
-def ends_well(how: str = "") -> Iterator[None]:
-    """Heed a request to end (SIGTERM: a cluster's, or a study's to its cells) as Ctrl-C, with all left in order.
-
-    how: what goes on, where that is not the same command.
-    """
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(how) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 _SPLITS = settings_options(MakeOptions, only=("splits", "limit"))

@@ -13,7 +13,7 @@ import click
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand, under
 from derivlang.cli.messages import echo, tell, warn
-from derivlang.cli.options import Bar, complete, ends_well, find_options, parser_options, request_of, spec_option
+from derivlang.cli.options import Bar, complete, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FOLDER, completes
 from derivlang.core.messages import counted
@@ -58,8 +58,11 @@ def command(source: str | None, out: Path | None, as_json: bool, **options: Any)
     derivlang pretrain --source wikitext2 --t trans,inv --objective align-mlm --data-dir DIR -o run
     derivlang pretrain --source demo --t trans,inv --vocab-size 300 --steps 20
     """
-    with ends_well("the same command" if out is None else "the same command with --resume"):
+    try:
         _pretrain(source, out, as_json, options)
+    except KeyboardInterrupt:
+        how = "the same command" if out is None else "the same command with --resume"
+        raise KeyboardInterrupt(how) from None
 
 
 def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from derivlang.cli.messages import echo, warn
-from derivlang.cli.options import Bar, ends_well
+from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, completes
 from derivlang.core.messages import counted
@@ -38,7 +38,7 @@ def command(result: Path, repository: str, as_json: bool, **asked: Any) -> None:
     """
     from derivlang.studies.push import how_to_load, push
 
-    with ends_well(), Bar():
+    with Bar():
         done = push(result, repository, PushOptions(**given(PushOptions, asked)), warn)
     if as_json:
         echo(json.dumps(done, ensure_ascii=False))

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import ends_well
 from derivlang.cli.studies import study_command, study_options
 from derivlang.cli.types import completes
 
@@ -17,7 +16,6 @@ from derivlang.cli.types import completes
 @click.option("--scale", type=click.Choice(["tiny", "small", "paper"]), default="tiny", show_default=True,
               help="Scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator.")  # fmt: skip
 @study_options
-@ends_well()
 def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Reproduce RECIPE, a shipped study such as align-mlm, from data to report: `derivlang study RECIPE --scale SCALE`.
 

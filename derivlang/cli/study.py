@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from derivlang.cli.dependent import option
-from derivlang.cli.options import ends_well
 from derivlang.cli.studies import list_studies, study_command, study_options
 from derivlang.cli.types import completes
 
@@ -25,7 +24,6 @@ from derivlang.cli.types import completes
 @click.option("--scale", type=click.Choice(["tiny", "small", "paper"]),
               help="Scale, of a study that has several.  [default: its first]")  # fmt: skip
 @study_options
-@ends_well()
 def command(file: str | None, listed: bool, scale: str | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
 

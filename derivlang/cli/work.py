@@ -11,7 +11,7 @@ import click
 
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
-from derivlang.cli.options import Bar, ends_well, events
+from derivlang.cli.options import Bar, events
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_SET
 from derivlang.engine.options import RankOptions
@@ -38,7 +38,7 @@ def command(place: Path, as_json: bool, **options: Any) -> None:
 
     ranks = RankOptions(**options)
     rank, world = rank_of(ranks)
-    with ends_well(), Bar():
+    with Bar():
         worked = work(place, rank, world, events(), trust=ranks.trust, stage=ranks.stage, wait=not ranks.no_wait)
     if as_json:
         echo(json.dumps(worked))
