@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrays import Int64
 from derivlang.core.arrow import decoded
 from derivlang.core.errors import UsageError
 from derivlang.core.in_python import errors_in_python
@@ -104,6 +106,10 @@ def map_dataset(
     `syn` needs (default: the bundled one of the language). The column `document` counts rows; the reference page on
     columns describes the others.
 
+    A stream that several processes read (`datasets.distributed.split_dataset_by_node`, which comes before; workers of a
+    `DataLoader`) has numbers of its own in each, so that no two rows share one. They depend on how many processes there
+    are, and with them what is drawn for each row.
+
     The splits of a dictionary are derived as one set: a label has the same classes in each.
 
     Raises UsageError if no column is words or text, if the splits of a dictionary have different features, or if the
@@ -182,6 +188,8 @@ def _mapped(dataset: Any, recipe: _Recipe, features: Features, size: int | None)
     if not _is_stream(dataset) and len(dataset) == 0:
         empty = _derive_rows(features.arrow_schema.empty_table(), [], recipe)
         return datasets.Dataset(empty).cast(derived_features)
+    node = getattr(dataset, "_distributed", None)  # `split_dataset_by_node` says it nowhere else
+    place = (node.rank, node.world_size) if node else (0, 1)
     # An Arrow table from the function replaces the batch; in a stream, remove_columns would remove its columns too.
     return (
         dataset.with_format("arrow")
@@ -191,7 +199,7 @@ def _mapped(dataset: Any, recipe: _Recipe, features: Features, size: int | None)
             batched=True,
             batch_size=size,
             features=derived_features,
-            fn_kwargs={"recipe": recipe},
+            fn_kwargs={"recipe": recipe, **({"place": place} if _is_stream(dataset) else {})},
         )
         .with_format(None)
     )
@@ -263,16 +271,35 @@ def _fitted(spec: str, lexicon: str | None, fingerprint: str) -> tuple[Pipeline,
     return pipeline, pipeline.fit(saved=lexicon)
 
 
+def _numbers(indices: list[int], place: tuple[int, int] | None) -> Int64:
+    """Return the numbers of documents, int64[R], given those of rows as this process counts them.
+
+    place: rank and number of the nodes that read a stream, None for a set that is no stream. Each worker of a
+    DataLoader counts its rows from 0, too:
+
+        rank 1 of 3, worker 0 of 2    0 1 2  ->  1 7 13
+        rank 1 of 3, worker 1 of 2    0 1 2  ->  4 10 16
+    """
+    numbers = np.asarray(indices, np.int64)
+    if place is None:
+        return numbers
+    torch, (rank, world) = sys.modules.get("torch"), place
+    worker = torch.utils.data.get_worker_info() if torch else None
+    return (numbers * worker.num_workers + worker.id if worker else numbers) * world + rank
+
+
 @errors_in_python()
-def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Table:
-    """Return the output rows of a batch of input rows."""
+def _derive_rows(
+    table: pa.Table, indices: list[int], recipe: _Recipe, place: tuple[int, int] | None = None
+) -> pa.Table:
+    """Return the output rows of a batch of input rows. place: as of `_numbers`."""
     pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon, recipe.fingerprint)
     splitting = Splitting(Splitter(recipe.words, recipe.language))
     batch = to_batch(
         table,
         recipe.schema,
         lambda texts, place: split_texts(splitting, texts, place),
-        documents=np.asarray(indices, np.int64),
+        documents=_numbers(indices, place),
         where=lambda row, word: f"row {indices[row]}" + ("" if word is None else f", word {word}"),
         counts=Counter(),
         repair_tags=recipe.repair_tags,
