@@ -272,9 +272,9 @@ def _fitted(spec: str, lexicon: str | None, fingerprint: str) -> tuple[Pipeline,
 
 
 def _numbers(indices: list[int], place: tuple[int, int] | None) -> Int64:
-    """Return the numbers of documents, int64[R], given those of rows as this process counts them.
+    """Return the numbers of documents, int64[R], given the numbers of rows as this process counts them.
 
-    place: rank and number of the nodes that read a stream, None for a set that is no stream. Each worker of a
+    place: rank and number of the nodes that read a stream, None for a set that is not a stream. Each worker of a
     DataLoader counts its rows from 0, too:
 
         rank 1 of 3, worker 0 of 2    0 1 2  ->  1 7 13

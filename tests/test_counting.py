@@ -41,7 +41,7 @@ def rows_only(snapshot: dict[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in snapshot.items() if not name.startswith(".")}
 
 
-@pytest.mark.parametrize("name", SOURCES.keys() - {"trees that are parsed"})
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - {"trees that are parsed"}))
 def test_every_file_is_that_of_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     given, build, options = SOURCES[name]
     monkeypatch.chdir(tmp_path)

@@ -27,7 +27,7 @@ from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose, in_processes, modules_of
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
-from derivlang.engine.manifest import Files, asked_of, manifest_of, plan_hash
+from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import (
     as_earlier,
@@ -279,12 +279,12 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
     shards: look for the shards of all tasks, too: others have made them.
     """
     job, plan, making = planned.job, planned.plan, planned.making
-    tasks = [task for split in plan.values() for task in split]
-    entries: dict[str, dict[str, Any]] = {}
+    tasks = [(split, task) for split, of_split in plan.items() for task in of_split]
+    results = {split: SplitResult() for split in plan}
     vocabulary, byte_order_marks = TypeCounts(), Counter[str]()
     # In the order of the plan, so that the manifest does not depend on who was first.
-    for task, record in zip(tasks, making.records(names_of(plan), shards=shards), strict=True):
-        entries[task.name] = record.entry
+    for (split, task), record in zip(tasks, making.records(names_of(plan), shards=shards), strict=True):
+        results[split].add(record.entry)
         vocabulary.add(record.types, record.counts)
         if job.corpus.is_raw and job.corpus.words != "space" and (n := _byte_order_marks(record.types, record.counts)):
             byte_order_marks.update({task.spans[0].part.name: n} if len(task.spans) == 1 else _by_file(job, task))
@@ -294,7 +294,7 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
     for message in job.pipeline.warnings(job.lexicon, types, counts):
         warn(message)
     shared = shares(types, counts, job.lexicon)
-    manifest = manifest_of(job, plan, planned.files, making.plan, entries, shared, planned.limit)
+    manifest = manifest_of(job, plan, planned.files, making.plan, results, shared, planned.limit)
     text = card(manifest)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}

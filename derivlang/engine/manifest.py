@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -27,6 +27,33 @@ _DROPS = ("-dropped", "-deleted")
 _TOTAL = "-total"
 
 Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
+_SHARD = ("file", "sha256", "bytes", "rows", "words")
+
+
+@dataclass(slots=True)
+class SplitResult:
+    """What the tasks of a split have made, collected record by record, so that little is held of each.
+
+    articles: None if a task was run by an earlier version, which does not count them. counts: of what was changed.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    articles: int | None = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    shards: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Add the entry of a task's record (`store/task_record.py`)."""
+        self.documents += entry["documents"]
+        self.sentences += entry["sentences"]
+        self.tokens += entry["tokens"]
+        articles = entry.get("articles")
+        self.articles = None if self.articles is None or articles is None else self.articles + articles
+        self.counts.update(entry["counts"])
+        if entry["shard"]["rows"]:
+            self.shards.append({name: entry["shard"][name] for name in _SHARD})
 
 
 def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None, *, columns: bool = True) -> str:
@@ -93,13 +120,13 @@ def manifest_of(
     plan: Plan,
     files: Files,
     plan_hash: str,
-    results: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, SplitResult],
     shared: dict[str, Any],
     limit: int | None,
 ) -> dict[str, Any]:
     """Return the manifest of a finished set.
 
-    results: the entries of the records of all tasks (`store/task_record.py`), by name. shared: what source and derived
+    results: of each split, all its tasks added. shared: what source and derived
     language have in common, from `shares`. DataError for a split without words.
     """
     corpus, parser = job.corpus, _parser_of(job)
@@ -112,18 +139,14 @@ def manifest_of(
     counts.update(corpus.options.get("parsed", {}))  # a parse has the same splits and the same limit
     plug_ins = _plug_ins(job)
     splits: dict[str, Any] = {}
-    for split, tasks in plan.items():
-        entries = [results[task.name] for task in tasks]
-        for entry in entries:
-            counts.update(entry["counts"])
-        articles = [entry.get("articles") for entry in entries]  # a run of an earlier version does not count them
-        n_articles = 0 if None in articles else sum(filter(None, articles))
+    for split, made in results.items():
+        counts.update(made.counts)
         splits[split] = {
-            **{key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens")},
-            **({"articles": n_articles} if n_articles else {}),
-            "shards": [entry["shard"] for entry in entries if entry["shard"]["rows"]],
+            **{"documents": made.documents, "sentences": made.sentences, "tokens": made.tokens},
+            **({"articles": made.articles} if made.articles else {}),
+            "shards": made.shards,
         }
-        if not splits[split]["sentences"]:  # sentences whose words are all deleted stay, without words
+        if not made.sentences:  # sentences whose words are all deleted stay, without words
             files_of = ", ".join(str(part.path) for part in corpus.parts if part.split == split)
             raise DataError(f"the split {split} of {corpus.name} holds no words", where=files_of, id="empty-file")
     return {

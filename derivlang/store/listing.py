@@ -18,6 +18,7 @@ from derivlang.core.parse_errors import parse_errors
 
 _SETTLED = 2 * 10**9  # nanoseconds. File systems may give two changes within less than that the same time
 _known: dict[tuple[Any, ...], str] = {}
+_MOST = 1000  # values that are kept; each takes 600 bytes
 
 
 def listed(files: Mapping[str, Path]) -> dict[str, list[Any]]:
@@ -79,5 +80,7 @@ def remembered(what: str, files: Sequence[Path], compute: Callable[[], str]) -> 
     settled = time.time_ns() - latest > _SETTLED
     value = compute()
     if settled:
+        if len(_known) >= _MOST:
+            del _known[next(iter(_known))]
         _known[key] = value
     return value
