@@ -44,7 +44,7 @@ SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_c
 FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "make": (make.command, derivlang.make, set()),
     "parse": (parse.command, derivlang.parse, {"parses"}),
-    "plan": (plan.command, derivlang.plan, {"world"}),
+    "plan": (plan.command, derivlang.plan, {"world", "parse"}),  # spec=None plans a parse
     "work": (work.command, derivlang.work, set()),
     "finish": (finish.command, derivlang.finish, set()),
     "dict": (dict_command.command, derivlang.dictionary, {"read", "strict"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from derivlang.core.seal import sealed
 from derivlang.engine import counting, ranks
+from derivlang.parsing.model import PACKAGE
 from tests import commands
 from tests.commands import make, run, snapshot, written
 from tests.test_ranks import SOURCES, SPEC, TEXT, text, whole
@@ -299,6 +301,44 @@ def test_somebody_elses_draft_counts_nothing_unasked(
     assert "[trust]" in ran.err
     assert not list(out.rglob("*.count"))
     assert worked(out, 1, "--trust")["made"] == 6
+
+
+@pytest.mark.parametrize("defer", [(), ("--defer",)])
+def test_ranks_parse(tmp_path: Path, text: Path, defer: tuple[str, ...]) -> None:
+    """The source with trees is that of `parse`, and its sets are, too."""
+    run("parse", text, "-o", tmp_path / "whole", "--shard-tokens", 300)
+    out = tmp_path / "out"
+    run("plan", "--parse", text, "-o", out, "--shard-tokens", 300, *defer)
+    worked(out, 3, "--stage", "count")
+    assert worked(out, 3)["made"] == 2
+    run("finish", out)
+    assert snapshot(out) == snapshot(tmp_path / "whole")
+    assert "[other-plan]" in run("plan", "--t", "inv", text, "-o", out, code=1).err
+
+
+@pytest.mark.parametrize("parser", ["english/", "spacy:../model", "a/b"])
+def test_a_plan_names_no_folder_of_a_parser(tmp_path: Path, text: Path, parser: str) -> None:
+    out = tmp_path / "out"
+    run("plan", "--parse", text, "-o", out)
+    plan = json.loads((out / PLAN).read_text("utf-8"))
+    plan["job"]["parser"] = parser
+    written(out / PLAN, json.dumps(sealed(plan)))
+    ran = run("work", out, "--rank", 0, "--world", 1, code=1)
+    assert f"its parser is '{parser}'" in ran.err
+    assert "[plan]" in ran.err
+
+
+def test_a_parser_in_a_folder_parses_without_ranks(tmp_path: Path, text: Path) -> None:
+    folder = tmp_path / "english"
+    shutil.copytree(PACKAGE / "english", folder)
+    ran = run("plan", "--parse", text, "-o", tmp_path / "out", "--parser", folder, code=2)
+    assert "[parser-name]" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_of_two_is_planned(tmp_path: Path, text: Path) -> None:
+    assert "[usage]" in run("plan", text, "-o", tmp_path / "out", code=2).err
+    assert "[two-options]" in run("plan", text, "-o", tmp_path / "out", "--parse", "--t", "inv", code=2).err
 
 
 def test_trees_are_parsed_first(tmp_path: Path, text: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand, under
 from derivlang.cli.messages import echo
 from derivlang.cli.options import (
@@ -22,6 +23,7 @@ from derivlang.cli.options import (
 )
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_SET, SEED, WholeNumber, completes
+from derivlang.core.errors import UsageError
 from derivlang.engine.options import MakeOptions
 
 _MOST_RANKS = 100  # in the command lines that are printed
@@ -29,7 +31,8 @@ _MOST_RANKS = 100  # in the command lines that are printed
 
 @click.command("plan", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
-@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
+@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.")
+@option("--parse", is_flag=True, excludes="--t", help="Plan what `derivlang parse` makes, a source with trees.")
 @click.option("-o", "--out", type=OUT_SET, required=True, help="Folder of the set, which all ranks see.")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @click.option(
@@ -40,8 +43,17 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @source_options
 @under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(source: str, spec: str, out: Path, world: int | None, defer: bool, as_json: bool, **options: Any) -> None:
-    """Plan the derived set of SOURCE, for ranks on one or many machines.
+def command(
+    source: str,
+    spec: str | None,
+    parse: bool,
+    out: Path,
+    world: int | None,
+    defer: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Plan the derived set of SOURCE, or its parse, for ranks on one or many machines.
 
     Prints the commands that make the set: `derivlang work` for each rank, then `derivlang finish`. It has the bytes
     that `derivlang make` writes.
@@ -56,7 +68,14 @@ def command(source: str, spec: str, out: Path, world: int | None, defer: bool, a
     from derivlang.engine.ranks import plan
     from derivlang.pipeline import seeded
 
-    pipeline = seeded(spec, options["seed"], warn)
+    if spec is None and not parse:
+        raise UsageError(
+            "there is nothing to plan",
+            where="--t",
+            fix="give the transforms, e.g. --t trans,inv, or --parse",
+            id="usage",
+        )
+    pipeline = None if spec is None else seeded(spec, options["seed"], warn)
     warn_of_data_dir(source)
     with Bar():
         planned = plan(pipeline, request_of(source, options), settings_of(out, options), events(), defer=defer)

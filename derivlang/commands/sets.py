@@ -119,7 +119,7 @@ def parse(source: PathLike, out: PathLike, **options: Any) -> DerivedSet:
 @takes(MakeOptions, Policies, SourceRequest, without=("engine",))
 def plan(
     source: PathLike,
-    spec: str | Pipeline,
+    spec: str | Pipeline | None,
     out: PathLike,
     *,
     seed: int | None = None,
@@ -128,7 +128,8 @@ def plan(
 ) -> dict[str, Any]:
     """Plan a derived set, for processes that call `work`, as `derivlang plan` does.
 
-    defer: let these processes read the source: nothing is hashed or counted here. Other arguments as of `make`.
+    spec: the transforms, None to plan what `parse` makes. defer: let these processes read the source: nothing is hashed
+    or counted here. Other arguments as of `make`.
 
     Return {"out", "stage", "plan", "tasks", "done"}: the stage that comes next, "count" or "derive"; the hash of the
     plan, None before it is made; the numbers of all tasks of that stage, and of those that are done. Raise
@@ -138,7 +139,13 @@ def plan(
 
     settings = _settings(out, options)
     with ProgressBar():
-        return run(_pipeline(spec, seed), request_of(source, options), settings, Events(), defer=defer)
+        return run(
+            None if spec is None else _pipeline(spec, seed),
+            request_of(source, options),
+            settings,
+            Events(),
+            defer=defer,
+        )
 
 
 @takes(RankOptions)

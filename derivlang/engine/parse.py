@@ -52,6 +52,32 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     """
     began = time.perf_counter()
     check_engine(options.engine, options.workers, events.warn)
+    if options.out != Path():
+        job, settings = parse_job(request, options, events)
+        return summary(options.out, build(job, settings, events), began)
+    corpus = _without_trees(request, options, events)
+    manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
+    splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
+    counts: dict[str, Counter[str]] = {"changed": Counter(), "dropped": Counter()}
+    for manifest in manifests:
+        for name, counter in counts.items():
+            counter.update(manifest[name])
+    return summary(parses_folder(options), {**manifests[0], **counts, "splits": splits}, began)
+
+
+def parse_job(request: SourceRequest, options: MakeOptions, events: Events) -> tuple[Job, MakeOptions]:
+    """Find a source, and return the job of its parse in one folder, and the options of that. Raises as `parse`."""
+    corpus = _without_trees(request, options, events)
+    settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
+    job = replace(_job(corpus, request, options), options=tuple(recipe_of(corpus, request, settings)))
+    if typed(options, ("shard_tokens",)) and options.shard_tokens > SHARD_TOKENS:
+        events.warn(f"shards of a parse have at most {SHARD_TOKENS:,} words, whatever --shard-tokens says")
+    warn_of_uncut(job, options, events.warn)
+    return job, settings
+
+
+def _without_trees(request: SourceRequest, options: MakeOptions, events: Events) -> Corpus:
+    """Find a source that can be parsed. UsageError for one that has trees, or whose words are in another order."""
     with stage(LOOKING):
         corpus = find(request)
     if corpus.schema.has_trees:
@@ -64,21 +90,7 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
         )
     warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)
     _check_device(corpus, options, events)
-    if options.out != Path():
-        settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
-        job = replace(_job(corpus, request, options), options=tuple(recipe_of(corpus, request, settings)))
-        if typed(options, ("shard_tokens",)) and options.shard_tokens > SHARD_TOKENS:
-            events.warn(f"shards of a parse have at most {SHARD_TOKENS:,} words, whatever --shard-tokens says")
-        warn_of_uncut(job, options, events.warn)
-        manifest = build(job, settings, events)
-        return summary(options.out, manifest, began)
-    manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
-    splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
-    counts: dict[str, Counter[str]] = {"changed": Counter(), "dropped": Counter()}
-    for manifest in manifests:
-        for name, counter in counts.items():
-            counter.update(manifest[name])
-    return summary(parses_folder(options), {**manifests[0], **counts, "splits": splits}, began)
+    return corpus
 
 
 def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events: Events) -> Corpus:

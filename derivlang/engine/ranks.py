@@ -31,6 +31,7 @@ from derivlang.engine.facts import differences
 from derivlang.engine.job import run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
+from derivlang.engine.parse import parse_job
 from derivlang.engine.plan_file import give, take
 from derivlang.engine.stored import with_stamps
 from derivlang.formats.places import is_remote
@@ -50,9 +51,9 @@ Keep = Callable[[Planned], dict[str, Any]]
 
 
 def plan(
-    pipeline: Pipeline, request: SourceRequest, options: MakeOptions, events: Events, *, defer: bool = False
+    pipeline: Pipeline | None, request: SourceRequest, options: MakeOptions, events: Events, *, defer: bool = False
 ) -> dict[str, Any]:
-    """Plan a derived set, so that ranks can make it.
+    """Plan a derived set, so that ranks can make it, or a parse of the source if there is no pipeline.
 
     defer: let ranks hash and count the source, too. It has no effect where a set is finished, unless it is replaced:
     whether it is the same set is only known when the source is read.
@@ -62,7 +63,10 @@ def plan(
     set there are no tasks. Raises DerivlangError as `make`.
     """
     defer = defer and (options.force or store_at(options.out).get(NAME) is None)
-    job, options = job_of(pipeline, request, options, events, parses=not defer)
+    if pipeline is None:
+        job, options = parse_job(request, options, events)
+    else:
+        job, options = job_of(pipeline, request, options, events, parses=not defer)
     if defer:
         counting = begin(job, request, options)
         if counting is not None:

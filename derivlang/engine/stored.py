@@ -59,6 +59,7 @@ _CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(
     ("language_column", "rows_language", "spec", "origin", "revision"), str
 )
 _HUB = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?\|[^|]*\|[^|]*")  # a path in hub.py
+_PARSER = re.compile(r"(spacy:)?[\w-]+")  # an installed one: folders may hold what a library runs when it loads them
 _DIGEST = re.compile(r"([0-9a-f]{64})?")  # none while a file is not hashed: no file has it, so none is taken for it
 
 
@@ -68,6 +69,13 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
     request: of a generated source, which every rank opens again. UsageError for a source that cannot be stored.
     """
     corpus = job.corpus
+    if job.parser is not None and not _PARSER.fullmatch(job.parser):
+        raise UsageError(
+            f"ranks take no parser from {job.parser!r}: a plan may have been made by somebody else",
+            where="--parser",
+            fix="name one of derivlang, a plug-in, stanza, or spacy:NAME of an installed model; `parse` takes all",
+            id="parser-name",
+        )
     options = {name: value for name, value in corpus.options.items() if name not in _NOT_STORED}
     with parse_errors(request.source, "value", error=UsageError, id="not-planned", fix="make it with `derivlang make`"):
         json.dumps(options)  # of a plug-in's format, they may be anything
@@ -79,6 +87,8 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "encoding": job.encoding,
         "repair_tags": job.repair_tags,
         "drop_columns": list(job.drop_columns),
+        "parser": job.parser,
+        "device": job.device,
         "options": list(job.options),
         "corpus": {
             **{name: getattr(corpus, name) for name in _PLAIN},
@@ -125,6 +135,8 @@ def restored(
             encoding=data["encoding"],
             repair_tags=data["repair_tags"],
             drop_columns=tuple(data["drop_columns"]),
+            parser=data["parser"],
+            device=data["device"],
             options=tuple(data["options"]),
             seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
         )
@@ -152,7 +164,9 @@ def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
 
 def _check(data: Mapping[str, Any]) -> None:
     """Raise ValueError for a field of another type than `stored` writes."""
-    check_types(data, _FIELDS, {"request": dict})
+    check_types(data, _FIELDS, {"request": dict, "parser": str, "device": str})
+    if data["parser"] is not None and not _PARSER.fullmatch(data["parser"]):
+        raise ValueError(f"its parser is {data['parser']!r}")
     check_types(data["corpus"], _CORPUS, _CORPUS_OPTIONAL, where="corpus.")
     check_encoding(data["encoding"])
     check_types(data["policies"], dict.fromkeys(data["policies"], str), where="policies.")
