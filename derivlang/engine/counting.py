@@ -57,12 +57,13 @@ class NotReady(StoreError):
 class Counting:
     """The tasks that are counted before a set is planned in a place.
 
-    hash: of the draft. tasks: a layout of the wanted splits, and of `reference`, the split that the lexicon is fitted
-    on; None if nothing is fitted. job: its files have stamps and no hashes.
+    hash, content: of the draft. tasks: a layout of the wanted splits, and of `reference`, the split that the lexicon is
+    fitted on; None if nothing is fitted. job: its files have stamps and no hashes.
     """
 
     options: MakeOptions
     hash: str
+    content: bytes
     job: Job
     tasks: Plan
     reference: str | None
@@ -84,7 +85,7 @@ class Counting:
 
     def is_current(self) -> bool:
         """Return whether the place still waits for these counts."""
-        return (read_draft(self.store) or {}).get("draft") == self.hash
+        return self.store.get(DRAFT) == self.content
 
     def run(self, rank: int, world: int) -> int:
         """Count the tasks of one rank that are not counted yet. Returns their number.
@@ -180,8 +181,7 @@ def begin(job: Job, request: SourceRequest, options: MakeOptions) -> Counting | 
     hash = hash_of(content)
     store, making = store_at(options.out), making_at(options.out, hash, content["asked"], kept)
     making.check_place(force=options.force)
-    counting = Counting(options, hash, job, tasks, reference, request)
-    plan, older = begun_plan(store), read_draft(store)
+    plan, older = begun_plan(store), read_draft(store.get(DRAFT))
     if plan.get("draft") == hash:
         return None
     for begun in (plan, older):
@@ -190,14 +190,16 @@ def begin(job: Job, request: SourceRequest, options: MakeOptions) -> Counting | 
     for name, text in files.items():
         store.put(f"{stage_of(hash)}/{name}", text)
     content["options"] = {**settings, "force": options.force}  # which changes nothing in the set
-    store.put(DRAFT, record_text(sealed({"draft": hash, **content})).encode())
-    return counting
+    draft = record_text(sealed({"draft": hash, **content})).encode()
+    store.put(DRAFT, draft)
+    return Counting(options, hash, draft, job, tasks, reference, request)
 
 
 def open_draft(out: Path) -> Counting | None:
     """Return what is to be counted in a place, None if there is no draft. StoreError if it was damaged."""
-    drafted = read_draft(store_at(out))
-    if drafted is None:
+    content = store_at(out).get(DRAFT)
+    drafted = read_draft(content)
+    if content is None or drafted is None:
         return None
     where = str(out / DRAFT)
     with parse_errors(where, "draft", error=StoreError, id="plan", fix="plan the set again, in another place"):
@@ -212,13 +214,13 @@ def open_draft(out: Path) -> Counting | None:
             if split not in given.tasks:
                 raise ValueError(f"it has no split {split!r}")
         request = SourceRequest(**(drafted["job"]["request"] or {"source": given.job.corpus.name}))
-        return Counting(options, drafted["draft"], given.job, given.tasks, reference, request)
+        return Counting(options, drafted["draft"], content, given.job, given.tasks, reference, request)
 
 
 def remove_draft(out: Path) -> None:
     """Remove the draft of a set that is planned now, and what was counted for it."""
     store = store_at(out)
-    drafted = read_draft(store)
+    drafted = read_draft(store.get(DRAFT))
     if drafted is not None:
         store.remove(DRAFT)
     if drafted:

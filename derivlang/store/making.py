@@ -330,9 +330,8 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     return _sealed(content, "plan")
 
 
-def read_draft(store: Store) -> dict[str, Any] | None:
-    """Return what `draft.json` says; {} if it is damaged, None if there is none."""
-    content = store.get(DRAFT)
+def read_draft(content: bytes | None) -> dict[str, Any] | None:
+    """Return what `draft.json` says, given its content; {} if it is damaged, None if there is none."""
     return None if content is None else _sealed(content, "draft")
 
 
@@ -348,5 +347,5 @@ def _sealed(content: bytes, name: str) -> dict[str, Any]:
 
 def of_draft(store: Store) -> set[str]:
     """Return what a draft has in the stage: its file, and the folder of its records. They stay until it is planned."""
-    draft = read_draft(store)
+    draft = read_draft(store.get(DRAFT))
     return {DRAFT, stage_of(draft["draft"])} if draft else set()
