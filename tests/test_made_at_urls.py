@@ -375,8 +375,8 @@ def test_killed_ranks(tmp_path: Path, bucket: Bucket) -> None:
 @pytest.mark.parametrize(
     ("out", "told"),
     [
-        ("sftp://host/out", r"a set cannot be made at sftp://.*\[store\]|missing-package"),
-        ("hf://datasets/a/b", r"a set cannot be made at hf://.*\[store\]|missing-package"),
+        ("sftp://host/out", r"nothing is written to sftp://.*\[store\]|missing-package"),
+        ("hf://datasets/a/b", r"nothing is written to hf://.*\[store\]|missing-package"),
         ("s3://no-such-bucket-here/out", r"there is no such bucket.*\[missing-bucket\]"),
         ("s3://key:secret@bucket/out", r"this URL holds credentials.*\[url-credentials\]"),
         ("nowhere://x/out", r"\[unknown-protocol\]"),

@@ -26,6 +26,7 @@ from derivlang.lexical.bitext import open_writer
 from derivlang.lexical.noise import below, other_word, threshold, wrong_partners
 from derivlang.lexical.segments import links_of, segments
 from derivlang.pipeline import Pipeline
+from derivlang.store.files import writing_all
 from derivlang.store.load import load
 from derivlang.store.manifest import Derived
 from derivlang.transforms import registry
@@ -523,7 +524,8 @@ def test_a_failure_after_the_writer_is_open_is_one_error(tmp_path: Path) -> None
 
     def fail() -> None:
         with ExitStack() as files:
-            open_writer(tmp_path / "out", "parquet", "en", files)
+            (stream,) = files.enter_context(writing_all([tmp_path / "out"]))
+            open_writer([stream], "parquet", "en", files)
             raise DataError("too bad", id="pairs")
 
     with pytest.raises(DataError, match="too bad"):

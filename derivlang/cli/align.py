@@ -30,7 +30,9 @@ def command() -> None:
 @command.command("train", no_args_is_help=True, short_help="Train an aligner on two texts and write their links.")
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
-@click.option("-o", "--out", type=OUT_FILE, default=STDOUT, help="Pharaoh file to write.  [default: standard output]")
+@click.option(
+    "-o", "--out", type=OUT_FILE, default=STDOUT, help="Pharaoh file or URL to write.  [default: standard output]"
+)
 @settings_options(AlignTrainOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
 def train(source: Path, target: Path, out: Path, as_json: bool, **options: Any) -> None:

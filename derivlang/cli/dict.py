@@ -24,7 +24,7 @@ from derivlang.lexical.settings import DictionaryOptions
 @click.argument("source", required=False, shell_complete=completes("source"))
 @spec_option("Transforms, as for make.  [default: the derived set's]")
 @click.option("-o", "--out", type=OUT_FILE,
-              help="File to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
+              help="File or URL to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
 @settings_options(DictionaryOptions, without=("repair_tags", "force"))
 @find_options
 @settings_options(DictionaryOptions, only=("repair_tags",))

@@ -16,7 +16,7 @@ from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, warn
 from derivlang.cli.options import Bar, data_dir_option, events, parser_options, spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
+from derivlang.cli.types import FOLDER, LOCAL_FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.asked import Numbers, asked_for
@@ -38,7 +38,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
         help="Checkpoint that was trained elsewhere.")  # fmt: skip
 @spec_option("Transforms of the derived language.", only_with="--init")
 @option("--source", only_with="--init", help="Name or path of the source of held-out text.")
-@option("-o", "--out", type=OUT_FOLDER, only_with="--init",
+@option("-o", "--out", type=LOCAL_FOLDER, only_with="--init",
         help="Folder of the results.  [default: SOURCE.TRANSFORMS.…, here]")  # fmt: skip
 @settings_options(EvaluateNames, only=("tasks", "regimes"))
 @settings_options(EvaluateOptions, only=("seeds",))

@@ -28,7 +28,7 @@ TRANSFORMERS = "transformers"
     "--out",
     type=OUT_PATH,
     default=STDOUT,
-    help="File to write; of transformers, a folder.  [default: standard output]",
+    help="File or URL to write; of transformers, a folder.  [default: standard output]",
 )
 @settings_options(ExportOptions, without=("split", "format"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

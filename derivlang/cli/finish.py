@@ -8,11 +8,11 @@ import click
 
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.options import run_and_show
-from derivlang.cli.types import OUT_SET
+from derivlang.cli.types import OUT_FOLDER
 
 
 @click.command("finish", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("place", type=OUT_SET)
+@click.argument("place", type=OUT_FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(place: Path, as_json: bool) -> None:
     """Finish the set that `derivlang plan` planned in PLACE, when all tasks are done.

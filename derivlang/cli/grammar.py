@@ -12,7 +12,7 @@ from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FILE, OUT_FILE, PLACE, Group, completes
+from derivlang.cli.types import FILE, LOCAL_FILE, PLACE, Group, completes
 from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.grammar.settings import GrammarCountOptions, GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
@@ -118,7 +118,7 @@ def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: A
 
 @command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
-@click.option("-o", "--out", type=OUT_FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
+@click.option("-o", "--out", type=LOCAL_FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
 @settings_options(GrammarFitOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
@@ -152,7 +152,7 @@ def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options:
 
 @command.command("count", no_args_is_help=True, short_help="Count the orders of CoNLL-U files.")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
-@click.option("-o", "--out", type=OUT_FILE, help="File of counts to write.  [default: TREEBANK.counts.tsv, here]")
+@click.option("-o", "--out", type=LOCAL_FILE, help="File of counts to write.  [default: TREEBANK.counts.tsv, here]")
 @settings_options(GrammarCountOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def count(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:

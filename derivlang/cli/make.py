@@ -21,14 +21,14 @@ from derivlang.cli.options import (
     warn_of_data_dir,
 )
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_SET, SEED, completes
+from derivlang.cli.types import OUT_FOLDER, SEED, completes
 from derivlang.engine.options import MakeOptions
 
 
 @click.command("make", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
-@click.option("-o", "--out", type=OUT_SET, help="Folder to write.  [default: SOURCE.TRANSFORMS, here]")
+@click.option("-o", "--out", type=OUT_FOLDER, help="Folder or URL to write.  [default: SOURCE.TRANSFORMS, here]")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options

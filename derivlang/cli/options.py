@@ -124,9 +124,9 @@ def settings_of(out: Path, options: dict[str, Any]) -> MakeOptions:
 STDOUT = Path("-")
 
 
-def place_of(out: Path) -> str:
+def place_of(out: Path | str) -> str:
     """An output file as a message calls it."""
-    return "standard output" if out == STDOUT else str(out)
+    return "standard output" if str(out) == str(STDOUT) else str(out)
 
 
 def told(text: str, *, as_json: bool, out: Path) -> None:

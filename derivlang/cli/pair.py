@@ -21,7 +21,7 @@ from derivlang.lexical.settings import PairOptions
 @click.command("pair", no_args_is_help=True)
 @click.argument("derived", type=SET, shell_complete=completes("set"))
 @settings_options(PairOptions, only=("rate", "format"), required=("format",))
-@click.option("-o", "--out", type=OUT_FILE, help="File to write.  [default: standard output]")
+@click.option("-o", "--out", type=OUT_FILE, help="File or URL to write.  [default: standard output]")
 @settings_options(PairOptions, without=("rate", "format"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, as_json: bool, out: Path | None, **options: Any) -> None:

@@ -30,7 +30,7 @@ _NEEDS = {
 
 @click.command("parse", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: the cache that make reads]")
+@click.option("-o", "--out", type=OUT_FOLDER, help="Folder or URL to write.  [default: the cache that make reads]")
 @source_options
 @run_options(_NEEDS)
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:

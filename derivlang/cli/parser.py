@@ -13,7 +13,7 @@ from derivlang.cli.folders import default_folder
 from derivlang.cli.messages import echo, tell
 from derivlang.cli.options import Bar, data_dir_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_FOLDER, PATH, Group, completes
+from derivlang.cli.types import LOCAL_FOLDER, PATH, Group, completes
 from derivlang.core.settings import given
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 
@@ -29,7 +29,7 @@ def command() -> None:
 
 @command.command("train", no_args_is_help=True, short_help="Train a tagger and parser on a treebank.")
 @click.argument("treebank", type=PATH)
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
+@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
 @settings_options(ParserOptions)
 @data_dir_option
 @click.option("--force", is_flag=True, help="Replace a parser in the folder.")

@@ -22,7 +22,7 @@ from derivlang.cli.options import (
     warn_of_data_dir,
 )
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_SET, SEED, WholeNumber, completes
+from derivlang.cli.types import OUT_FOLDER, SEED, WholeNumber, completes
 from derivlang.core.errors import UsageError
 from derivlang.engine.options import MakeOptions
 
@@ -33,7 +33,7 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @click.argument("source", shell_complete=completes("source"))
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.")
 @option("--parse", is_flag=True, excludes="--t", help="Plan what `derivlang parse` makes, a source with trees.")
-@click.option("-o", "--out", type=OUT_SET, required=True, help="Folder of the set, which all ranks see.")
+@click.option("-o", "--out", type=OUT_FOLDER, required=True, help="Folder or URL of the set, which all ranks see.")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @click.option(
     "--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task, at most 100]"

@@ -15,7 +15,7 @@ from derivlang.cli.headings import HeadedCommand, under
 from derivlang.cli.messages import echo, tell, warn
 from derivlang.cli.options import Bar, complete, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_FOLDER, completes
+from derivlang.cli.types import LOCAL_FOLDER, completes
 from derivlang.core.messages import counted
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
@@ -35,7 +35,7 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 )
 @spec_option("Transforms of the derived language, e.g. trans,inv, if there is a source.")
 @settings_options(TrainingSettings, only=_CHOICES)
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
+@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
 @under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_DATA)), settings_options(Duration))
 @under("Tokenizer, dictionary and data", settings_options(TrainingSettings, only=_DATA), settings_options(RunPaths))
 @under("Machine and log", settings_options(Machine), settings_options(LogSettings))

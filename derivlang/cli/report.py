@@ -10,14 +10,14 @@ import click
 
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
-from derivlang.cli.types import OUT_FOLDER, PATH, completes
+from derivlang.cli.types import OUT_FOLDER, SET_OR_FILE, completes
 from derivlang.core.errors import UsageError
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("runs", nargs=-1, required=True, type=PATH, shell_complete=completes("run"))
+@click.argument("runs", nargs=-1, required=True, type=SET_OR_FILE, shell_complete=completes("run"))
 @click.option("-o", "--out", type=OUT_FOLDER,
-              help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
+              help="Folder or URL to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @click.option("--baseline", metavar="FACTOR=LEVEL", multiple=True,
               help="Level that the others of its factor are compared with, such as objective=mlm; may be repeated.  "
               "[default: the study's]")  # fmt: skip
@@ -31,9 +31,9 @@ def command(
     """Write tables and figures of RUNS: what varies among them is a factor, what does not is the caption.
 
     RUNS are folders of `derivlang pretrain`, folders that contain them, the folder of a study, or a file scores.parquet
-    of another report. `derivlang evaluate` adds results to a run. The report consists of index.html (one self-contained
-    page), report.md, tables/ with CSV and LaTeX, figures/ with PNG, SVG and PDF, scores.parquet and scores.tsv (every
-    number of every run), and report.json.
+    of another report; each may be a URL. `derivlang evaluate` adds results to a run. The report consists of index.html
+    (one self-contained page), report.md, tables/ with CSV and LaTeX, figures/ with PNG, SVG and PDF, scores.parquet and
+    scores.tsv (every number of every run), and report.json.
 
     \b
     derivlang report runs

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
 @click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
 @click.option(
-    "--html", type=OUT_FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row."
+    "--html", type=OUT_FILE, help="File or URL to write the rows to as a page with drawings; FILE.svg: the first row."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options

@@ -14,7 +14,7 @@ from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, tell
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_FOLDER, Number
+from derivlang.cli.types import LOCAL_FOLDER, Number
 from derivlang.core.messages import counted
 from derivlang.studies.settings import Extent, Place
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
-    click.option("-o", "--out", type=OUT_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
+    click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
     settings_options(Place, without=("as_is",)),
     settings_options(Extent),
     option("--data-only", is_flag=True, excludes="--dry-run, --array",

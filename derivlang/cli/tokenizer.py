@@ -13,7 +13,7 @@ from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, OUT_FOLDER, Group, completes
+from derivlang.cli.types import FOLDER, LOCAL_FOLDER, Group, completes
 from derivlang.core.settings import given
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 
@@ -35,7 +35,7 @@ def command() -> None:
 @command.command("train", no_args_is_help=True, short_help="Train a character BPE on the words of a source.")
 @click.argument("source", shell_complete=completes("source"))
 @settings_options(TokenizerOptions, only=("vocab_size",))
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
+@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
 @settings_options(TokenizerOptions, only=("min_frequency",))
 @find_options
 @settings_options(TokenizerOptions, only=("force",))
@@ -72,7 +72,7 @@ def train_(source: str, out: Path | None, as_json: bool, **options: Any) -> None
 @command.command("twin", no_args_is_help=True, short_help="Make the twin of a tokenizer for a derived language.")
 @click.argument("folder", type=FOLDER, metavar="DIR")
 @spec_option("Transforms: trans with its script and overlap; orders are ignored.", required=True)
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
+@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
 @settings_options(TwinOptions)
 @_JSON
 def twin_(folder: Path, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:

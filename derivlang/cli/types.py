@@ -19,7 +19,7 @@ from derivlang.cli.messages import message_options
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import wrong_path
 from derivlang.core.urls import check_no_secrets, is_url
-from derivlang.formats.places import located
+from derivlang.formats.places import is_remote, located
 
 _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
@@ -73,8 +73,18 @@ class PlacePath(LocalPath):
     """A local path, or the URL of something in a store, converted to what has the methods of `Path`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the place. Raise UsageError for a URL that cannot be read, click's BadParameter for a wrong path."""
-        return located(value) if isinstance(value, str) and is_url(value) else super().convert(value, param, ctx)
+        """Return the place. Raise UsageError for a URL that cannot be read, StoreError for one that cannot be written.
+
+        click's BadParameter for a wrong path.
+        """
+        if not (isinstance(value, str) and is_url(value)):
+            return super().convert(value, param, ctx)
+        place = located(value)
+        if self.writes and is_remote(place):
+            from derivlang.store.url_store import UrlStore  # imported late: help pages do not need it
+
+            UrlStore(str(place))
+        return place
 
 
 def completes(what: str) -> Any:
@@ -96,10 +106,11 @@ FILE = LocalPath(folder=False)
 FOLDER = LocalPath(file=False)
 SET = PlacePath(file=False)
 SET_OR_FILE = PlacePath()
-OUT_PATH = LocalPath(writes=True)
-OUT_FILE = LocalPath(folder=False, writes=True)
-OUT_FOLDER = LocalPath(file=False, writes=True)
-OUT_SET = PlacePath(file=False, writes=True)
+OUT_PATH = PlacePath(writes=True)
+OUT_FILE = PlacePath(folder=False, writes=True)
+OUT_FOLDER = PlacePath(file=False, writes=True)
+LOCAL_FILE = LocalPath(folder=False, writes=True)
+LOCAL_FOLDER = LocalPath(file=False, writes=True)
 
 
 class SpecOption(DependentOption):

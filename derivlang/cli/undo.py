@@ -20,7 +20,7 @@ from derivlang.core.messages import counted
     "--out",
     type=OUT_PATH,
     default=STDOUT,
-    help="File to write, or folder for all splits.  [default: standard output]",
+    help="File or URL to write, or folder for all splits.  [default: standard output]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
@@ -39,5 +39,5 @@ def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
     with Bar() as bar, bar.stage("undoing", total=set_size(derived, split)):
         results = undo_to(derived, split, out)
     for result in results:
-        said = f"{counted(result['rows'], 'row')} as {result['format']}: {place_of(Path(result['out']))}"
+        said = f"{counted(result['rows'], 'row')} as {result['format']}: {place_of(result['out'])}"
         told(json.dumps(result) if as_json else said, as_json=as_json, out=out)

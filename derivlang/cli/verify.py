@@ -15,7 +15,7 @@ from derivlang.cli.options import Bar, set_size
 from derivlang.cli.types import SET, SET_OR_FILE, completes
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
-from derivlang.formats.places import is_remote
+from derivlang.formats.places import check_local
 
 
 @click.command("verify", no_args_is_help=True)
@@ -72,11 +72,8 @@ def _compare(one: Path, other: Path, *, as_json: bool) -> None:
 
 def _verify(path: Path) -> dict[str, Any]:
     """Return the result of the check that suits what is there; of a set for anything else."""
-    if is_remote(path):  # runs, studies, parsers and grammars are local
-        from derivlang.store.verify import verify
-
-        return verify(path)
     if path.is_file():
+        check_local(path, "grammars")
         from derivlang.commands.grammar_file import GRAMMAR_FILES
         from derivlang.grammar.load import load_grammar
 
@@ -93,6 +90,7 @@ def _verify(path: Path) -> dict[str, Any]:
 
         return verify_study(path)
     if (path / "model.json").exists():
+        check_local(path, "parsers")
         from derivlang.parsing.model import load_model
 
         return _loaded(path, has_hash=load_model(path).has_hash)

@@ -13,12 +13,12 @@ from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, events
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_SET
+from derivlang.cli.types import OUT_FOLDER
 from derivlang.engine.options import RankOptions
 
 
 @click.command("work", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("place", type=OUT_SET)
+@click.argument("place", type=OUT_FOLDER)
 @settings_options(RankOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(place: Path, as_json: bool, **options: Any) -> None:

@@ -17,6 +17,7 @@ from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
 from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
+from derivlang.formats.places import located
 from derivlang.formats.progress import rows_done, stage
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def align_words(source: PathLike, target: PathLike, out: PathLike, **options: An
     """
     with ProgressBar():
         return link_texts(
-            Path(source), Path(target), Path(out), AlignTrainOptions(**given(AlignTrainOptions, options)), warn
+            Path(source), Path(target), located(out), AlignTrainOptions(**given(AlignTrainOptions, options)), warn
         )
 
 

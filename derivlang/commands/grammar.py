@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from derivlang.commands.shared import PathLike
+from derivlang.commands.shared import PathLike, local
 from derivlang.core.errors import UsageError
 from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
@@ -33,7 +33,9 @@ def fit_grammar(treebanks: PathLike | Sequence[PathLike], out: PathLike, **optio
     from derivlang.commands.grammar_file import fit_file
 
     with ProgressBar():
-        return fit_file(_several(treebanks), Path(out), GrammarFitOptions(**given(GrammarFitOptions, options)), warn)
+        return fit_file(
+            _several(treebanks), local(out, "grammars"), GrammarFitOptions(**given(GrammarFitOptions, options)), warn
+        )
 
 
 @takes(GrammarCountOptions)
@@ -46,7 +48,9 @@ def count_orders(treebanks: PathLike | Sequence[PathLike], out: PathLike, **opti
     """
     from derivlang.commands.counts_file import count_file
 
-    return count_file(_several(treebanks), Path(out), GrammarCountOptions(**given(GrammarCountOptions, options)), warn)
+    return count_file(
+        _several(treebanks), local(out, "counts"), GrammarCountOptions(**given(GrammarCountOptions, options)), warn
+    )
 
 
 @takes(GrammarScoreOptions)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.commands.sets import DerivedSet
-from derivlang.commands.shared import PathLike, path_of, request_of
+from derivlang.commands.shared import PathLike, local, path_of, request_of
 from derivlang.core.keywords import takes
 from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
+from derivlang.formats.places import located
 from derivlang.lexical.settings import DictionaryOptions, PairOptions, TokenizerOptions, TwinOptions
 from derivlang.sources.request import SourceRequest
 
@@ -27,7 +28,7 @@ def dictionary(source: PathLike, spec: str | None, out: PathLike, **options: Any
     """
     from derivlang.lexical.dictionary import make_dictionary
 
-    settings = DictionaryOptions(out=Path(out), **given(DictionaryOptions, options))
+    settings = DictionaryOptions(out=located(out), **given(DictionaryOptions, options))
     with ProgressBar() as bar, bar.stage("reading"):
         return make_dictionary(spec, request_of(source, options), settings)
 
@@ -44,7 +45,7 @@ def pairs(derived: DerivedSet | PathLike, out: PathLike, **options: Any) -> dict
     """
     from derivlang.lexical.pairs import write_pairs
 
-    settings = PairOptions(out=Path(out), **given(PairOptions, options))
+    settings = PairOptions(out=located(out), **given(PairOptions, options))
     with ProgressBar() as bar, bar.stage("pairing"):
         return write_pairs(path_of(derived), settings)
 
@@ -60,7 +61,7 @@ def tokenizer(source: PathLike, out: PathLike, **options: Any) -> dict[str, Any]
 
     settings = TokenizerOptions(**given(TokenizerOptions, options))
     with ProgressBar():
-        return train(request_of(source, options), Path(out), settings)
+        return train(request_of(source, options), local(out, "tokenizers"), settings)
 
 
 @takes(TwinOptions)
@@ -76,4 +77,4 @@ def twin(tokenizer: PathLike, spec: str, out: PathLike, **options: Any) -> dict[
 
     settings = TwinOptions(**given(TwinOptions, options))
     with ProgressBar():
-        return make_twin(Path(tokenizer), spec, Path(out), settings)
+        return make_twin(Path(tokenizer), spec, local(out, "tokenizers"), settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from derivlang.commands.shared import PathLike
+from derivlang.commands.shared import PathLike, local
 from derivlang.core.keywords import takes
 from derivlang.core.settings import given
 from derivlang.display.bar import ProgressBar
@@ -28,7 +28,7 @@ def train_parser(
 
     asked = ParserOptions(**given(ParserOptions, options))
     with ProgressBar():
-        return run(Path(treebank), Path(out), asked, data_dir=_path(data_dir), force=force)
+        return run(Path(treebank), local(out, "parsers"), asked, data_dir=_path(data_dir), force=force)
 
 
 @takes(ParserScoreOptions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.shared import InFolder, PathLike, request_of
@@ -69,7 +68,7 @@ class DerivedSet(InFolder):
         from derivlang.store.export import export
 
         with ProgressBar():
-            return export(self.path, ExportOptions(**given(ExportOptions, options)), Path(out))
+            return export(self.path, ExportOptions(**given(ExportOptions, options)), located(out))
 
     @takes()
     def undo(self, out: PathLike, split: str | None = None) -> list[dict[str, Any]]:
@@ -80,7 +79,7 @@ class DerivedSet(InFolder):
         from derivlang.store.undo_splits import undo_to
 
         with ProgressBar():
-            return undo_to(self.path, split, Path(out))
+            return undo_to(self.path, split, located(out))
 
 
 @takes(MakeOptions, Policies, SourceRequest)

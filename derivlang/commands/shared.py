@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from derivlang.core.settings import given
-from derivlang.formats.places import located
+from derivlang.formats.places import check_local, located
 from derivlang.sources.request import SourceRequest
 
 PathLike: TypeAlias = Path | str
@@ -32,3 +32,10 @@ def request_of(source: PathLike, options: Mapping[str, Any]) -> SourceRequest:
 def path_of(one: InFolder | PathLike) -> Path:
     """Return the path of a set or a run, given as such or by its folder."""
     return one.path if isinstance(one, InFolder) else located(one)
+
+
+def local(place: PathLike, what: str) -> Path:
+    """Return a path of this machine. Raise UsageError for a URL. what: as of `check_local`."""
+    path = located(place)
+    check_local(path, what)
+    return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from derivlang.commands.shared import InFolder, PathLike
+from derivlang.commands.shared import InFolder, PathLike, local
 from derivlang.commands.training import Run, report
 from derivlang.core.keywords import takes
 from derivlang.display.bar import ProgressBar
@@ -63,7 +63,7 @@ def study(
     require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
     from derivlang.studies.asked import asked_for
 
-    asked = asked_for(str(file), None if out is None else Path(out), options, scale)
+    asked = asked_for(str(file), None if out is None else local(out, "studies"), options, scale)
     with ProgressBar() as bar, bar.stage(f"study {asked.study.name}", None):
         asked.run(lambda line: bar.note(now=line), data_only=data_only)
     return Study(asked.place.out)

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from derivlang.commands.shared import InFolder, PathLike, path_of, request_of
+from derivlang.commands.shared import InFolder, PathLike, local, path_of, request_of
 from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
 from derivlang.core.settings import declared, given, with_defaults
 from derivlang.display.bar import ProgressBar
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.formats.places import located
 from derivlang.sources.request import SourceRequest
 from derivlang.store.settings import ExportOptions
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
@@ -93,7 +94,7 @@ class Run(InFolder):
 
         asked = ExportOptions(**given(ExportOptions, options))
         trained = PretrainedRun.load(self.path, step)
-        return export_model(trained, SOURCE if asked.source else DERIVED, Path(out), force=asked.force)
+        return export_model(trained, SOURCE if asked.source else DERIVED, located(out), force=asked.force)
 
 
 @takes(*_TRAINING, SourceRequest)
@@ -131,7 +132,7 @@ def pretrain(
     settings, model_config, log_settings = settings_of(None if source is None else str(source), values)
     request = None if source is None else request_of(source, options)
     resume = resume and not force
-    plan = plan_of(settings, model_config, request, Path(out), values, resume=resume, warn=warn)
+    plan = plan_of(settings, model_config, request, local(out, "runs"), values, resume=resume, warn=warn)
     with ProgressBar() as bar:
         if data_only:
             prepare(plan, Callbacks())
@@ -157,8 +158,8 @@ def report(
     from derivlang.evaluation.report.write import report as write
 
     with ProgressBar():
-        write(scores(*map(path_of, runs)), Path(out), baseline, primary)
-    return Path(out) / PAGE
+        write(scores(*map(path_of, runs)), located(out), baseline, primary)
+    return located(out) / PAGE
 
 
 def _commas(names: str | Sequence[str]) -> str:

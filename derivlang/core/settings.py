@@ -269,7 +269,7 @@ def wrong_path(text: str) -> str:
         return "must not be empty"
     if is_url(text):  # Path would read s3://bucket/out as a folder `s3:`
         check_no_secrets(text)
-        return f"{text!r} is not a local path, which this must be"
+        return f"{text!r} is not a local path, which this must be; copy it to or from the store with the store's tools"
     return ""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.display.linked import LinkedLines
+from derivlang.formats.places import located
 from derivlang.store.files import held_file, writing
 
 
@@ -38,7 +39,7 @@ class View:
         """
         from derivlang.display.page import page, standalone_svg
 
-        path = Path(file)
+        path = located(file)
         if not self.rows:
             raise UsageError("there is no row to draw", where=str(path), id="no-row")
         text = standalone_svg(self.rows[0]) if path.suffix.lower() == ".svg" else page(self.rows, self.title, told)

@@ -21,6 +21,7 @@ from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of,
 from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
 from derivlang.evaluation.scores import SCHEMA
 from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
+from derivlang.formats.places import located
 from derivlang.store.record import Kind, check_same, check_types, read_record
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.objectives.registry import spelt_today
@@ -49,9 +50,10 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
     """
     import pandas as pd
 
-    files = [path for path in map(Path, places) if path.is_file()]
+    paths = [located(place) for place in places]
+    files = [path for path in paths if path.is_file()]
     runs: dict[Path, Path] = {}
-    for folder in map(Path, places):
+    for folder in paths:
         for run in _find(folder) if folder not in files else ():
             runs.setdefault(run.resolve(), run)
     if not runs and not files:

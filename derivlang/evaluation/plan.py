@@ -10,6 +10,7 @@ from typing import Any
 
 from derivlang.core.seal import check_intact
 from derivlang.core.settings import text_of
+from derivlang.formats.places import is_remote
 from derivlang.store.record import Kind, check_types, read_record, short
 
 STUDY, FORMAT = "study.json", 1
@@ -66,7 +67,7 @@ def read_plan(folder: Path) -> StudyPlan | None:
 
 def place_of(run: Path) -> Path:
     """Return the absolute path of a folder as a study has it: without `..`, links not followed."""
-    return Path(os.path.normpath(run.absolute()))
+    return run if is_remote(run) else Path(os.path.normpath(run.absolute()))
 
 
 def levels_of(factors: Mapping[str, Any]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
+from derivlang.formats.places import check_local
 from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
@@ -61,6 +62,7 @@ class PretrainedRun:
         Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, if a file
         is not the one that run.json lists, or if the parts of the run do not fit each other.
         """
+        check_local(folder, "models")
         facts = _facts(folder, finished=step is None)
         check_files(folder, facts, model=step is None, warn=warn)
         pipeline = Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))

@@ -44,6 +44,17 @@ def is_remote(place: Any) -> bool:
     return not isinstance(place, str | PurePath)
 
 
+def check_local(place: Path, what: str) -> None:
+    """Raise UsageError for a place in a store. what: a noun in the plural for what must lie on this machine."""
+    if is_remote(place):
+        raise UsageError(
+            f"{what} are read and written only on this machine",
+            where=str(place),
+            fix="copy it between this machine and the store, with the store's own tools",
+            id="not-local",
+        )
+
+
 def size_of(file: Path) -> int:
     """Return the bytes of a file; in a store, those that it had when the store was last asked. OSError if missing."""
     size: int = file.stat().st_size if isinstance(file, Path) else file.size

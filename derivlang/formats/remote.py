@@ -14,6 +14,7 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from os import stat_result
 from pathlib import Path, PurePosixPath
@@ -142,6 +143,10 @@ class RemotePath(ProxyUPath):
             self.fs.invalidate_cache(self.path)
             found = list(super().glob(pattern, **options))
         yield from found
+
+    def rglob(self, pattern: str, **options: Any) -> Iterator[RemotePath]:
+        """Yield what lies below and has a name of a pattern."""
+        yield from (path for path in self.below() if fnmatchcase(path.name, pattern))
 
     def open(self, mode: str = "r", buffering: int = -1, **options: Any) -> IO[Any]:  # type: ignore[override]
         """Open a file. To read bytes: a seekable stream, whose errors are errors of derivlang; unbuffered for 0."""

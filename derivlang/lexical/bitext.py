@@ -3,11 +3,12 @@
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair per line       pharaoh   OUT: the links of the same lines
     parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
 
-Each writer takes the pairs of one row group at a time. Its files appear only when all of them are complete.
+Each writer takes the pairs of one row group at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,6 @@ from derivlang.core.version import __version__
 from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
 from derivlang.lexical.settings import PairFormat
-from derivlang.store.files import writing
 
 _SPACE = "[ \t\n\x0b\x0c\r]"  # at which `align` divides lines
 FORMATS: tuple[str, ...] = get_args(PairFormat)
@@ -79,20 +79,18 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
 
 
 def open_writer(
-    out: Path, kind: PairFormat, language: str, files: ExitStack, *, subwords: bool = False
-) -> tuple[Writer, list[Path]]:
-    """Return (writer, files). The files appear when the stack is closed without an error."""
-    paths = files_of(out, kind)
-    streams = [files.enter_context(writing(path)) for path in paths]
+    streams: Sequence[BinaryIO], kind: PairFormat, language: str, ends: ExitStack, *, subwords: bool = False
+) -> Writer:
+    """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
     if kind == "text":
-        return _Text(*streams), paths
+        return _Text(*streams)
     if kind == "pharaoh":
-        return _Pharaoh(streams[0]), paths
+        return _Pharaoh(streams[0])
     if kind == "parquet":
         writer = _Parquet(streams[0], subwords)
-        files.callback(writer.abandon)
-        return writer, paths
-    return _Tmx(streams[0], language), paths
+        ends.callback(writer.abandon)
+        return writer
+    return _Tmx(streams[0], language)
 
 
 def holding_space(words: pa.Array) -> Bool:

@@ -38,7 +38,6 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import check_replaceable, kind_of_files
-from derivlang.store.disk import remove
 from derivlang.store.files import held_file, is_stream, write_texts
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms import fingerprint
@@ -175,10 +174,8 @@ def _make(
         write_texts(options.out, texts)
         return {"out": str(options.out), **result}
     apart = heldout_name(options.out)
-    old = apart not in texts and apart in files_of_recipe(told)  # its words may be in this dictionary
-    write_texts(options.out, {**texts, told.name: record_text(recipe)})
-    if old:
-        remove(options.out.with_name(apart))
+    gone = {apart}.intersection(files_of_recipe(told)) - texts.keys()  # its words may be in this dictionary
+    write_texts(options.out, {**texts, told.name: record_text(recipe)}, list(gone))
     return {"out": str(options.out), **result}
 
 

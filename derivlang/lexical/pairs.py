@@ -31,8 +31,7 @@ from derivlang.lexical.percent import number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.settings import PairOptions
 from derivlang.store.artifact import check_replaceable
-from derivlang.store.disk import remove
-from derivlang.store.files import held_file, is_stream, writing
+from derivlang.store.files import held_file, is_stream, writing_all
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
 from derivlang.store.record import read_record, record_text
@@ -206,12 +205,13 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     if not options.force:
         check_replaceable(files_of(out, options.format), told, wanted, noun="choice of pairs")
     noisy = bool(options.shares["noise"])
-    old = aside and not noisy and _had_noise(told)
-    with ExitStack() as files:
+    gone = [list_of_noise] if aside and not noisy and _had_noise(told) else []
+    outs = [*files_of(out, options.format), *[list_of_noise] * noisy, *[told] * aside]
+    with writing_all(outs, gone) as streams, ExitStack() as ends:
+        recipe = streams.pop() if aside else None
+        listed = streams.pop() if noisy else None
         language = plan.derived.manifest["source"]["language"]
-        writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
-        recipe = files.enter_context(writing(told)) if aside else None
-        listed = files.enter_context(writing(list_of_noise)) if noisy else None
+        writer = open_writer(streams, options.format, language, ends, subwords=options.tokenizers is not None)
         if listed is not None:
             columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
             listed.write(f"{columns}\n".encode())
@@ -240,8 +240,6 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if recipe is not None:
             shown = {name: value for name, value in result.items() if name != "out"}
             recipe.write(record_text({**wanted, "result": shown}).encode())
-    if old:
-        remove(list_of_noise)
     return result
 
 

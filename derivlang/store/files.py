@@ -5,7 +5,7 @@
     .OUT.derivlang.lock      the lock of the process that writes
     .OUT.lock                the lock of a command that makes the file, from its beginning (`held_file`)
 
-Standard output, pipes and devices are written to as they are.
+Standard output, pipes and devices are written to as they are. At a URL nothing is held or renamed (`url_files.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
 from pathlib import Path
@@ -21,7 +21,8 @@ from typing import Any, BinaryIO
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
-from derivlang.store.disk import disk, held, locked, stage_lock_of, stage_of
+from derivlang.formats.places import is_remote
+from derivlang.store.disk import disk, held, locked, remove, stage_lock_of, stage_of
 from derivlang.store.record import digest
 from derivlang.store.streams import StreamOutput
 
@@ -44,6 +45,10 @@ def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
     """
     if is_stream(out):
         with _open_stream(out) as stream:
+            yield stream
+        return
+    if is_remote(out):
+        with writing_all([out], replace=replace) as (stream,):
             yield stream
         return
     place = out.resolve()
@@ -70,28 +75,47 @@ def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
             fresh.unlink(missing_ok=True)
 
 
-def write_texts(out: Path, texts: Mapping[str, str], *, replace: bool = True) -> None:
-    """Write several files: `out`, and others beside it. None of them appears before all are complete.
+@contextmanager
+def writing_all(outs: Sequence[Path], gone: Sequence[Path] = (), *, replace: bool = True) -> Iterator[list[BinaryIO]]:
+    """Open files of one folder that belong together. None of them appears before all are complete.
 
-    replace: as of `writing`.
+    outs: the record is the last of them, and appears first. gone: files of an earlier result, removed if they are
+    there. replace: as of `writing`.
     """
+    if is_remote(outs[0]):
+        from derivlang.store.url_files import writing_at  # imported late: most files are local
+
+        with writing_at(outs, gone, replace=replace) as streams:
+            yield streams
+        return
     with ExitStack() as files:
-        streams = {
-            name: files.enter_context(writing(out if name == out.name else out.with_name(name), replace=replace))
-            for name in texts
-        }
-        for name, text in texts.items():
-            streams[name].write(text.encode())
+        yield [files.enter_context(writing(out, replace=replace)) for out in outs]
+    for out in gone:
+        remove(out)
+
+
+def write_texts(out: Path, texts: Mapping[str, str], gone: Sequence[str] = (), *, replace: bool = True) -> None:
+    """Write several files: `out`, and others beside it. Arguments as of `writing_all`, files by their names."""
+    outs = [out if name == out.name else out.with_name(name) for name in texts]  # a stream is not beside anything
+    with writing_all(outs, [out.with_name(name) for name in gone], replace=replace) as streams:
+        for stream, text in zip(streams, texts.values(), strict=True):
+            stream.write(text.encode())
 
 
 @contextmanager
 def held_file(out: Path, told: str, *plan: Any, warn: Callable[[str], None] = warn) -> Iterator[None]:
-    """Hold a file while a command makes it, from its beginning. Nothing is held for a stream.
+    """Hold a file while a command makes it, from its beginning. Nothing is held for a stream or at a URL.
 
     plan: what the content depends on. Another process with the same plan waits, one with another plan is refused with a
     StoreError, which names `told`, the plan for people.
     """
     if is_stream(out):
+        yield
+        return
+    if is_remote(out):
+        from derivlang.store.url_files import store_beside
+
+        store_beside(out).sizes(out.name)  # a place that cannot be written is refused before anything is done
         yield
         return
     with disk(out):

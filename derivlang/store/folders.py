@@ -4,9 +4,9 @@
     .DIR.derivlang          the next result; it becomes DIR, or its files move into DIR, the record last
     .DIR.derivlang.lock     the lock of the process that writes
 
-A result owns the files that its names match: patterns relative to the folder, as `figures/*.png`; `*` matches no slash.
-All others are foreign: they stay. A process that is killed while files move leaves the complete stage, and the next one
-moves the rest (`settle`).
+A result owns the files that its names match: patterns relative to the folder (`foreign.py`). All others stay. A process
+that is killed while files move leaves the complete stage, and the next one moves the rest (`settle`). At a URL nothing
+moves (`url_folders.py`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.core.messages import first_names, warn
+from derivlang.core.messages import warn
+from derivlang.formats.places import is_remote
 from derivlang.store.disk import disk, if_dead, locked, stage_lock_of, stage_of
 from derivlang.store.files import writing
+from derivlang.store.foreign import files_below, leads, refuse_foreign, split_files, warn_of_kept
 from derivlang.store.record import check_types, read_record, record_text
 
 _COMPLETE = ".complete.json"  # in a stage whose files move into the folder: names of files that the folder loses
-_LONGEST = 8  # foreign files that a message lists
 _LONGEST_PATH = 4096  # characters, as file systems have it
 
 
@@ -47,6 +47,11 @@ def replace_folder(
     Several processes may write the same folder at once: each fills its own, and the last one stays. StoreError if the
     folder cannot be written, or if a foreign file has the name of a file to be written; nothing is changed then.
     """
+    if is_remote(out):
+        from derivlang.store.url_folders import replace_at  # imported late: most folders are local
+
+        replace_at(out, write, tuple(names), record=record, what=what, warn=warn)
+        return
     place = out.resolve()
     stage = stage_of(place)
     with locked(stage_lock_of(place), where=out), disk(out):
@@ -54,7 +59,7 @@ def replace_folder(
         try:
             stage.mkdir()
             write(stage)
-            for path in (stage / name for name in _files(stage)):
+            for path in (stage / name for name in files_below(stage)):
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
             if not place.exists():
@@ -63,8 +68,9 @@ def replace_folder(
             if not place.is_dir():
                 raise StoreError("is a file", where=str(out), fix="give a folder", id="output")
             own, foreign = split_files(place, tuple(names))
-            _refuse_foreign(out, _files(stage), own)
-            gone = sorted(map(escape, set(own).difference(_files(stage))))
+            exists, is_folder = (lambda name: os.path.lexists(place / name)), (lambda name: (place / name).is_dir())
+            refuse_foreign(out, files_below(stage), own, exists=exists, is_folder=is_folder)
+            gone = sorted(map(escape, set(own).difference(files_below(stage))))
             with writing(stage / _COMPLETE) as note:
                 note.write(record_text({"gone": gone, "record": record}).encode())
         except BaseException:
@@ -88,39 +94,12 @@ def remove_files(folder: Path, names: Iterable[str], *, record: str = "") -> lis
     return foreign
 
 
-def split_files(folder: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return (files of a result, what is foreign) as sorted names relative to the folder; ([], []) without a folder.
-
-    A foreign folder is one name that ends in a slash. Stages and locks belong to neither.
-    """
-    own: list[str] = []
-    foreign: list[str] = []
-
-    def look(inside: str) -> None:
-        for entry in sorted(os.scandir(folder / inside), key=lambda entry: entry.name):
-            name = inside + entry.name
-            if _is_working(entry.name):
-                continue
-            if not entry.is_dir(follow_symlinks=False):
-                (own if any(_matches(name, pattern) for pattern in names) else foreign).append(name)
-            elif any(_leads(name, pattern) for pattern in names):
-                look(f"{name}/")
-            else:
-                foreign.append(f"{name}/")
-
-    if folder.is_dir():
-        look("")
-    return own, foreign
-
-
-def warn_of_kept(folder: Path, foreign: Sequence[str], what: str, warn: Callable[[str], None] = warn) -> None:
-    """Warn of foreign files, if there are any, that stay in a folder whose result was replaced."""
-    if foreign:
-        warn(f"{folder}: kept what is not part of the {what}: {first_names(foreign, _LONGEST)}")
-
-
 def is_free(out: Path) -> bool:
-    """Return whether a folder is missing or empty, after `settle`."""
+    """Return whether a folder is missing or empty, after `settle`; at a URL also one that was left unfinished."""
+    if is_remote(out):
+        from derivlang.store.url_folders import is_free_at
+
+        return is_free_at(out)
     settle(out)
     return not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir()))
 
@@ -161,7 +140,7 @@ def _move(stage: Path, place: Path) -> None:
     """Put the files of a complete stage in the place of those that it replaces. It may be called again after a kill."""
     note = read_record(stage / _COMPLETE, "note", _check, id="output", fix=f"remove {stage} and write the folder again")
     gone, record = note["gone"], note["record"]
-    new = [name for name in _files(stage) if name != _COMPLETE]
+    new = [name for name in files_below(stage) if name != _COMPLETE]
     for name in new:
         if not (place / name).parent.resolve().is_relative_to(place):  # through a link in the folder
             raise StoreError(
@@ -187,48 +166,10 @@ def _check(note: dict[str, Any]) -> None:
         raise ValueError(f"a name in gone has more than {_LONGEST_PATH:,} characters")
 
 
-def _refuse_foreign(out: Path, new: Sequence[str], own: Sequence[str]) -> None:
-    """Raise StoreError if a foreign file, or a folder, has the name of a new file or of a folder above it."""
-    for name in new:
-        parts = name.split("/")
-        places = ["/".join(parts[: n + 1]) for n in range(len(parts))]
-        for place in places:
-            path = out / place
-            if os.path.lexists(path) and place not in own and (place == name or not path.is_dir()):
-                raise StoreError(
-                    f"{place} would be written, and it is there already, but not as a part of an earlier result",
-                    where=str(out),
-                    fix="move it away, or give another folder; nothing was written",
-                    id="output",
-                )
-
-
-def _files(folder: Path) -> list[str]:
-    """Return the names of all files below a folder, without locks and stages."""
-    below = (path for path in folder.rglob("*") if not (path.is_dir() or _is_working(path.name)))
-    return sorted(path.relative_to(folder).as_posix() for path in below)
-
-
-def _is_working(name: str) -> bool:
-    """Return whether a file or folder of this name is a lock or a stage."""
-    return name.startswith(".") and name.endswith((".derivlang", ".lock"))
-
-
 def _remove_empty(folder: Path, names: Sequence[str]) -> None:
     """Remove the empty folders in which files of these names would be."""
     below = [path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()]
     for path in reversed(below):  # the inner ones first
-        if any(_leads(path.relative_to(folder).as_posix(), name) for name in names):
+        if any(leads(path.relative_to(folder).as_posix(), name) for name in names):
             with suppress(OSError):
                 path.rmdir()
-
-
-def _matches(name: str, pattern: str) -> bool:
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
-
-
-def _leads(name: str, pattern: str) -> bool:
-    """Return whether a folder of this name may hold a file that the pattern matches."""
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) < len(wanted) and all(map(fnmatchcase, parts, wanted))

@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,12 +20,12 @@ import pyarrow as pa
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
-from derivlang.formats.places import is_remote
 from derivlang.formats.progress import bytes_read
 from derivlang.store.disk import disk
 from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
 from derivlang.store.pages import PageWriter, supports
+from derivlang.store.parquet import for_arrow
 
 _BUFFER = 1 << 20
 _MOST_PACKED = 1 << 15  # highest compression ratio that is accepted; zstd reaches some 2^14 for runs of one byte
@@ -166,7 +166,7 @@ def read_shard(
                     raise other_shard(path)
         size, dictionaries = path.stat().st_size, _string_lists(path) if codes else None
         with (
-            _for_arrow(path) as source,
+            for_arrow(path) as source,
             parquet.ParquetFile(source, read_dictionary=dictionaries) as file,
         ):
             _check_sizes(file, size)
@@ -175,11 +175,6 @@ def read_shard(
                 table.validate(full=True)
                 yield table
                 bytes_read(size * table.num_rows // max(1, file.metadata.num_rows))
-
-
-def _for_arrow(path: Path) -> AbstractContextManager[Any]:
-    """Return what pyarrow opens: the path, or of a store's file a stream, closed at the end of the block."""
-    return path.open("rb") if is_remote(path) else nullcontext(path)
 
 
 def other_shard(path: Path) -> StoreError:
@@ -207,7 +202,7 @@ def _string_lists(path: Path) -> list[str]:
     """Return the columns that are lists of strings, by their Parquet names."""
     from pyarrow import parquet
 
-    with _for_arrow(path) as source:
+    with for_arrow(path) as source:
         schema = parquet.read_metadata(source).schema
     leaves = [schema.column(i) for i in range(len(schema))]
     return [

@@ -11,7 +11,6 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.registry import NO_FILES, find_format, suffixes
-from derivlang.store.disk import disk
 from derivlang.store.export import undo
 from derivlang.store.folders import replace_folder
 from derivlang.store.manifest import Derived
@@ -38,8 +37,6 @@ def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
                 raise StoreError(f"the split {name!r} is not the name of a file", where=str(folder), id="damaged")
             results.append({**undo(folder, name, fresh / file), "out": str(out / file)})
 
-    with disk(out):
-        out.resolve().parent.mkdir(parents=True, exist_ok=True)
     replace_folder(out, write, what="source")
     return results
 

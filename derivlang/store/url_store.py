@@ -33,7 +33,7 @@ class UrlStore:
     def __post_init__(self) -> None:
         if (protocol := protocol_of(self.url)) not in _WHOLE:
             raise StoreError(
-                f"a set cannot be made at {protocol}://, where files may appear half-written",
+                f"nothing is written to {protocol}://, where files may appear half-written",
                 where=self.url,
                 fix=f"use a local folder, or a store with one of {', '.join(_WHOLE[:-1])}",
                 id="store",

@@ -25,7 +25,7 @@ from derivlang.evaluation.verify import verify_run
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.croissant import croissant
-from derivlang.store.folders import split_files
+from derivlang.store.foreign import split_files
 from derivlang.store.hub_push import Read, RecordKind
 from derivlang.store.manifest import NAME, Derived
 from derivlang.store.own_files import own_files

@@ -26,7 +26,8 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact, sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
-from derivlang.store.folders import remove_files, replace_folder, split_files
+from derivlang.store.folders import remove_files, replace_folder
+from derivlang.store.foreign import split_files
 from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class, check_finite

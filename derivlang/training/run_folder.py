@@ -28,7 +28,8 @@ from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
-from derivlang.store.folders import remove_files, replace_folder, split_files, sweep, warn_of_kept
+from derivlang.store.folders import remove_files, replace_folder, sweep
+from derivlang.store.foreign import split_files, warn_of_kept
 from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint

@@ -1417,3 +1417,23 @@ def _(folder: Path, data: bytes) -> str | None:
     finally:
         lost = [name for name in ("a", "b/c", "d") if not (folder / name).exists()]
     return f"removed: {lost}" if lost else None
+
+
+@reader("note of a folder at a URL", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.url_folders")
+def _(folder: Path, data: bytes) -> str | None:
+    """A stranger's note, too, removes only files of the folder."""
+    from derivlang.formats.places import located
+    from derivlang.store.folders import replace_folder
+    from derivlang.store.url_folders import NOTE
+    from derivlang.store.url_store import UrlStore
+
+    store = UrlStore(f"memory://derivlang-{folder.name}")
+    for name in ("out/a", "out/b/c", "a", "b/c"):
+        store.put(name, b"x")
+    store.put(f"out/{NOTE}", data)
+    try:
+        replace_folder(located(f"{store.url}/out"), lambda fresh: None, warn=lambda message: None)
+    finally:
+        lost = [name for name in ("a", "b/c") if store.get(name) is None]
+        store.remove(*store.sizes())
+    return f"removed: {lost}" if lost else None
