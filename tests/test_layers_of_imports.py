@@ -81,6 +81,7 @@ LIGHT = {
     "derivlang.core.policies",
     "derivlang.engine.options",
     "derivlang.core.settings",
+    "derivlang.core.slug",
     "derivlang.core.urls",
     "derivlang.core.version",
     "derivlang.core.visible",

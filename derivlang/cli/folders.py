@@ -18,6 +18,8 @@ from pathlib import Path
 
 import click
 
+from derivlang.core.slug import slug
+
 _LONGEST = 60  # maximum number of characters in each part of a name
 _NAMED = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_-]+")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -39,10 +41,10 @@ def default_folder(source: str, spec: str = "", options: Mapping[str, object] | 
     identity = _identity(source)
     changed = [f"{name}={_text(value)}" for name, value in sorted((options or {}).items())]
     plain = _is_plain(identity) and (not spec or _WORDS.fullmatch(spec)) and not changed and _LAST.fullmatch(last)
-    parts = [_slug(identity.rpartition("/")[2] if ":" not in identity else identity)]
-    parts += [_slug(spec)] if spec else []
-    parts += [_slug("-".join(changed))] if changed else []
-    parts += [_slug(last)] if last else []
+    parts = [_part(identity.rpartition("/")[2] if ":" not in identity else identity)]
+    parts += [_part(spec)] if spec else []
+    parts += [_part("-".join(changed))] if changed else []
+    parts += [_part(last)] if last else []
     name = ".".join(parts)
     if plain and len(name) <= 2 * _LONGEST:
         return Path(name)
@@ -79,9 +81,8 @@ def _is_plain(identity: str) -> bool:
     return _FILE.fullmatch(identity) is not None and ("." in identity or "-" not in identity)
 
 
-def _slug(text: str) -> str:
-    """Return the text with hyphens for everything except letters, digits, dots and underscores."""
-    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:_LONGEST].rstrip("-.") or "x"
+def _part(text: str) -> str:
+    return slug(text, empty="x")[:_LONGEST].rstrip("-.")
 
 
 def _text(value: object) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.studies.cells import Cell, slug
+from derivlang.core.slug import slug
+from derivlang.studies.cells import Cell
 
 RUNS = "runs"
 _OPTIONS = {"init": "", "embeddings": "from="}  # options that name a run, and what precedes the name

@@ -17,6 +17,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import text_of
+from derivlang.core.slug import slug
 from derivlang.studies.commands import Level
 
 _FORMULA = re.compile(r"\{([^{}]*)\}")
@@ -98,9 +99,3 @@ def named_in(value: Any) -> set[str]:
     """Return the factors that the formulas of a value name."""
     texts = value if isinstance(value, list) else [value]
     return {name for text in texts if isinstance(text, str) for name in _FORMULA.findall(text)}
-
-
-def slug(text: str) -> str:
-    """Return a level as a part of a folder's name: `trans,inv` -> trans-inv, `mallows:-2` -> mallows-minus2."""
-    text = re.sub(r"(?<![A-Za-z0-9._-])-(?=[0-9.])", "-minus", text)
-    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "none"

@@ -20,9 +20,10 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, text_of
+from derivlang.core.slug import slug
 from derivlang.pipeline import Pipeline
 from derivlang.studies.begins import RUNS, stages
-from derivlang.studies.cells import Cell, slug
+from derivlang.studies.cells import Cell
 from derivlang.studies.commands import EVALUATE, PRETRAIN, Level
 from derivlang.studies.file import FIRST, StudyFile
 from derivlang.studies.settings import Place
