@@ -6,6 +6,7 @@ Each gives exit code 1 or 2 and a message, never a traceback, and leaves nothing
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -204,6 +205,7 @@ def test_names_tell_apart_what_was_typed(tmp_path: Path, monkeypatch: pytest.Mon
         ("ner:fr", "trans"), ("ner-fr", "trans"), ("hub:ner/fr", "trans"), ("hub:ner-fr", "trans"),
         ("demo", "trans,inv"), ("demo", "trans:overlap=25,perm:window=3"), ("demo", "trans:overlap=253,perm:window="),
         ("demo", "syn:ja@N~ga@V"), ("demo", "syn:ja@N~ga,V"), ("demo", long), ("demo", long + ",inv"), (long, "inv"),
+        ("demo", "mallows:2"), ("demo", "mallows:-2"),
         ("ünï cöde.txt", "inv"), (".hidden.txt", "inv"), ("x y.txt", "inv"), ("x-y.txt", "inv"),
     ]  # fmt: skip
     found = [named(source, spec) for source, spec in different]
@@ -425,7 +427,9 @@ def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monke
         ("make --t inv demo:qa --parses parses", "inv needs no trees, so --parses has no effect"),
         ("make --t inv demo:qa --limit 2 --shard-tokens 9", "under --limit no file is cut, so --shard-tokens"),
         ("make --t inv demo:qa --shard-tokens 9", "--shard-tokens does not cut"),
-        ("make --t inv long.txt.gz --words space --shard-tokens 9", "--shard-tokens does not cut long.txt.gz"),
+        ("make --t inv long.txt.gz --words space --shard-tokens 9", "not cut long.txt.gz: only plain"),
+        ("make --t inv short.txt --words space --shard-tokens 1", "not cut short.txt: a file is cut only before a row"),
+        ("make --t inv rows.jsonl --answers atomic --shard-tokens 9", "not cut rows.jsonl: --answers atomic"),
         ("make --t inv long.txt --words space --shard-tokens 9", ""),
         ("make --t inv demo:qa --shard-tokens 20000000", ""),
         ("make --t inv short.txt --words space --data-dir none", "so --data-dir has no effect on short.txt"),
@@ -445,6 +449,9 @@ def test_an_option_without_effect_is_told(
     (tmp_path / "short.txt").write_text("One line .\n")
     with gzip.open(tmp_path / "long.txt.gz", "wt") as file:
         file.write(text)
+    answers = {"text": ["line"], "answer_start": [4]}
+    row = json.dumps({"id": "1", "context": "One line .", "question": "What ?", "answers": answers})
+    (tmp_path / "rows.jsonl").write_text(f"{row}\n" * 9)
     warnings = [line for line in run(*command.split()).err.splitlines() if "warning" in line]
     assert len(warnings) == bool(told)
     assert told in "".join(warnings)

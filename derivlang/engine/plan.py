@@ -193,12 +193,12 @@ def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -
         warn("under --limit no file is cut, so --shard-tokens has no effect")
         return
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
-    names = [part.name for part in job.corpus.parts if part.split in wanted and _stays_whole(job, part, options)]
-    if names:
-        warn(
-            f"--shard-tokens does not cut {first_names(names)}: only plain files in UTF-8 are cut, "
-            "before rows, sentences or row groups"
-        )
+    whole: dict[str, list[str]] = {}  # names by the reason
+    for part in job.corpus.parts:
+        if part.split in wanted and _stays_whole(job, part, options):
+            whole.setdefault(_why_whole(job, part), []).append(part.name)
+    for why, names in whole.items():
+        warn(f"--shard-tokens does not cut {first_names(names)}: {why}")
 
 
 def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
@@ -210,10 +210,24 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
     return size > shard and len(_pieces(job, part, max(shard, size // 2))) == 1
 
 
+def _why_whole(job: Job, part: CorpusFile) -> str:
+    if not read.is_cut(job.corpus, part, job.encoding):
+        return "only plain files in UTF-8 are cut"
+    if _stays_together(job):
+        return "--answers atomic keeps files whole"
+    return "a file is cut only before a row, a sentence or a row group"
+
+
 def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
-    """Return the pieces of a file. Rows with one context stay in one task if all their answers form its groups."""
-    together = job.policies.answers == "atomic" and answered_side(job.corpus.schema) is not None
-    return [WHOLE] if size is None or together else read.pieces(job.corpus, part, job.encoding, size)
+    """Return the pieces of a file."""
+    if size is None or _stays_together(job):
+        return [WHOLE]
+    return read.pieces(job.corpus, part, job.encoding, size)
+
+
+def _stays_together(job: Job) -> bool:
+    """Return whether rows with one context stay in one task, because all their answers form its groups."""
+    return job.policies.answers == "atomic" and answered_side(job.corpus.schema) is not None
 
 
 def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:

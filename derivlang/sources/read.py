@@ -183,6 +183,11 @@ def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list
     return _format(corpus).pieces(part.path, target, encoding, _options(corpus))
 
 
+def is_cut(corpus: Corpus, part: CorpusFile, encoding: str) -> bool:
+    """Return whether a file is cut if it is large and its rows are small."""
+    return corpus.format not in ("derived", "hub") and _format(corpus).is_cut(part.path, encoding)
+
+
 def _format(corpus: Corpus) -> Format:
     """Return the format of the files of a corpus, or of what a generator makes."""
     if corpus.format != GENERATED:
