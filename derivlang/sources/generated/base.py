@@ -111,6 +111,28 @@ class Generator(Parameterised):
         )
 
 
+class RowGenerator(Generator):
+    """A kind without a file: it makes its rows itself. length: mean words of a row; n: rows of train."""
+
+    length: int
+    n: int
+
+    @property
+    def words_a_row(self) -> float:
+        """The mean number of words."""
+        return self.length
+
+    nodes_a_row = words_a_row
+
+    def opened(self, folders: Sequence[Path]) -> Made:
+        """Return itself: there is no file."""
+        return self.made(self, rows_of(self.n))
+
+    def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
+        """Return the columns of some rows, as `RowMaker` wants."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """The rows of a generated source. stream: of the draws. rows: their number by split. content: a hash."""

@@ -15,10 +15,8 @@ words is X: transforms of trees want tags.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +28,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, fractions
 from derivlang.core.schema import UPOS, Field
 from derivlang.core.spec import param
-from derivlang.sources.generated.base import Generator, Made, numbered, rows_of, rows_param, seed_param, word_lists
+from derivlang.sources.generated.base import RowGenerator, numbered, rows_param, seed_param, word_lists
 from derivlang.sources.generated.zipf import CITATION, choose, frequencies
 
 _RELATIONS = string_array(["root", "nested", "next", "close"])
@@ -39,7 +37,7 @@ _ROOT, _NESTED, _NEXT, _CLOSE = range(4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dyck(Generator):
+class Dyck(RowGenerator):
     """Brackets that match, nested or crossing, with trees."""
 
     name: ClassVar[str] = "dyck"
@@ -58,17 +56,6 @@ class Dyck(Generator):
         super().__post_init__()
         if self.length % 2:
             raise UsageError(f"dyck: length={self.length} must be even, as brackets come in pairs", id="bad-value")
-
-    @property
-    def words_a_row(self) -> float:
-        """The number of words."""
-        return self.length
-
-    nodes_a_row = words_a_row
-
-    def opened(self, folders: Sequence[Path]) -> Made:
-        """Return itself: there is no file."""
-        return self.made(self, rows_of(self.n))
 
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         """Return words, heads and relations of some rows.

@@ -8,10 +8,8 @@ rows have it (`lengths=fixed`). Papadimitriou and Jurafsky (2020; 2023) train on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,7 +19,7 @@ from derivlang.core.arrays import Float64, Int64, offsets_of, positions
 from derivlang.core.arrow import string_array
 from derivlang.core.keys import Draws, fractions
 from derivlang.core.spec import param
-from derivlang.sources.generated.base import Generator, Made, numbered, rows_of, rows_param, seed_param, word_lists
+from derivlang.sources.generated.base import RowGenerator, numbered, rows_param, seed_param, word_lists
 
 CITATION = (
     "Papadimitriou, Jurafsky (2020): Learning Music Helps You Read. EMNLP 2020; "
@@ -31,7 +29,7 @@ MOST_WORDS = 1_000_000  # of a vocabulary: a tenth of a second to draw it up
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zipf(Generator):
+class Zipf(RowGenerator):
     """Independent words of a Zipf or uniform vocabulary."""
 
     name: ClassVar[str] = "zipf"
@@ -43,17 +41,6 @@ class Zipf(Generator):
     lengths: Literal["geometric", "fixed"] = param("geometric", "distribution of the words of a row")
     n: int = rows_param()
     seed: int = seed_param()
-
-    @property
-    def words_a_row(self) -> float:
-        """The mean number of words."""
-        return self.length
-
-    nodes_a_row = words_a_row
-
-    def opened(self, folders: Sequence[Path]) -> Made:
-        """Return itself: there is no file."""
-        return self.made(self, rows_of(self.n))
 
     def columns(self, draws: Draws, split: str, rows: Int64) -> dict[str, pa.Array]:
         """Return the words of some rows. Draw 0 of a row is its length, draw i + 1 its word i."""
