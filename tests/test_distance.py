@@ -201,7 +201,7 @@ def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
 @pytest.mark.parametrize(
     ("language", "family", "message"),
     [
-        ("inv", "flip", "take another family"),
+        ("inv", "flip", "inv has a tau of -1.000; the languages of flip have "),
         ("inv", "trans", "families: flip, mallows, shuffle"),
         ("inv", "mallows,inv", "families: flip, mallows, shuffle"),
     ],

@@ -67,7 +67,7 @@ def test_labels_that_do_not_fit() -> None:
         metric.counts([["X"], ["X"]], [["X"]])
     with pytest.raises(DataError, match="sentence 2 has 1 words, but 2 predicted"):
         metric.counts([["X"], ["X"]], [["X"], ["X", "X"]])
-    with pytest.raises(DataError, match="'NN' is not one of the 17 universal POS tags"):
+    with pytest.raises(DataError, match="'NN' is not one of the universal POS tags"):
         METRIC["pos", "macro_f1"].counts([["NN"]], [["X"]])
 
 

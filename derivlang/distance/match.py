@@ -120,8 +120,8 @@ def match(
     if first is None:
         what = "a tau" if by == "tau" else f"a {_LOCAL}-local entropy"
         raise UsageError(
-            f"{language} has {what} of {goal:.3f}, and {family.transform.name} reaches {goal + min(found):.3f} to "
-            f"{goal + max(found):.3f}",
+            f"{language} has {what} of {goal:.3f}; the languages of {family.transform.name} have "
+            f"{goal + min(found):.3f} to {goal + max(found):.3f}",
             where="--family",
             fix="take another family; shuffle begins at the source itself",
             id="family",

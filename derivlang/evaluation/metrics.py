@@ -183,7 +183,7 @@ def _codes(labels: Labels) -> Int64:
         return np.fromiter((_NUMBERS[tag] for tags in labels for tag in tags), np.int64)
     except KeyError as error:
         raise DataError(
-            f"{error.args[0]!r} is not one of the {len(UPOS)} universal POS tags",
+            f"{error.args[0]!r} is not one of the universal POS tags",
             fix="evaluate POS on a treebank of Universal Dependencies",
             id="unknown-tag",
         ) from None

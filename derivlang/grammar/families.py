@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from derivlang.core import schema
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of, offsets_of
 from derivlang.core.errors import LayerError
 
 # Nouns, proper nouns and pronouns share one model, as published. Verbs, and each other UPOS, are a class of their own.
 NOMINAL = ("NOUN", "PROPN", "PRON")
-UPOS = tuple("ADJ ADP ADV AUX CCONJ CONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+UPOS = tuple(sorted({*schema.UPOS, "CONJ"} - {"_"}))  # CONJ: of UD v1, which the published models have
 
 
 def head_class(token: str) -> str:

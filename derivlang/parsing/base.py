@@ -14,14 +14,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
+from derivlang.core import schema
 from derivlang.core.arrays import Int32, Int64, UInt8
 from derivlang.core.errors import DerivlangError
 from derivlang.core.trees import first_fault
 
-UPOS = (
-    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM",
-    "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X",
-)  # fmt: skip
+UPOS = tuple(sorted(set(schema.UPOS) - {"_"}))
 """The universal tags of UD v2 (universaldependencies.org/u/pos); a tag's code is its index here."""
 
 
