@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import measure
 from corpus import data_folder
 from measure import Benchmark, Settings, derivlang, machine, run
 from tiny import corpora
@@ -57,6 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.tiny:
         options.repeat, options.size = 1, _TINY
+        measure.forks = True
     names = NAMES if "all" in options.names else tuple(dict.fromkeys(options.names))
     about = machine()
     print("; ".join(f"{key} {value}" for key, value in about.items()))
