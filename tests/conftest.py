@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")
 # `datasets` reads these once, when it is imported: before any test module is.
 os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 os.environ.pop("DERIVLANG_DATA", None)
+# Hundreds of commands run in processes of their own; without byte code, each would compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ["DERIVLANG_PARSES"] = str(Path(_HOME) / "parses")
 
 
