@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -118,8 +119,13 @@ def row_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
-def imports(path: Path, *, deep: bool = True) -> Iterator[str]:
+@cache
+def imports(path: Path, *, deep: bool = True) -> tuple[str, ...]:
     """Modules that a file imports: all, or (deep=False) only those that importing it imports."""
+    return tuple(_imports(path, deep))
+
+
+def _imports(path: Path, deep: bool) -> Iterator[str]:
     tree = ast.parse((ROOT / path).read_text("utf-8"))
     todo: list[ast.AST] = list(tree.body)
     while todo:
@@ -138,6 +144,7 @@ def imports(path: Path, *, deep: bool = True) -> Iterator[str]:
             todo += ast.iter_child_nodes(node)
 
 
+@cache
 def is_module(package: str, name: str) -> bool:
     folder = ROOT.joinpath(*package.split("."))
     return (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
@@ -257,17 +264,23 @@ def test_commands_load_the_package_when_they_are_called(path: Path) -> None:
 CALL = """
 import json, sys
 from derivlang.cli.main import main
-try:
-    main({arguments!r})
-except SystemExit as end:
-    assert not end.code, end.code
-print("LOADED " + json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+for arguments in {commands!r}:
+    try:
+        main(arguments)
+    except SystemExit as end:
+        assert not end.code, (arguments, end.code)
+print("\\nLOADED " + json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 """
 
 
 def loaded(*arguments: object) -> set[str]:
     """The packages that a command has loaded."""
-    return packages(CALL.format(arguments=[str(a) for a in arguments]))
+    return loaded_by(arguments)
+
+
+def loaded_by(*commands: Sequence[object]) -> set[str]:
+    """The packages that one of several commands has loaded."""
+    return packages(CALL.format(commands=[[str(a) for a in arguments] for arguments in commands]))
 
 
 def packages(code: str) -> set[str]:
@@ -279,11 +292,9 @@ def packages(code: str) -> set[str]:
 
 def test_help_loads_nothing() -> None:
     light = {"torch", "datasets", "spacy", "pyarrow", "numpy", "pandas", "tqdm", "distributed"}
-    assert loaded("--help").isdisjoint(light)
-    assert loaded("--version").isdisjoint(light)
-    for command in ("make", "pretrain", "evaluate", "study", "reproduce", "report", "bench"):
-        assert loaded(command, "--help").isdisjoint(light)
-    assert loaded("bench", "train", "--help").isdisjoint(light)
+    commands = ("make", "pretrain", "evaluate", "study", "reproduce", "report", "bench")
+    pages = (["--help"], ["--version"], *([name, "--help"] for name in commands), ["bench", "train", "--help"])
+    assert loaded_by(*pages).isdisjoint(light)
 
 
 def test_importing_derivlang_loads_nothing() -> None:
@@ -304,8 +315,8 @@ def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -
     out = tmp_path / "out"
     found = loaded("make", "--t", "trans,perm", tmp_path / name, "-o", out, "--words", "space")
     assert "pandas" not in found  # pyarrow would load it for nothing (core/arrow.py)
-    found |= loaded("verify", out) | loaded("undo", out, "-o", tmp_path / "back")
-    found |= loaded("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
+    export = ("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
+    found |= loaded_by(("verify", out), ("undo", out, "-o", tmp_path / "back"), export)
     assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed", "upath", "fsspec"})
 
 
@@ -314,11 +325,13 @@ def test_making_from_labelled_sets_loads_no_pandas(tmp_path: Path) -> None:
     (tmp_path / "a.conllu").write_text(conllu([("s", words)]), "utf-8")
     row = '{"tokens":["He","sees"],"upos":["PRON","VERB"],"head":[2,0],"deprel":["nsubj","root"],"ner_tags":["O","O"]}'
     (tmp_path / "b.jsonl").write_text(row + "\n", "utf-8")
-    for name in ("a.conllu", "b.jsonl"):
-        assert "pandas" not in loaded("make", "--t", "identity", tmp_path / name, "-o", tmp_path / name[0])
-    for spec in ("case:nom-acc", "lemma,inv", "hop:words=1,drop:PRON"):
-        assert "pandas" not in loaded("make", "--t", spec, tmp_path / "a", "-o", tmp_path / f"a-{spec[:4]}")
-    assert "pandas" not in loaded("make", "--t", "inv", tmp_path / "b", "-o", tmp_path / "b-inv", "--limit", 1)
+    sources = [(tmp_path / name, tmp_path / name[0]) for name in ("a.conllu", "b.jsonl")]
+    specs = ("case:nom-acc", "lemma,inv", "hop:words=1,drop:PRON")
+    assert "pandas" not in loaded_by(
+        *(("make", "--t", "identity", source, "-o", out) for source, out in sources),
+        *(("make", "--t", spec, tmp_path / "a", "-o", tmp_path / f"a-{spec[:4]}") for spec in specs),
+        ("make", "--t", "inv", tmp_path / "b", "-o", tmp_path / "b-inv", "--limit", 1),
+    )
 
 
 def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:

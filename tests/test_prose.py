@@ -10,6 +10,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -101,15 +102,17 @@ def test_a_retired_phrase_does_not_return(phrase: str) -> None:
         )
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def prose(path: Path) -> list[tuple[int, str]]:
     """(line, text) of the docstrings, comments and strings of a module, or of a whole page."""
     text = (ROOT / path).read_text("utf-8")
     if path.suffix != ".py":
-        yield 1, text
-        return
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
-            yield token.start[0], token.string
+        return [(1, text)]
+    return [
+        (token.start[0], token.string)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE")
+    ]
 
 
 @pytest.mark.parametrize("name", PATTERNS)
