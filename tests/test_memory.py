@@ -132,39 +132,34 @@ def test_a_run_that_goes_on_keeps_its_settings(tmp_path: Path, monkeypatch: pyte
     assert trained(tmp_path / "run", resume=True)["steps"] == 6
 
 
+# free memory, options, exit code, message
+FREE: list[tuple[int, list[str], int, str]] = [
+    (1_000_000, [], 2, "lower --seq-len or --vocab-size, or change --model"),
+    (200_000_000, ["--batch-size", "1024"], 2, "1024 rows of 128 sub-words do not fit into the"),
+    (70_000_000, [], 0, "rows per step, not the model's 4: more do not fit into memory"),
+]
 LIMITED = """
-import resource, sys
-sys.argv = ["derivlang", *sys.argv[2:]]
-from derivlang.training import bench, memory
-bench.available = lambda: {free}
+import json, resource, sys
+from derivlang.training import bench
+from tests.commands import run
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-from derivlang.cli.main import main
-main()
+for free, options in json.loads(sys.argv[1]):
+    bench.available = lambda: free
+    sizes = ["--model", "tiny", "--vocab-size", "8000", "--seconds", "0.1"]
+    ran = run("bench", "train", *sizes, "--json", *options, code=None)
+    print(json.dumps([ran.code, ran.out, ran.err]))
 """
 
 
-@pytest.mark.parametrize(
-    ("free", "options", "code", "told"),
-    [
-        (70_000_000, [], 0, "rows per step, not the model's 4: more do not fit into memory"),
-        (
-            200_000_000,
-            ["--batch-size", "1024"],
-            2,
-            "1024 rows of 128 sub-words do not fit into the",
-        ),
-        (1_000_000, [], 2, "lower --seq-len or --vocab-size, or change --model"),
-    ],
-)
-def test_the_command_takes_what_fits_or_refuses_with_the_flag(
-    free: int, options: list[str], code: int, told: str
-) -> None:
-    ran = python("-c", LIMITED.format(free=free), "-", "bench", "train", "--model", "tiny", "--seconds", "0.1",
-                 "--vocab-size", "8000", "--json", *options)  # fmt: skip
-    assert ran.returncode == code, ran.stderr
-    assert told in ran.stderr
-    assert "Traceback" not in ran.stderr
-    if not code:
-        found = json.loads(ran.stdout)
-        assert f"{found['batch_size']} rows per step" in ran.stderr
-        assert found["tokens_per_second"] > 0
+def test_the_command_takes_what_fits_or_refuses_with_the_flag() -> None:
+    """One after the other in a process whose address space has a limit."""
+    ran = python("-c", LIMITED, json.dumps([(free, options) for free, options, _, _ in FREE]))
+    assert ran.returncode == 0, ran.stderr
+    for (_, _, wanted, told), line in zip(FREE, ran.stdout.splitlines(), strict=True):
+        code, out, err = json.loads(line)
+        assert code == wanted, err
+        assert told in err
+        assert "Traceback" not in err
+    found = json.loads(out)
+    assert f"{found['batch_size']} rows per step" in err
+    assert found["tokens_per_second"] > 0
