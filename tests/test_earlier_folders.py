@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run, snapshot
+from tests.study_calls import Here
 
 ARCHIVE = Path(__file__).parent / "earlier" / "d29ccca.tar.xz"
 WORDS = ("--words", "space")
@@ -117,8 +118,9 @@ def test_a_stopped_run_goes_on(earlier: Path) -> None:
     assert log.read_text("utf-8").splitlines()[0] == first
 
 
-def test_a_study_is_reported_again_and_foreign_files_stay(earlier: Path) -> None:
+def test_a_study_is_reported_again_and_foreign_files_stay(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setattr("derivlang.studies.processes.Server", Here)
     foreign = [earlier / "study" / "report" / name for name in ("notes.txt", "figures/mine.png")]
     for path in foreign:
         path.write_text("mine")

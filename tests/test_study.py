@@ -38,6 +38,7 @@ from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
 from derivlang.training.record import levels_of
 from tests.commands import ROOT, command_line, environment, run, snapshot
+from tests.study_calls import Here
 
 TINY_EVALUATION = (
     "--task pos,ner --seeds 3 --epochs 1,2 --lr 2e-3 --max-length 64 --train-examples 4000 --dev-examples 2000 "
@@ -848,7 +849,10 @@ def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path, how: signal.Sig
     assert log.stat().st_size == size
 
 
-def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(tmp_path: Path) -> None:
+def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "Server", Here)
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
     study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
@@ -1037,7 +1041,8 @@ def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) 
     assert "array-2.sh, each when the one before is done" in ran.err
 
 
-def test_a_study_trains_a_cell_from_a_cell(tmp_path: Path) -> None:
+def test_a_study_trains_a_cell_from_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "Server", Here)
     text = (
         SMALL.partition("[factors]")[0]
         + """
