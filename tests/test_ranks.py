@@ -57,7 +57,7 @@ def whole(tmp_path: Path, text: Path) -> dict[str, bytes]:
 
 
 def jsonl(folder: Path) -> Path:
-    rows = [{"tokens": f"It is row {i} .".split(), "ner_tags": ["O"] * 4 + ["B-X"]} for i in range(4000)]
+    rows = [{"tokens": f"It is row {i} .".split(), "ner_tags": ["O"] * 4 + ["B-X"]} for i in range(1000)]
     return written(folder / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -87,7 +87,7 @@ SOURCES: dict[str, tuple[str | Callable[[Path], str], Callable[[Path], object], 
         ("--shard-tokens", 300),
     ),
     "a limit": (SPEC, lambda folder: wiki(folder, TEXT), ("--limit", 7)),
-    "entities in JSON lines": ("trans,perm", jsonl, ("--shard-tokens", 5000)),
+    "entities in JSON lines": ("trans,perm", jsonl, ("--shard-tokens", 1250)),
     "pairs in Parquet": ("perm", parquet, ("--shard-tokens", 400)),
     "a treebank": ("trans,inv", commands.trees, ()),
     "questions": ("inv", commands.questions, ()),
@@ -475,7 +475,7 @@ def test_a_plan_with_values_of_other_types_is_one_message(
 ) -> None:
     """Each value in turn: a DerivlangError, or the change has no effect on what is read."""
     out = tmp_path / "out"
-    planned("inv", jsonl(tmp_path), out, "--shard-tokens", 5000, "--limit", 20)
+    planned("inv", jsonl(tmp_path), out, "--shard-tokens", 1250, "--limit", 20)
     path = out / ".derivlang" / "plan.json"
     plan = json.loads(path.read_text("utf-8"))
     told = []
