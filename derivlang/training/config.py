@@ -13,6 +13,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,8 @@ class ModelConfig:
     training: Mapping[str, Any]
     embedding_std: float | None = None
 
-    @classmethod
-    def read(cls, name: str) -> ModelConfig:
+    @staticmethod
+    def read(name: str) -> ModelConfig:
         """Read the config of a named model or a TOML file. Raise UsageError for anything else."""
         where = "--model"
         if name.endswith(".toml"):
@@ -72,26 +73,7 @@ class ModelConfig:
             text = (resources.files("derivlang.training") / "models" / f"{name}.toml").read_text("utf-8")
         else:
             raise unknown("model", name, _NAMES, fix="give one of these, or a FILE.toml")
-        with parse_errors(where, "TOML file", error=UsageError, id="model"):
-            tables = tomllib.loads(text)
-        for table, content in tables.items():
-            if table not in _TABLES:
-                raise unknown("table", table, _TABLES, where=where)
-            if not isinstance(content, dict):
-                raise UsageError(f"{table} is not a table", where=where, fix=f"write [{table}]", id="model")
-        model = dict(tables.get("model", {}))
-        kind, std = model.pop("type", None), model.pop("embedding_std", None)
-        if not isinstance(kind, str) or kind not in TYPES:
-            raise UsageError(f"[model] type is {kind!r}; there are: {', '.join(TYPES)}", where=where, id="model")
-        for field, low in _NUMBERS.items():
-            value = std if field == "embedding_std" else model.get(field)
-            kinds = int if low else (int, float)
-            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
-                what = "a whole number, at least 1" if low else "a number above 0"
-                raise UsageError(f"[model] {field} is {value!r}; it must be {what}", where=where, id="model")
-        with parse_errors(where, "config of a model", error=UsageError, id="model"):
-            check_finite(model)
-        return cls(Path(name).stem if name.endswith(".toml") else name, kind, model, tables.get("training", {}), std)
+        return _config(text, where, Path(name).stem if name.endswith(".toml") else name)
 
     @property
     def token_types(self) -> bool:
@@ -172,6 +154,31 @@ class ModelConfig:
             )
         except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
             raise refused(self.name, error) from None
+
+
+@lru_cache(maxsize=64)  # a study asks for the model of each cell several times
+def _config(text: str, where: str, name: str) -> ModelConfig:
+    """Return the config that a TOML file describes. where: the file or the option, for errors."""
+    with parse_errors(where, "TOML file", error=UsageError, id="model"):
+        tables = tomllib.loads(text)
+    for table, content in tables.items():
+        if table not in _TABLES:
+            raise unknown("table", table, _TABLES, where=where)
+        if not isinstance(content, dict):
+            raise UsageError(f"{table} is not a table", where=where, fix=f"write [{table}]", id="model")
+    model = dict(tables.get("model", {}))
+    kind, std = model.pop("type", None), model.pop("embedding_std", None)
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise UsageError(f"[model] type is {kind!r}; there are: {', '.join(TYPES)}", where=where, id="model")
+    for field, low in _NUMBERS.items():
+        value = std if field == "embedding_std" else model.get(field)
+        kinds = int if low else (int, float)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
+            what = "a whole number, at least 1" if low else "a number above 0"
+            raise UsageError(f"[model] {field} is {value!r}; it must be {what}", where=where, id="model")
+    with parse_errors(where, "config of a model", error=UsageError, id="model"):
+        check_finite(model)
+    return ModelConfig(name, kind, model, tables.get("training", {}), std)
 
 
 def check_finite(fields: Mapping[str, Any]) -> None:
