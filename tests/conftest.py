@@ -62,6 +62,22 @@ def bucket(object_store: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A stand-in of the Hugging Face hub, of the type `Hub`."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    from tests.hub_server import TOKEN, hub_server
+
+    with hub_server() as server:
+        monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        pages = f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pages)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+
+
+@pytest.fixture
 def plugins(plugin_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The sample package is installed in this process: its parsers `chain` and `chain-fr` are there."""
     from derivlang.core.plugins import plug_ins
