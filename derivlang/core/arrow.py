@@ -96,6 +96,26 @@ def list_array(offsets: Ints, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(to_arrow(offsets.astype(np.int32, copy=False)), values)
 
 
+def coded(codes: Ints, values: pa.Array) -> pa.DictionaryArray:
+    """Return strings as codes into a dictionary of the ones that occur, in the order of their first use.
+
+    pyarrow encodes strings in the same way, so Parquet has the same bytes as of `values.take(codes)`, but sooner.
+    codes: int[N], into values, Arrow strings [V] without nulls.
+
+    codes [2, 0, 2, 3] into a b c a   ->   codes [0, 1, 0, 1] into c a
+    """
+    first = np.full(len(values), len(codes), np.int32)
+    # Of several numbers for one place, numpy keeps the last one assigned: the first use.
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int32)
+    is_first = np.zeros(len(codes) + 1, bool)
+    is_first[first] = True
+    used = codes[is_first[:-1]]
+    distinct = values.take(to_arrow(used)).dictionary_encode()
+    number = np.zeros(len(values), np.int32)
+    number[used] = to_numpy(distinct.indices)
+    return pa.DictionaryArray.from_arrays(to_arrow(number.take(codes)), distinct.dictionary, safe=False)
+
+
 def link_lines(offsets: Ints, source: Ints, derived: Ints) -> pa.Array:
     """Return Arrow strings [R]: the links of each row as `0-0 1-2`. offsets: [R + 1], of the links."""
     ends = [to_arrow(side).cast(pa.string()) for side in (source, derived)]

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, lengths_of, offsets_of, segment_any
 from derivlang.core.arrow import list_array, to_arrow
@@ -21,6 +20,7 @@ from derivlang.core.batch import Batch, realign
 from derivlang.core.groups import write_groups
 from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.list_rows import only_rows
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema, answered_side
@@ -110,7 +110,7 @@ def _kept_labels(
                 unlike = rows[column]
             elif column in undone:
                 unlike = layer.differs(values, undone[column])
-            out[f"source_{column}"] = pc.if_else(to_arrow(unlike | lost), values, pa.nulls(len(values), values.type))
+            out[f"source_{column}"] = only_rows(values, unlike | lost)
     return out
 
 

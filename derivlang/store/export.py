@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of, owners
-from derivlang.core.arrow import link_lines, list_array, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import decoded, link_lines, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import depths
 from derivlang.core.errors import UsageError
@@ -206,7 +206,7 @@ def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
             columns[side.text] = texts.take(rows)
     for name, layer in batch.layers.items():
         if parses or schema.field(name) is not None:
-            columns |= layer.columns(batch)
+            columns |= {name: decoded(column) for name, column in layer.columns(batch).items()}
     for field in schema.fields:
         if field.classes is not None and field.column in columns:
             columns[field.column] = _named(columns[field.column], field.classes)

@@ -39,7 +39,8 @@ def _may_be_null(name: str, schema: Schema) -> bool:
 def _tight(kind: pa.DataType, field: Field | None) -> pa.DataType:
     if not pa.types.is_list(kind) or pa.types.is_nested(kind.value_type):
         return kind
-    if field is not None and field.kind == "tags" and not is_string(kind.value_type):
+    value = kind.value_type
+    if field is not None and field.kind == "tags" and not (is_string(value) or pa.types.is_dictionary(value)):
         return kind  # numbers that a file gives its words; an inserted word has none
     return pa.list_(pa.field("element", kind.value_type, nullable=False))
 

@@ -1,8 +1,8 @@
 """Parquet shards: one file for each task.
 
 A row group holds one batch, and its dictionary only the types of that batch. `store/pages.py` writes running text;
-columns of other types are written by pyarrow. Its settings were chosen by measurement: no statistics,
-`write_batch_size` 2^16, lists and elements that are not nullable, heads PLAIN, zstd level 1.
+sets with labels, and columns of other types, are written by pyarrow. Its settings were chosen by measurement: no
+statistics, `write_batch_size` 2^16, lists and elements that are not nullable, heads PLAIN, zstd level 1.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ShardWriter:
     def _open(self, columns: dict[str, pa.Array]) -> _Writer:
         self._arrow = arrow_schema(columns, self._schema)
         self._file = _HashedFile(self.path)
-        if supports(self._arrow):
+        if supports(self._arrow) and not self._schema.fields:
             self._writer = PageWriter(self._file, self._arrow, f"derivlang version {OUTPUT_VERSION}")
         else:
             self._writer = _LibraryWriter(self._file, self._arrow)
@@ -101,7 +101,7 @@ class _Writer(Protocol):
 
 
 class _LibraryWriter:
-    """pyarrow's writer, for columns that `PageWriter` does not take."""
+    """pyarrow's writer, for sets with labels and for columns that `PageWriter` does not take."""
 
     def __init__(self, file: io.BufferedWriter, schema: pa.Schema):
         from pyarrow import parquet
@@ -216,15 +216,24 @@ def _fit(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return the column with the type of the shard: the same buffers, but not nullable where the schema says so."""
     if column.type == kind:
         return column
-    if pa.types.is_list(kind) and isinstance(column, pa.ListArray) and column.null_count == 0:
+    if pa.types.is_list(kind) and isinstance(column, pa.ListArray):
         if column.offset:
             column = pa.concat_arrays([column])
         values = column.values
         if values.type != kind.value_type:
-            values = values.cast(kind.value_type)
-        buffers = [None, column.buffers()[1]]
-        return pa.ListArray.from_buffers(kind, len(column), buffers, children=[values])
+            values = _fit_values(values, kind.value_type)
+        valid, offsets = column.buffers()[:2]
+        return pa.ListArray.from_buffers(kind, len(column), [valid, offsets], column.null_count, children=[values])
     return column.cast(kind)
+
+
+def _fit_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the values of lists with another type: files of one source may have strings of either offset width."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_dictionary(kind):
+        return values.cast(kind.value_type).dictionary_encode()
+    return values.cast(kind)
 
 
 def _leaf(kind: pa.DataType) -> pa.DataType:

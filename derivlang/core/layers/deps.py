@@ -8,6 +8,7 @@ Most words have one of few texts, so a text is parsed once for all its words.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from derivlang.core.arrays import (
     owners,
     segment_any,
 )
-from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import coded, filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.layers.base import Realignment
 
 _NAME = r"^(?P<name>\p{Nd}+)(?:[.:]|$)"
@@ -49,7 +50,7 @@ class EmptyNodes(NamedTuple):
     new: Int64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Deps:
     """The DEPS of N words.
 
@@ -73,8 +74,7 @@ class Deps:
         It would not if parts are not sorted, a number is not written as it writes it, or a node is unknown. unit:
         int32[N], of each word. units: int64[U + 1], word offsets. nodes: the empty nodes.
         """
-        parts = _Parts(owners(self.offsets), self.number, self.minor, self.rest)
-        if self.texts is not None and not (_in_order(parts) is parts and self._written().equals(self.texts)):
+        if not self._has_normal_texts:
             return False
         words = np.flatnonzero(segment_any(self.minor != 0, self.offsets)[self.codes])
         sizes = lengths_of(self.offsets)[self.codes[words]]
@@ -83,10 +83,15 @@ class Deps:
         found = _new_numbers(nodes, units, unit[word], self.number[part], self.minor[part])
         return bool((found >= 0).all())
 
-    def strings(self) -> pa.Array:
-        """Return Arrow strings [N]: the DEPS of each word."""
-        texts = self._written() if self.texts is None else self.texts
-        return texts.take(to_arrow(self.codes))
+    @cached_property
+    def _has_normal_texts(self) -> bool:
+        """Whether the parts are sorted, and their numbers written, as `moved` does."""
+        parts = _Parts(owners(self.offsets), self.number, self.minor, self.rest)
+        return self.texts is None or (_in_order(parts) is parts and self._written().equals(self.texts))
+
+    def strings(self) -> pa.DictionaryArray:
+        """Return the DEPS of each word, Arrow strings [N] as codes into a dictionary."""
+        return coded(self.codes, self._written() if self.texts is None else self.texts)
 
     def _written(self) -> pa.Array:
         """Return Arrow strings [V]."""

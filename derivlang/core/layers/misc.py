@@ -13,7 +13,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, segment_any
-from derivlang.core.arrow import array_of, filled, to_numpy
+from derivlang.core.arrow import filled, string_array, to_arrow, to_numpy
 from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.layers.words import Words
 
@@ -28,8 +28,12 @@ class Misc(Words):
 
     def realign(self, move: Realignment) -> Misc:
         """Return the notes in the derived order, without those on white space."""
-        bare = array_of([_without_spaces(value) for value in self.values.to_pylist()]).cast(self.values.type)
-        return super(Misc, replace(self, values=bare)).realign(move)
+        noted = to_numpy(filled(pc.match_substring(self.values, "Space"), False))  # of all _SPACE_KEYS
+        values = self.values
+        if noted.any():
+            bare = map(_without_spaces, values.filter(to_arrow(noted)).to_pylist())
+            values = pc.replace_with_mask(values, to_arrow(noted), string_array(bare).cast(values.type))
+        return super(Misc, replace(self, values=values)).realign(move)
 
     def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
         """Return the rows with notes on white space."""
@@ -43,7 +47,5 @@ class Misc(Words):
         return True
 
 
-def _without_spaces(misc: str | None) -> str | None:
-    if misc is None:
-        return None
+def _without_spaces(misc: str) -> str:
     return "|".join(note for note in misc.split("|") if not note.startswith(_SPACE_KEYS)) or "_"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ _WORDS = ("form", "lemma")
 _RANGE, _EMPTY = "-", "."  # the marks in the ids of multiword tokens and of empty nodes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Nodes:
     """The n lines that are not words: multiword tokens (`3-4`) or empty nodes (`8.1`).
 
@@ -75,6 +76,13 @@ class Nodes:
             return cls(unit, first, unit_words[unit] + end - 1, np.zeros(len(unit), np.int64), fields)
         return cls(unit, first, first, end, fields)
 
+    @cached_property
+    def deps(self) -> Deps:
+        """The DEPS of the lines. `read` has checked which words they name."""
+        deps = read_deps(self.fields["deps"], np.full(len(self.unit), np.iinfo(np.int64).max))
+        assert not isinstance(deps, int)
+        return deps
+
     def positions(self, units: Int64) -> EmptyNodes:
         """Return where empty nodes are. units: int64[U + 1], word offsets."""
         number = np.where(self.first >= 0, self.first - units[self.unit] + 1, 0)
@@ -89,12 +97,7 @@ class Nodes:
             return bool((np.diff(self.first) >= 0).all())
         places = self.positions(units)
         in_order = np.diff(units[self.unit] + self.unit + places.number) >= 0
-        deps = read_deps(self.fields["deps"], lengths_of(units)[self.unit])
-        return (
-            bool(in_order.all())
-            and isinstance(deps, Deps)
-            and deps.is_normal(self.unit.astype(np.int32), units, places)
-        )
+        return bool(in_order.all()) and self.deps.is_normal(self.unit.astype(np.int32), units, places)
 
     def take(self, which: Int64, first: Int64, last: Int64, **fields: pa.Array) -> Nodes:
         """Return some nodes, int64[m], with other words, int64[m] each, and with some columns replaced."""
@@ -178,10 +181,7 @@ def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, EmptyNodes]:
     new = np.where(at >= 0, at - move.derived_units[unit] + 1, 0)
     went = EmptyNodes(unit, nodes.positions(move.source.unit_words).number[which], nodes.minor[which], new)
     # After all new ids are known, because the DEPS of a node may name any other empty node.
-    n_words = lengths_of(move.source.unit_words)[nodes.unit]
-    deps = read_deps(nodes.fields["deps"], n_words)
-    assert not isinstance(deps, int)  # checked when the nodes were read
-    moved = deps.moved(which.astype(np.int32), unit.astype(np.int32), move, went).strings()
+    moved = nodes.deps.moved(which.astype(np.int32), unit.astype(np.int32), move, went).strings().dictionary_decode()
     return nodes.take(which, at, at, id=_ids(new, went.minor, _EMPTY), deps=moved), went
 
 

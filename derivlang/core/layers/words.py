@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, Objects, take_kept
-from derivlang.core.arrow import is_string, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import coded, is_string, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
@@ -106,12 +106,16 @@ class Words(Layer):
         return (self.name,)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
-        """Return the list column, with class numbers for a class label."""
-        values = self.values
+        """Return the list column: class numbers for a class label, codes into a dictionary for strings."""
         if self.classes is not None:  # a value that is not a class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}
-            values = to_arrow(np.array([numbers.get(v, -1) for v in values.to_pylist()], np.int64))
-        return {self.name: record_lists(batch, values.take(to_arrow(self.codes)))}
+            table = np.array([numbers.get(value, -1) for value in self.values.to_pylist()], np.int64)
+            values = to_arrow(table[self.codes])
+        elif pa.types.is_string(self.values.type) and not self.values.null_count:
+            values = coded(self.codes, self.values)
+        else:
+            values = self.values.take(to_arrow(self.codes))
+        return {self.name: record_lists(batch, values)}
 
 
 def _one(value: str | None, kind: pa.DataType) -> pa.Array:
