@@ -144,6 +144,30 @@ def test_the_derived_tree_is_the_one_of_the_definition(
         assert found == expected_text(text, words[begin:end], index)
 
 
+def test_many_trees_are_read_as_each_by_itself() -> None:
+    texts = ["(S (NP big Ann) (VP sleeps))", "", "(X a) b ( (Y c) () (Z))", "(ROOT (S (S no)))", "one two"] * 3000
+    letters, offsets = string_buffers(pa.array(texts))
+    read = read_brackets(letters, offsets)
+    assert not isinstance(read, BracketFault)
+    found, leaves = read
+    names, words = found.names.to_pylist(), leaves.words().to_pylist()
+    first = np.searchsorted(found.start, leaves.offsets)
+    for row in range(0, len(texts), 997):
+        one = read_brackets(*string_buffers(pa.array(texts[row : row + 1])))
+        assert not isinstance(one, BracketFault)
+        begin, inside = int(leaves.offsets[row]), slice(int(first[row]), int(first[row + 1]))
+        assert words[begin : int(leaves.offsets[row + 1])] == one[1].words().to_pylist()
+        assert [names[label] for label in found.label[inside]] == one[0].names.take(pa.array(one[0].label)).to_pylist()
+        assert (found.start[inside] - begin).tolist() == one[0].start.tolist()
+        assert (found.end[inside] - begin).tolist() == one[0].end.tolist()
+        parents = found.parent[inside]
+        assert np.where(parents < 0, -1, parents - inside.start).tolist() == one[0].parent.tolist()
+    texts[11_111] = "(S (NP a)"
+    fault = read_brackets(*string_buffers(pa.array(texts)))
+    assert isinstance(fault, BracketFault)
+    assert (fault.row, fault.byte) == (11_111, len("".join(texts[:11_111])))
+
+
 @laws
 @given(units_of(few_words), seeds)
 def test_mirrored_words_keep_every_constituent(units: list[list[str]], seed: int) -> None:

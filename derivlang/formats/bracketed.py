@@ -107,7 +107,7 @@ def _rows(path: Path, line: int, letters: UInt8, first: int) -> Rows | None:
     if not len(opens):
         return None
     found, words, sizes = _plain(*read)
-    lines = line + offsets_of(letters == ord("\n"))[opens]
+    lines = line + np.searchsorted(np.flatnonzero(letters == ord("\n")), opens)
     if len(without := np.flatnonzero(lengths_of(sizes) == 0)):
         raise fail(int(opens[without[0]]), "a tree without words", "remove it", "tree-words")
     texts = write_brackets(found, to_numpy(words.indices).astype(np.int32), words.dictionary, sizes)

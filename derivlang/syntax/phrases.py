@@ -1,27 +1,25 @@
 """The order of words whose constituents get new orders of children. Every order that reads constituents is made here.
 
-A tree's nodes are its constituents and words as they open: `(S (NP big Ann) (VP sleeps))` has S NP big Ann VP sleeps.
-So the forest of dependency trees (`forest.py`) and its layout (`layout.py`) serve for these, too: a constituent is a
-node without words of its own.
+The words of a constituent stand together, so a position is a sum over the path from the root: of how many words of each
+constituent stand before its child on this path. For what reads children by their labels, a tree's nodes are its
+constituents and words as they open: `(S (NP big Ann) (VP sleeps))` has S NP big Ann VP sleeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.brackets import Constituents
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
 from derivlang.core.order import Order
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.layout import Listing, Sizes, lay_out, list_families
-from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import merged
 
 
@@ -60,43 +58,70 @@ class Phrases:
         parent[self.words] = nodes[self.holder]
         return Forest(parent, self.trees + self.found.opened(len(self.holder))[self.trees])
 
-    @cached_property
-    def members(self) -> Members:
-        """The families of all constituents, each before its children."""
-        return Members(self.forest, list_families(self.forest), np.arange(len(self.forest)))
+    def without_tails(self, tails: Int32) -> tuple[Phrases, Int64]:
+        """Return (the constituents without the last words of each tree, int64[M] the words that are left).
 
-    def of_nodes(self, values: Bool) -> Bool:
-        """Return bool[K + N + 1]: flags of constituents by node, False for words and for no node."""
-        out = np.zeros(len(self.forest) + 1, bool)
-        out[self.nodes] = values
-        return out
-
-    def positions(self, listing: Listing) -> Int64:
-        """Return int64[N]: the position of each word under new orders of the families."""
-        own = np.zeros(len(self.forest), np.int64)
-        own[self.words] = 1
-        none = np.zeros_like(own)
-        return lay_out(self.forest, listing, Sizes(own, none, none)).start[self.words]
-
-    def with_tails(self, tails: Int32) -> Phrases:
-        """Return the constituents with the last words of each tree outside of them, after all others.
-
-        tails: int32[T], the number of these words.
+        tails: int32[T], the number of these words. A constituent of nothing else is empty then.
         """
-        words = expand_ranges(self.trees[1:] - tails, tails.astype(np.int64))
-        holder = self.holder.copy()
-        holder[words] = -1
-        return Phrases(self.found, holder, self.trees)
+        kept = np.ones(len(self.holder), bool)
+        kept[expand_ranges(self.trees[1:] - tails, tails.astype(np.int64))] = False
+        number = offsets_of(kept)
+        found = replace(self.found, start=number[self.found.start], end=number[self.found.end])
+        return Phrases(found, self.holder[kept], number[self.trees]), np.flatnonzero(kept)
 
+    @cached_property
+    def steps(self) -> tuple[Int64, Int64]:
+        """int64[K] and int64[N]: how many words of its constituent stand before each constituent, and each word.
 
-def mirrored(phrases: Phrases, which: Bool) -> Listing:
-    """Return the families with the children of some constituents in reverse. which: bool[K]."""
-    listing = list_families(phrases.forest)
-    turned = np.flatnonzero(phrases.of_nodes(which)[np.minimum(listing.heads, len(phrases.forest))])
-    first, sizes = listing.offsets[turned], lengths_of(listing.offsets)[turned]
-    entries = expand_ranges(first, sizes)
-    # A constituent has no words of its own, so it may turn with its children: [itself, a, b] -> [b, a, itself].
-    return listing.reordered(entries, np.repeat(2 * first + sizes - 1, sizes) - entries)
+        Of constituents and words outside of others, how many words of the batch. (S (NP big Ann) (VP sleeps))  ->
+        S 0, NP 0, VP 2 and big 0, Ann 1, sleeps 0
+        """
+        start = np.append(self.found.start, 0)
+        return self.found.start - start[self.found.parent], np.arange(len(self.holder)) - start[self.holder]
+
+    def placed(self, step: Int64, own: Int64) -> Int64:
+        """Return int64[N]: the position of each word. step, own: as `steps`, in the new order.
+
+        A word's position is the sum of its own step and of all constituents that it stands in. So each of them adds
+        its step to the words from its first one on, and takes it away behind its last one.
+        """
+        n = len(self.holder)
+        edges = np.bincount(self.found.start, step, n + 1) - np.bincount(self.found.end, step, n + 1)
+        return np.cumsum(edges[:n]).astype(np.int64) + own
+
+    def mirrored(self, which: Bool) -> Int64:
+        """Return int64[N]: the position of each word with the children of some constituents in reverse. which: bool[K].
+
+        In reverse, as many words stand before a child as stood behind it.
+        """
+        found, (step, own) = self.found, self.steps
+        turned, end = np.append(which, False), np.append(found.end, 0)
+        step = np.where(turned[found.parent], end[found.parent] - found.end, step)
+        return self.placed(step, np.where(turned[self.holder], end[self.holder] - 1 - np.arange(len(own)), own))
+
+    def sorted_children(self, slot: Int64) -> Int64:
+        """Return int64[N]: the position of each word with some children of each constituent sorted by their slots.
+
+        They take the places that they have together; equal ones keep their order. slot: int64[K], 0 for all other
+        constituents, which keep their places as words do.
+        """
+        found, (step, own) = self.found, self.steps
+        n, words = len(found), np.arange(len(own))
+        parent = np.concatenate([found.parent, self.holder])
+        moving = np.flatnonzero((slot > 0) & (found.parent >= 0))
+        has_moving = np.zeros(n + 1, bool)  # the last one is for parent -1
+        has_moving[found.parent[moving]] = True
+        child = np.flatnonzero(has_moving[parent])
+        child = child[np.lexsort((np.concatenate([found.start, words])[child], parent[child]))]
+        slots = np.append(slot, np.zeros(len(words), np.int64))[child]
+        at = np.flatnonzero(slots)
+        moved = child.copy()
+        moved[at] = child[at[np.lexsort((slots[at], parent[child[at]]))]]
+        sizes = np.append(found.end - found.start, np.ones(len(words), np.int64))[moved]
+        before = np.cumsum(sizes) - sizes
+        new = np.concatenate([step, own])
+        new[moved] = before - before[np.searchsorted(parent[child], parent[moved])]
+        return self.placed(new[:n], new[n:])
 
 
 def phrases_of(batch: Batch) -> Phrases:
@@ -119,16 +144,13 @@ def phrases_of(batch: Batch) -> Phrases:
     return Phrases.of(found, batch.sentences[~inside])
 
 
-def phrase_order(batch: Batch, choose: Callable[[Phrases], Listing], *, keep_tails: bool) -> Order:
+def phrase_order(batch: Batch, phrases: Phrases, choose: Callable[[Phrases], Int64], *, keep_tails: bool) -> Order:
     """Return the order of a batch whose constituents get new orders of children.
 
-    choose: returns the families in their new order. keep_tails: final punctuation stays last.
+    choose: returns the position of each word of some constituents. keep_tails: final punctuation stays last.
     """
-    phrases = phrases_of(batch)
     tails, sentences, new_tails = merged(batch, phrases.trees, tails=keep_tails)
-    if keep_tails:
-        phrases = phrases.with_tails(tails)
-    place = phrases.positions(choose(phrases))
-    index = np.empty(batch.n_words, np.int32)
-    index[place] = np.arange(batch.n_words, dtype=np.int32)
+    index = np.arange(batch.n_words, dtype=np.int32)
+    inner, words = phrases.without_tails(tails) if keep_tails else (phrases, np.arange(batch.n_words))
+    index[words[choose(inner)]] = words
     return Order(index, sentences, new_tails, batch.n_words)

@@ -22,13 +22,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from derivlang.core.arrays import Int64
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.syntax.layout import Listing
 from derivlang.syntax.phrase_labels import check_tags, labelled
 from derivlang.syntax.phrases import Phrases, phrase_order, phrases_of
 from derivlang.transforms.base import Transform
@@ -63,15 +63,13 @@ class NounPhrase(Transform):
         """Return the order of a batch with constituents. Raise LayerError untagged for NPs of words without tags."""
         whole = phrases_of(batch)
         check_tags(str(self), batch, whole, labelled(whole.found, ("NP",)))
-        return phrase_order(batch, self._listing, keep_tails=True)
+        return phrase_order(batch, whole, self._places, keep_tails=True)
 
-    def _listing(self, phrases: Phrases) -> Listing:
-        found, members = phrases.found, phrases.members
-        slots = np.zeros(len(phrases.forest), np.int64)  # of the nodes of a class, from 1
-        for slot, name in enumerate(self.order_.split("-"), 1):
-            slots[phrases.nodes[labelled(found, _CLASSES[name])]] = slot
-        in_noun_phrase = phrases.of_nodes(labelled(found, ("NP",)))[members.head] & ~members.listing.itself
-        at = np.flatnonzero(in_noun_phrase & (slots[members.word] > 0))
-        # Sorted by family and slot, the children of these classes take the places that they have in their family.
-        by = np.argsort(members.family[at] * (len(_CLASSES) + 1) + slots[members.word[at]], kind="stable")
-        return members.listing.reordered(at, at[by])
+    def _places(self, phrases: Phrases) -> Int64:
+        """Return int64[N]: the position of each word."""
+        found = phrases.found
+        slot = np.zeros(len(found), np.int64)
+        for number, name in enumerate(self.order_.split("-"), 1):
+            slot[labelled(found, _CLASSES[name])] = number
+        is_noun_phrase = np.append(labelled(found, ("NP",)), False)  # the last one is for parent -1
+        return phrases.sorted_children(np.where(is_noun_phrase[found.parent], slot, 0))

@@ -44,7 +44,7 @@ from derivlang.core.spec_files import Named
 from derivlang.formats.paths import stamp_of
 from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
 from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
-from derivlang.syntax.phrases import Phrases, mirrored, phrase_order, phrases_of
+from derivlang.syntax.phrases import Phrases, phrase_order, phrases_of
 from derivlang.transforms.base import Transform
 from derivlang.transforms.bodies import Final, final_param
 
@@ -98,7 +98,9 @@ class Switch(Transform):
         number = self._rules().numbers(batch, whole) if self.rules else self._numbers(batch, whole)
         is_on = np.array([False, *(digit == "1" for digit in self.on), False])
         unknown = int((number < 0).sum())
-        found = phrase_order(batch, lambda phrases: mirrored(phrases, is_on[number]), keep_tails=self.final == "keep")
+        found = phrase_order(
+            batch, whole, lambda phrases: phrases.mirrored(is_on[number]), keep_tails=self.final == "keep"
+        )
         return replace(found, counts=Counter({"switch-unknown": unknown} if unknown else {}))
 
     def _numbers(self, batch: Batch, phrases: Phrases) -> Int64:

@@ -34,7 +34,7 @@ from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.formats.pcfg_file import Rule, check_switches, grammar_path, grammars, read_rules
 from derivlang.sources.generated.base import Generator, Made, rows_of, rows_param, seed_param, word_lists
-from derivlang.syntax.phrases import Phrases, mirrored
+from derivlang.syntax.phrases import Phrases
 
 _MOST_NODES = 100_000  # of a mean sentence: a row is made as a whole
 
@@ -137,7 +137,7 @@ class PhraseGrammar:
         phrases, words, is_switched = self._phrases(levels)
         found = phrases.found
         if is_switched.any():
-            place = phrases.positions(mirrored(phrases, is_switched)).astype(np.int32)
+            place = phrases.mirrored(is_switched).astype(np.int32)
             index = np.empty_like(place)
             index[place] = np.arange(len(place), dtype=np.int32)
             order = Order(index, phrases.trees, np.zeros(len(rows), np.int32), len(place))
