@@ -143,21 +143,40 @@ def alternate(repeat: int, *commands: Callable[[], Usage]) -> list[list[Usage]]:
     return runs
 
 
+def rates(runs: Sequence[Sequence[Usage]], starts: Sequence[Sequence[Usage]], words: int) -> list[Spread]:
+    """Return M words per CPU second of each command, without start-up: what the same command costs on one row.
+
+    starts: the runs on one row, taken in turns with the others. words: of a run.
+    """
+    return [
+        Spread(tuple(words / 1e6 / max(1e-3, run.cpu - start.cpu) for run, start in zip(*pair, strict=True)))
+        for pair in zip(runs, starts, strict=True)
+    ]
+
+
 def beyond_identity(
-    report: Report, names: Sequence[str], runs: Sequence[Sequence[Usage]], words: int, per: float
+    report: Report,
+    names: Sequence[str],
+    runs: Sequence[Sequence[Usage]],
+    words: int,
+    per: float,
+    speeds: Sequence[Spread] | None = None,
 ) -> tuple[float, float]:
     """Add a row for each command, of which the first is `make --t identity`. Return (seconds, MB) of the worst one.
 
     Seconds are CPU seconds beyond `identity`'s for `per` million words: computing an order, gathering and writing what
-    it moves. words: of a run.
+    it moves. words: of a run. speeds: `rates`, for a column of them.
     """
     worst, largest = 0.0, 0.0
-    for name, found in zip(names, runs, strict=True):
+    for at, (name, found) in enumerate(zip(names, runs, strict=True)):
         more = sorted((a.cpu - b.cpu) * per * 1e6 / words for a, b in zip(found, runs[0], strict=True))
         middle, peak = more[len(more) // 2], spread(found, lambda usage: usage.peak)
         worst, largest = max(worst, middle), max(largest, peak.median)
         times = report.figure(f"{name}: x identity", ratio(found, runs[0]))
-        report.row(name, spread(found).text(), times.text(), f"{middle:.2f}", peak.text(0))
+        cells = [spread(found).text(), times.text(), f"{middle:.2f}", peak.text(0)]
+        if speeds is not None:
+            cells.append(report.figure(f"{name}: M words / CPU s, start-up off", speeds[at]).text())
+        report.row(name, *cells)
     return worst, largest
 
 
