@@ -21,7 +21,7 @@ from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
-from derivlang.core.schema import answered_side
+from derivlang.core.schema import Schema, answered_side, left_out
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.pieces import Splitting
@@ -206,7 +206,7 @@ def _derived(
     corpus: Corpus, part: CorpusFile, reading: Reading, lexicon: Lexicon, limit: int | None
 ) -> Iterator[Batch]:
     """Yield the source batches of a derived set."""
-    groups = _row_groups(part, limit)
+    groups = _row_groups(corpus.schema, part, limit)
     side = answered_side(corpus.schema) if reading.whole_contexts else None
     with parse_errors(
         str(part.path), "shard of a derived set", id="damaged", fix="`derivlang verify` says what is wrong"
@@ -231,11 +231,14 @@ def _check_values(batch: Batch, part: CorpusFile) -> None:
             )
 
 
-def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
-    """Yield row groups as they were written: which white space is implied depends on the lines of a batch."""
+def _row_groups(schema: Schema, part: CorpusFile, limit: int | None) -> Iterator[Rows]:
+    """Yield row groups as they were written: which white space is implied depends on the lines of a batch.
+
+    Keys and texts are left out: both are computed again.
+    """
     from derivlang.store.shards import read_shard
 
-    for table in read_shard(part.path, codes=True):
+    for table in read_shard(part.path, without=left_out(schema, ("key", "text")), codes=True):
         if limit is not None:
             table = table.filter(pc.less(table["document"], scalar(limit)))
             if not table.num_rows:

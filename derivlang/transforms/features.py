@@ -17,12 +17,6 @@ def has_features(batch: Batch, features: Iterable[str]) -> Bool:
     """Return bool[N]: the words that have all of some features. `Number=` is any number."""
     layer = batch.layers[FEATS]
     assert isinstance(layer, Words)
-    held = [(value or "").split("|") for value in layer.values.to_pylist()]
-    wanted = [
-        all(
-            any(one == feature or (feature[-1] == "=" and one.startswith(feature)) for one in own)
-            for feature in features
-        )
-        for own in held
-    ]
-    return np.array(wanted, bool)[layer.codes]
+    sought = [f"|{feature}" if feature.endswith("=") else f"|{feature}|" for feature in features]
+    has_all = [all(one in held for one in sought) for held in (f"|{value}|" for value in layer.values.to_pylist())]
+    return np.array(has_all, bool)[layer.codes]

@@ -106,19 +106,22 @@ class Tree(Layer):
 
     def realign(self, move: Realignment) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
-        head, deprel = (self.head, self.deprel) if move.is_identity else self._moved(move)
-        empty, went = (None, None) if self.empty is None else move_empty(self.empty, move)
-        deps = self.deps
-        if deps is not None and not (move.is_identity and self._has_normal_deps(move)):
-            deps = deps.moved(move.order.index, move.derived_unit_of, move, went)
-        mwt = None if self.mwt is None else move_ranges(self.mwt, move)
-        if self.lexical:
+        head, deprel, deps, mwt, empty = self.head, self.deprel, self.deps, self.mwt, self.empty
+        if not move.is_identity:
+            head, deprel = self._moved(move)
+        if not (move.is_identity and self._is_normal(move)):
+            empty, went = (None, None) if empty is None else move_empty(empty, move)
+            deps = None if deps is None else deps.moved(move.order.index, move.derived_unit_of, move, went)
+            mwt = None if mwt is None else move_ranges(mwt, move)
+        if self.lexical and move.labels.steps:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
 
-    def _has_normal_deps(self, move: Realignment) -> bool:
-        """Return whether the DEPS are written as `Deps.moved` writes them, and name no empty node that is not there."""
+    def _is_normal(self, move: Realignment) -> bool:
+        """Return whether lines and DEPS are as `realign` writes them, and name no empty node that is not there."""
         units = move.source.unit_words
+        if not all(nodes is None or nodes.is_normal(units) for nodes in (self.mwt, self.empty)):
+            return False
         nodes = None if self.empty is None else self.empty.positions(units)
         return self.deps is None or self.deps.is_normal(move.source_unit_of, units, nodes)
 
@@ -135,9 +138,7 @@ class Tree(Layer):
             roots = np.bincount(move.source_unit_of[self.head == 0], minlength=len(units) - 1)
             if (roots[~segment_any(move.positions < 0, units)] > 1).any():
                 return None
-        if not all(nodes is None or nodes.is_normal(units) for nodes in (self.mwt, self.empty)):
-            return None
-        if not self._has_normal_deps(move):
+        if not self._is_normal(move):
             return None
         out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
         if self.mwt is not None and derived.mwt is not None:
