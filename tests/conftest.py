@@ -20,6 +20,8 @@ settings.load_profile("derivlang")
 _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")
 # `datasets` reads these once, when it is imported: before any test module is.
 os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+# gcsfs reads it once, too. Otherwise it asks by gRPC what kind a bucket is, which no stand-in answers, and waits.
+os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
 os.environ.pop("DERIVLANG_DATA", None)
 # Hundreds of commands run in processes of their own; without byte code, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -57,6 +59,23 @@ def object_store() -> Iterator[Any]:
 def bucket(object_store: Any) -> Iterator[Any]:
     """A new, empty bucket of the server, of the type `Bucket`."""
     new = object_store.new_bucket()
+    yield new
+    new.remove()
+
+
+@pytest.fixture(scope="session")
+def google_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A stand-in of Google Cloud Storage, of the type `GoogleStore`."""
+    from tests.google_store import opened
+
+    with opened(tmp_path_factory.mktemp("google")) as store:
+        yield store
+
+
+@pytest.fixture
+def google_bucket(google_store: Any) -> Iterator[Any]:
+    """A new, empty bucket of it, of the type `GoogleBucket`."""
+    new = google_store.new_bucket()
     yield new
     new.remove()
 

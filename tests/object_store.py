@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,16 +26,29 @@ import pytest
 _numbers = count(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A bucket of the server. client: boto3's, for what a test does without derivlang."""
+class Files(ABC):
+    """The files of a bucket, past derivlang."""
 
-    name: str
-    client: Any = field(repr=False)
+    __slots__ = ()
 
     @property
-    def url(self) -> str:
-        return f"s3://{self.name}"
+    @abstractmethod
+    def url(self) -> str: ...
+
+    @abstractmethod
+    def write(self, key: str, content: bytes) -> str:
+        """Store an object, and return its URL."""
+
+    @abstractmethod
+    def read(self, key: str) -> bytes: ...
+
+    @abstractmethod
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys that begin so, sorted."""
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Remove an object."""
 
     def put(self, path: Path, key: str) -> str:
         """Upload a file as `key`, or the files of a folder below it, and return its URL."""
@@ -44,8 +58,28 @@ class Bucket:
             self.write(f"{key}/{inside}" if inside else key, file.read_bytes())
         return f"{self.url}/{key}"
 
+    def snapshot(self, prefix: str) -> dict[str, bytes]:
+        """All objects below a prefix, by their names in it: as `commands.snapshot` of a folder."""
+        return {key.removeprefix(f"{prefix}/"): self.read(key) for key in self.keys(f"{prefix}/")}
+
+    def remove(self, prefix: str = "") -> None:
+        """Remove the objects whose keys begin so."""
+        for key in self.keys(prefix):
+            self.delete(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket(Files):
+    """A bucket of the server. client: boto3's, for what a test does without derivlang."""
+
+    name: str
+    client: Any = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.name}"
+
     def write(self, key: str, content: bytes) -> str:
-        """Store an object, and return its URL."""
         self.client.put_object(Bucket=self.name, Key=key, Body=content)
         return f"{self.url}/{key}"
 
@@ -54,18 +88,11 @@ class Bucket:
         return content
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys that begin so, sorted."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
 
-    def snapshot(self, prefix: str) -> dict[str, bytes]:
-        """All objects below a prefix, by their names in it: as `commands.snapshot` of a folder."""
-        return {key.removeprefix(f"{prefix}/"): self.read(key) for key in self.keys(f"{prefix}/")}
-
-    def remove(self, prefix: str = "") -> None:
-        """Remove the objects whose keys begin so."""
-        for key in self.keys(prefix):
-            self.client.delete_object(Bucket=self.name, Key=key)
+    def delete(self, key: str) -> None:
+        self.client.delete_object(Bucket=self.name, Key=key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,4 +148,8 @@ def forget() -> None:
     from s3fs import S3FileSystem
 
     S3FileSystem.clear_instance_cache()
+    forget_workers()
+
+
+def forget_workers() -> None:
     forkserver._forkserver._stop()  # type: ignore[attr-defined]  # starts again with the next worker

@@ -24,6 +24,7 @@ from tests.test_ranks import SPEC, TEXT, jsonl, lexicon, planned, worked
 
 pytest.importorskip("upath")
 SHARD = ("--shard-tokens", 100)
+_BUCKETS = {"s3": "bucket", "gs": "google_bucket"}  # the fixture of each
 
 
 @pytest.fixture
@@ -41,13 +42,13 @@ def whole(tmp_path: Path, text: Path) -> dict[str, bytes]:
 # The interface
 
 
-@pytest.fixture(params=["folder", "memory", "s3"])
+@pytest.fixture(params=["folder", "memory", "s3", "gs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """Each kind of store, empty."""
     from derivlang.formats.places import located
 
-    if request.param == "s3":
-        place = located(f"{request.getfixturevalue('bucket').url}/a/b")
+    if request.param in _BUCKETS:
+        place = located(f"{request.getfixturevalue(_BUCKETS[request.param]).url}/a/b")
     else:
         place = tmp_path if request.param == "folder" else located(f"memory://derivlang-{tmp_path.name}/a/b")
     return store_at(place)
@@ -72,6 +73,11 @@ def test_a_store(store: Store) -> None:
     store.remove("x/y.bin")
     store.remove("x/y.bin")
     assert store.absolute().sizes("x") == {"x/z.bin": 5}
+    for names in (["data/[a]*.bin", "data/é 1.parquet"], ["x/none", "x/z.bin"]):
+        store.put(names[0] if "none" not in names[0] else "x/more", b"")
+        store.remove(*names)
+    assert store.sizes() == {"x/more": 0}
+    assert list(store.get_all(["x/none", "x/more"])) == [None, b""]
 
 
 # The same bytes

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from logging import NullHandler, getLogger
 from os import stat_result
 from pathlib import Path, PurePosixPath
 from stat import S_IFDIR, S_IFREG
@@ -31,6 +32,9 @@ _MOST = 1 << 23  # of later ones, each twice the one before: few requests for a 
 # What changes with the content of an object, the surest first, as fsspec's systems call it.
 _IDENTITIES = ("ETag", "etag", "md5Hash", "Content-MD5", "Digest", "generation", "VersionId", "blob_id", "last_commit")
 _TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+# Packages that log what they raise, with tracebacks: Python prints that where there is no handler.
+for _package in ("gcsfs", "google"):
+    getLogger(_package).addHandler(NullHandler())
 
 
 class RemotePath(ProxyUPath):

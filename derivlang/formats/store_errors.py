@@ -14,15 +14,19 @@ from derivlang.core.parse_errors import reason
 
 _NO_CREDENTIALS = {
     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError",
-    "ProfileNotFound", "TokenRetrievalError", "SSOTokenLoadError", "UnauthorizedSSOTokenError", "RefreshError",
+    "ProfileNotFound", "TokenRetrievalError", "SSOTokenLoadError", "UnauthorizedSSOTokenError",
 }  # fmt: skip
 _UNREACHABLE = {
     "EndpointConnectionError", "ConnectionClosedError", "ConnectTimeoutError", "ReadTimeoutError", "HTTPClientError",
     "ProxyConnectionError", "ResponseParserError", "IncompleteReadError", "ClientConnectionError", "ClientPayloadError",
     "FSTimeoutError", "gaierror", "TimeoutError", "ConnectionError",
 }  # fmt: skip
-_BAD_KEYS = re.compile(r"access key id|signature we calculated|token.*(expired|invalid)|unauthorized|401", re.I)
+_ANONYMOUS = "Anonymous caller"  # so Google's store answers a request without credentials
+_BAD_KEYS = re.compile(
+    r"access key id|signature we calculated|token.*(expired|invalid)|unauthorized|\b401\b|^forbidden:", re.I
+)
 _BUCKET = re.compile(r"(s3a?|gs|gcs)://[^/]*/?")
+_BUCKET_OF_GCSFS = re.compile(r"(^|/)b/[^/]+(/o)?$")  # what `gcsfs` asked for: the path of a request, without an object
 _LOGIN = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"\?[^\s'\")]+")
 
@@ -32,7 +36,7 @@ def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
     names, text = _names(caught), str(caught)
     if "FileExpired" in names:
         return changed_file(where)
-    if names & _NO_CREDENTIALS:
+    if names & _NO_CREDENTIALS or _ANONYMOUS in text:
         return DataError(
             "the store asks for credentials, and none were found",
             where=where,
@@ -40,7 +44,7 @@ def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
             "~/.aws/credentials, or GOOGLE_APPLICATION_CREDENTIALS",
             id="no-credentials",
         )
-    if "PermissionError" in names or _BAD_KEYS.search(text):
+    if names & {"PermissionError", "RefreshError"} or _BAD_KEYS.search(text):
         return DataError(
             "the store denies access",
             where=where,
@@ -73,8 +77,8 @@ def is_missing_file(caught: FileNotFoundError, where: str) -> bool:
 def names_bucket(caught: Exception, where: str) -> bool:
     """Return whether what is missing at a URL is the bucket, and not an object in it."""
     text = str(caught).lower()
-    named = ("bucket" in text and "exist" in text) or _BUCKET.fullmatch(where) is not None
-    return isinstance(caught, FileNotFoundError) and named
+    named = ("bucket" in text and "exist" in text) or _BUCKET_OF_GCSFS.search(text) or _BUCKET.fullmatch(where)
+    return isinstance(caught, FileNotFoundError) and bool(named)
 
 
 def changed_file(where: str) -> DataError:
