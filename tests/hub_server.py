@@ -1,4 +1,4 @@
-"""A stand-in of the Hugging Face hub: the HTTP requests of `huggingface_hub` that a push makes, on this machine.
+"""A stand-in of the Hugging Face hub: the HTTP requests of `huggingface_hub` for a push and for hf://, on this machine.
 
     with hub_server() as hub:                             # the fixture `hub` of conftest.py, which sets HF_ENDPOINT
         run("push", out, "me/set")
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -122,6 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         if isinstance(answer, bytes):  # of a file
             headers = {"ETag": f'"{sha1(answer).hexdigest()}"', "X-Repo-Commit": self.path.split("/resolve/")[1][:40]}
+        elif status == 404 and isinstance(answer, dict) and (what := _MISSING.get(answer["error"])):
+            headers = {"X-Error-Code": what}
         try:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -154,23 +157,33 @@ class _Handler(BaseHTTPRequestHandler):
         repo = self.hub.repos.get((type, name))
         commit = repo and repo.at(revision)
         if repo is None or commit is None:
-            return 404, {"error": "Not found"}
+            return 404, {"error": "Repository not found" if repo is None else "Revision not found"}
         return 200, {"id": name, "sha": commit.oid, "private": repo.private, "siblings": [], "tags": []}
 
-    def _tree(self, body: bytes, type: str, name: str, revision: str) -> tuple[int, object]:
+    def _tree(self, body: bytes, type: str, name: str, revision: str, folder: str | None = None) -> tuple[int, object]:
         commit = self.hub.repos[type, name].at(revision)
         assert commit is not None
+        under = f"{folder}/" if folder else ""
+        recursive = "recursive=true" in self.path.lower()
         files = [
             {"type": "file", "path": path, "size": len(content), **_id(path, content)}
             for path, content in sorted(commit.files.items())
         ]
-        folders = {path.rpartition("/")[0] for path in commit.files} - {""}
-        return 200, [*({"type": "directory", "path": path, "oid": "0" * 40} for path in sorted(folders)), *files]
+        parents = {str(parent) for path in commit.files for parent in PurePosixPath(path).parents} - {"."}
+        folders = [{"type": "directory", "path": path, "oid": "0" * 40} for path in sorted(parents)]
+        found = [one for one in [*folders, *files] if str(one["path"]).startswith(under)]
+        if folder and not found:
+            return 404, {"error": "Entry not found"}
+        return 200, [one for one in found if recursive or "/" not in str(one["path"]).removeprefix(under)]
 
     def _resolve(self, body: bytes, name: str, revision: str, file: str, type: str | None) -> tuple[int, object]:
         commit = self.hub.repos[(type or "models")[:-1], name].at(revision)
-        assert commit is not None
-        return 200, commit.files[file]
+        if commit is None or file not in commit.files:
+            return 404, {"error": "Entry not found"}
+        content = commit.files[file]
+        if match := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")):
+            return 206, content[int(match[1]) : int(match[2]) + 1]
+        return 200, content
 
     def _branch(self, body: bytes, type: str, name: str, branch: str) -> tuple[int, object]:
         repo = self.hub.repos[type, name]
@@ -231,18 +244,23 @@ def _id(path: str, content: bytes) -> dict[str, Any]:
     return {"oid": digest[:40], "lfs": {"oid": digest, "size": len(content), "pointerSize": 130}}
 
 
+_MISSING = {
+    "Repository not found": "RepoNotFound",
+    "Revision not found": "RevisionNotFound",
+    "Entry not found": "EntryNotFound",
+}
 _REPO = r"/api/(?P<type>model|dataset)s/(?P<name>[^/]+/[^/]+)"
 _ROUTES = {
     r"/api/repos/create": "create",
     r"/api/validate-yaml": "validate",
     rf"{_REPO}": "info",
     rf"{_REPO}/revision/(?P<revision>.+)": "info",
-    rf"{_REPO}/tree/(?P<revision>.+)": "tree",
+    rf"{_REPO}/tree/(?P<revision>[^/]+)(?:/(?P<folder>.+))?": "tree",
     rf"{_REPO}/branch/(?P<branch>.+)": "branch",
     rf"{_REPO}/preupload/(?P<revision>.+)": "preupload",
     rf"{_REPO}/commit/(?P<branch>.+)": "commit",
     r"(?:/datasets)?/(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch": "batch",
-    r"(?:/(?P<type>datasets))?/(?P<name>[^/]+/[^/]+)/resolve/(?P<revision>[0-9a-f]{40})/(?P<file>.+)": "resolve",
+    r"(?:/(?P<type>datasets))?/(?P<name>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)": "resolve",
     r"/lfs/(?P<oid>[0-9a-f]{64})": "put",
 }
 

@@ -23,7 +23,7 @@ _UNREACHABLE = {
 }  # fmt: skip
 _ANONYMOUS = "Anonymous caller"  # so Google's store answers a request without credentials
 _BAD_KEYS = re.compile(
-    r"access key id|signature we calculated|token.*(expired|invalid)|unauthorized|\b401\b|^forbidden:", re.I
+    r"access key id|signature we calculated|token.*(expired|invalid)|unauthorized|\b401\b|(^|403 )forbidden:", re.I
 )
 _BUCKET = re.compile(r"(s3a?|gs|gcs)://[^/]*/?")
 _BUCKET_OF_GCSFS = re.compile(r"(^|/)b/[^/]+(/o)?$")  # what `gcsfs` asked for: the path of a request, without an object
