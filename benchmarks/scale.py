@@ -60,7 +60,6 @@ class Rates:
             name: figures[f"{kind}, {name}: CPU s for 1 M words"]["median"] / 1e6
             for name in ("hash", "plan", "count", "fit", "work", "finish")
         }
-        stage["count"] *= 2  # one of two ranks was measured
         times = figures[f"{kind}: seconds of each task"]["runs"]
         middle = statistics.median(times)
         sizes = {name: figures[f"{kind}: bytes a word {name}"]["median"] for name in ("read", "written")}

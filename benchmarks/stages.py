@@ -41,7 +41,7 @@ def benchmark(settings: Settings) -> Report:
         runs = [_Run(settings.work / f"{kind}-{i}", kind, lines) for i in range(settings.repeat)]
         for stage in floors:
             found = [run.cost(stage) for run in runs]
-            words = runs[0].words
+            words = runs[0].words / (2 if stage == "count" else 1)  # one of two ranks
             costs = Spread(tuple(max(1e-3, usage.cpu - floors[stage]) * 1e6 / words for usage in found))
             report.figure(f"{kind}, {stage}: CPU s for 1 M words", costs)
             peak = report.figure(f"{kind}, {stage}: peak MB", spread(found, lambda usage: usage.peak))

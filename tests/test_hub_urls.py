@@ -8,11 +8,9 @@ import pytest
 
 from tests.commands import make, run, shards, snapshot, wiki, written
 from tests.hub_server import TOKEN, Hub, Repo
-from tests.test_push import hub
 from tests.test_ranks import SPEC, TEXT
 from tests.test_urls import LARGE, same
 
-__all__ = ["hub"]  # a fixture
 pytest.importorskip("upath")
 REPO = "me/corpus"
 
