@@ -70,6 +70,7 @@ class Hub:
     requests: Counter[str] = field(default_factory=Counter)
     faults: dict[tuple[str, int], int | Callable[[], object]] = field(default_factory=dict)
     tokens: set[str | None] = field(default_factory=set)
+    counting: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def reset(self) -> None:
         """Count requests from here on, and let nothing go wrong."""
@@ -103,26 +104,29 @@ class _Handler(BaseHTTPRequestHandler):
         for pattern, kind in _ROUTES.items():
             if match := re.fullmatch(pattern, path):
                 hub = self.hub
-                hub.requests[kind] += 1
+                with hub.counting:  # of several threads
+                    hub.requests[kind] += 1
+                    number = hub.requests[kind]
                 if kind not in ("put", "validate"):
                     hub.tokens.add(self.headers.get("Authorization"))
-                fault = hub.faults.get((kind, hub.requests[kind]))
+                fault = hub.faults.get((kind, number))
                 if callable(fault):
                     fault()
                 if isinstance(fault, int):
                     return self._send(fault, {"error": f"{kind} failed, see https://hub/?signature={SIGNATURE}"})
                 status, answer = getattr(self, f"_{kind}")(body, **match.groupdict())
-                after = hub.faults.get((f"after {kind}", hub.requests[kind]))
+                after = hub.faults.get((f"after {kind}", number))
                 if callable(after):
                     after()
                 return self._send(status, answer)
-        return self._send(404, {"error": f"no such page: {path}"})
+        no_name = path.startswith("/api/datasets/")  # of a set without an owner, none of which is here
+        return self._send(404, {"error": "Repository not found" if no_name else f"no such page: {path}"})
 
     def _send(self, status: int, answer: object) -> None:
         headers: dict[str, str] = {}
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         if isinstance(answer, bytes):  # of a file
-            headers = {"ETag": f'"{sha1(answer).hexdigest()}"', "X-Repo-Commit": self.path.split("/resolve/")[1][:40]}
+            headers = {"ETag": f'"{sha1(answer).hexdigest()}"', "X-Repo-Commit": self.commit_of_file}
         elif status == 404 and isinstance(answer, dict) and (what := _MISSING.get(answer["error"])):
             headers = {"X-Error-Code": what}
         try:
@@ -177,10 +181,11 @@ class _Handler(BaseHTTPRequestHandler):
         return 200, [one for one in found if recursive or "/" not in str(one["path"]).removeprefix(under)]
 
     def _resolve(self, body: bytes, name: str, revision: str, file: str, type: str | None) -> tuple[int, object]:
-        commit = self.hub.repos[(type or "models")[:-1], name].at(revision)
+        repo = self.hub.repos.get(((type or "models")[:-1], name))
+        commit = repo and repo.at(revision)
         if commit is None or file not in commit.files:
             return 404, {"error": "Entry not found"}
-        content = commit.files[file]
+        self.commit_of_file, content = commit.oid, commit.files[file]
         if match := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")):
             return 206, content[int(match[1]) : int(match[2]) + 1]
         return 200, content

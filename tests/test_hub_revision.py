@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
-import datasets
+import datasets.config
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,35 +16,37 @@ import derivlang
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from tests.commands import make, run, snapshot
+from tests.hub_server import Hub, Repo
 
-COMMITS = {letter: letter * 40 for letter in "abc"}
+CARD = b"""---
+configs:
+- {config_name: default, data_files: data.parquet}
+- {config_name: fr, data_files: data.parquet}
+---
+"""
 
 
-class Hub:
-    """A set whose rows change from commit to commit. loads: the revisions that were asked for."""
-
-    def __init__(self) -> None:
-        self.head, self.loads = "a", list[str | None]()
-
-    def load(self, name: str, config: str | None = None, revision: str | None = None) -> datasets.DatasetDict:
-        self.loads.append(revision)
-        if (name, config) not in (("owner/name", None), ("owner/name", "fr"), ("Salesforce/wikitext", "wikitext-2-v1")):
-            raise datasets.exceptions.DatasetNotFoundError(f"Dataset '{name}' doesn't exist on the Hub")
-        named = {None: self.head, "main": self.head, "v1": "a", "refs/pr/1": "b", **{c: n for n, c in COMMITS.items()}}
-        if revision not in named:
-            raise ValueError(f"revision {revision} is not there")
-        letter = named[revision]
-        rows = datasets.Dataset.from_dict({"text": [f"Row {i} of {letter} ." for i in range(30)]})
-        rows.info.download_checksums = {f"hf://datasets/{name}@{COMMITS[letter]}/data/train.parquet": {"num_bytes": 9}}
-        return datasets.DatasetDict({"train": rows})
+def files(letter: str) -> dict[str, bytes]:
+    rows = io.BytesIO()
+    pq.write_table(pa.table({"text": [f"Row {i} of {letter} ." for i in range(30)]}), rows)
+    return {"README.md": CARD, "data.parquet": rows.getvalue()}
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
+def repo(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Repo:
+    """The set owner/name, with one commit."""
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    hub = Hub()
-    monkeypatch.setattr(datasets, "load_dataset", hub.load)
-    return hub
+    for name, value in {
+        "HF_ENDPOINT": hub.url,
+        "HF_HUB_OFFLINE": False,
+        "HF_DATASETS_CACHE": tmp_path / "datasets",
+        "HF_MODULES_CACHE": tmp_path / "modules",
+    }.items():
+        monkeypatch.setattr(datasets.config, name, value)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    repo = hub.repos["dataset", "owner/name"] = Repo(private=False)
+    repo.add("main", "first", files("a"))
+    return repo
 
 
 def source_of(out: Path) -> dict[str, Any]:
@@ -50,57 +54,62 @@ def source_of(out: Path) -> dict[str, Any]:
     return source
 
 
-@pytest.mark.parametrize(
-    ("name", "commit"),
-    [("owner/name", "c"), ("owner/name@v1", "a"), ("owner/name/fr@refs/pr/1", "b"), (f"owner/name@{'b' * 40}", "b")],
-)
-def test_the_manifest_and_the_card_name_the_commit(hub: Hub, tmp_path: Path, name: str, commit: str) -> None:
-    hub.head = "c"
-    out = tmp_path / "out"
-    make("inv", f"hub:{name}", out, "--words", "space")  # type: ignore[arg-type]
-    source, revision = source_of(out), COMMITS[commit]
-    assert (source["name"], source["revision"]) == (f"hub:{name.partition('@')[0]}", revision)
+@pytest.mark.parametrize("named", ["owner/name", "owner/name@draft", "owner/name/fr@draft", "a commit"])
+def test_the_manifest_and_the_card_name_the_commit(repo: Repo, tmp_path: Path, named: str) -> None:
+    first = repo.head().oid
+    other = repo.add("draft", "another", files("b")).oid
+    repo.add("main", "second", files("c"))
+    letter, commit = {"owner/name": ("c", repo.head().oid), "a commit": ("a", first)}.get(named, ("b", other))
+    out, source = tmp_path / "out", f"hub:{f'owner/name@{first}' if named == 'a commit' else named}"
+    make("inv", source, out, "--words", "space")  # type: ignore[arg-type]
+    found = source_of(out)
+    assert (found["name"], found["revision"]) == (source.partition("@")[0], commit)
     (shard,) = (out / "data").iterdir()
-    assert pq.read_table(shard)["tokens"][0].as_py() == [commit, "of", "0", "Row", "."]
+    assert pq.read_table(shard)["tokens"][0].as_py() == [letter, "of", "0", "Row", "."]
     card = (out / "README.md").read_text("utf-8")
-    assert f"derivlang make --t inv --words=space {source['name']}@{revision}\n" in card
-    assert f"revision {revision}; licence" in card
-    # nothing but the first look asks for what a name stands for
-    assert set(hub.loads[1:]) <= {revision, *([None] if "@" not in name else [])}
-    again = tmp_path / "again"
-    make("inv", f"{source['name']}@{revision}", again, "--words", "space")  # type: ignore[arg-type]
-    assert snapshot(again) == snapshot(out)
+    assert f"derivlang make --t inv --words=space {found['name']}@{commit}\n" in card
+    assert f"revision {commit}; licence" in card
+    make("inv", f"{found['name']}@{commit}", tmp_path / "again", "--words", "space")  # type: ignore[arg-type]
+    assert snapshot(tmp_path / "again") == snapshot(out)
 
 
 @pytest.mark.parametrize("defer", [(), ("--defer",)])
-def test_ranks_read_the_planned_revision(hub: Hub, tmp_path: Path, defer: tuple[str, ...]) -> None:
+def test_ranks_read_the_planned_revision(repo: Repo, tmp_path: Path, defer: tuple[str, ...]) -> None:
     out, source = tmp_path / "out", "hub:owner/name"
     make("trans:overlap=30,inv", source, tmp_path / "whole")  # type: ignore[arg-type]
     run("plan", "--t", "trans:overlap=30,inv", source, "-o", out, *defer)
-    hub.head = "b"
+    first = repo.head().oid
+    repo.add("main", "second", files("b"))
     run("work", out, "--rank", 0, "--world", 1)
     run("finish", out)
     assert snapshot(out) == snapshot(tmp_path / "whole")
-    assert source_of(out)["revision"] == COMMITS["a"]
+    assert source_of(out)["revision"] == first
 
 
-def test_equal_rows_of_a_later_commit_are_the_same_set(hub: Hub, tmp_path: Path) -> None:
+def test_equal_rows_of_a_later_commit_are_the_same_set(repo: Repo, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    make("inv", "hub:owner/name@v1", out)  # type: ignore[arg-type]
+    make("inv", "hub:owner/name", out)  # type: ignore[arg-type]
     before = snapshot(out)
+    repo.add("main", "a note", {**files("a"), "NOTE.md": b"More."})
     assert "already complete" in run("make", "--t", "inv", "hub:owner/name", "-o", out).err
-    hub.head = "b"
+    repo.add("main", "other rows", files("b"))
     assert "[other-plan]" in run("make", "--t", "inv", "hub:owner/name", "-o", out, code=1).err
     assert snapshot(out) == before
 
 
-def test_a_named_source(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DERIVLANG_DATA", raising=False)
-    make("inv", "wikitext2", tmp_path / "out")  # type: ignore[arg-type]
-    assert source_of(tmp_path / "out")["revision"] == COMMITS["a"]
-    assert "wikitext2\n" in (tmp_path / "out/README.md").read_text("utf-8")
-
-
-def test_a_revision_that_is_not_there(hub: Hub) -> None:
-    with pytest.raises(derivlang.DerivlangError, match="hub does not give owner/name@v9: revision v9 is not there"):
+def test_a_revision_that_is_not_there(repo: Repo) -> None:
+    with pytest.raises(derivlang.DerivlangError, match=r"the hub does not give owner/name@v9: .*Revision"):
         find(SourceRequest("hub:owner/name@v9"))
+
+
+def test_without_a_network_another_commit_is_refused(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repo.head().oid
+    find(SourceRequest("hub:owner/name"))
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in ("hub:owner/name", f"hub:owner/name@{first}"):
+        assert find(SourceRequest(name)).revision == first
+    with pytest.raises(derivlang.DerivlangError, match=f"the cache has the commit {first}, and not {'b' * 40}"):
+        find(SourceRequest(f"hub:owner/name@{'b' * 40}"))

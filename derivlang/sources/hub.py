@@ -3,7 +3,7 @@
     hub:owner/name/config              its newest revision
     hub:owner/name/config@v1.0         a branch, a tag, or the hash of a commit
 
-All that is read of a set is read at one revision: `load_dataset` says which, and the parts of a corpus name it.
+All that is read of a set is read at one revision, which the parts of a corpus name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from derivlang.sources.infer import infer
 from derivlang.sources.named import NamedSource
 from derivlang.store.files import writing
 
-_COMMIT = re.compile(r"hf://datasets/[^@]*@([0-9a-f]{40})/")  # in the URL of a file that was loaded
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
@@ -162,15 +162,23 @@ def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
 def _load(dataset: str, config: str, revision: str = "") -> tuple[dict[str, Any], str | None]:
     """Return the splits of a dataset by name, and the commit that they are of; else the revision that was asked for.
 
-    A set that was copied to this machine, or that a script has made, says no commit.
+    `datasets` keeps the rows of each commit in a folder with its hash. A set that is not kept so says no commit.
+    Without a network it takes the newest commit that it has. DataError if that is not the one that was asked for.
     """
     offline_if_unreachable()
     import datasets
 
     splits = dict(datasets.load_dataset(dataset, config or None, **({"revision": revision} if revision else {})))
-    urls = (str(url) for rows in splits.values() for url in rows.info.download_checksums or ())
-    commit = next(filter(None, map(_COMMIT.match, urls)), None)
-    return splits, commit[1] if commit else revision or None
+    folders = (Path(file["filename"]).parent.name for rows in splits.values() for file in rows.cache_files)
+    commit = next(filter(_COMMIT.fullmatch, folders), None)
+    if commit is not None and _COMMIT.fullmatch(revision) and commit != revision:
+        raise DataError(
+            f"the cache has the commit {commit}, and not {revision}",
+            where=f"hub:{dataset}",
+            fix="connect to the hub, or leave @… out to take what the cache has",
+            id="hub",
+        )
+    return splits, commit or revision or None
 
 
 def offline_if_unreachable() -> None:
