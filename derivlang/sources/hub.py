@@ -56,12 +56,18 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
             schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
         return Corpus(f"hub:{name}", "hub", schema, _parts(splits, dataset, config, revision), revision=revision)
     # Of several readings of the name, report the one whose set exists, else the first.
-    known = [fault for fault in faults if not isinstance(fault, (FileNotFoundError, ConnectionError))]
+    known = [fault for fault in faults if not _is_missing(fault)]
     raise DataError(
         f"the hub does not give {name}{wanted and f'@{wanted}'}: {reason((known or faults)[0])}",
         fix="check the name and the network, or pass a local file or folder",
         id="hub",
     )
+
+
+def _is_missing(fault: Exception) -> bool:
+    """Return whether the hub has no set of a name, or cannot be reached."""
+    missing = isinstance(fault, FileNotFoundError | ConnectionError)
+    return missing or type(fault).__name__ == "RepositoryNotFoundError"  # of huggingface_hub, if a revision was given
 
 
 def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tuple[Corpus | None, str | None]:
