@@ -262,6 +262,36 @@ def test_two_processes_with_one_file(bucket: Bucket, monkeypatch: pytest.MonkeyP
     assert files_of(bucket) == {name: text.encode() for name, text in second.items()}
 
 
+@pytest.mark.parametrize("name", ["a.csv", "r.json"])
+def test_another_process_while_a_file_is_sent(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What the first one has replaced goes again: no result passes for whole, and the command of the other mends it."""
+    out, writing = located(f"{bucket.url}/out"), UrlStore.writing
+
+    def fill(text: str) -> Any:
+        def write(folder: Path) -> None:
+            written(folder / "a.csv", text)
+            written(folder / "r.json", text)
+
+        return lambda: replace_folder(out, write, ["*"], record="r.json")
+
+    @contextmanager
+    def slow(self: UrlStore, sent: str) -> Iterator[Path]:
+        with writing(self, sent) as path:
+            yield path
+            if sent == name:
+                monkeypatch.setattr(UrlStore, "writing", writing)
+                fill("second")()
+
+    monkeypatch.setattr(UrlStore, "writing", slow)
+    with pytest.raises(StoreError, match="at the same time"):
+        fill("first")()
+    left = bucket.snapshot("out")
+    assert set(left.values()) <= {b"second"}
+    assert name not in left
+    fill("second")()
+    assert bucket.snapshot("out") == {"a.csv": b"second", "r.json": b"second"}
+
+
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_refused_places(name: str, object_store: object, inputs: Path) -> None:
     output = OUTPUTS[name]

@@ -1,6 +1,7 @@
 """`derivlang`: the group of commands, and the only place where errors become messages and exit codes.
 
-Exit codes: 0 done, 1 the data or the run failed, 2 usage error, 130 interrupted. Results go to stdout, messages and
+Exit codes: 0 done, 1 the data or the run failed, 2 usage error, 75 other ranks
+must end a stage first (`work --no-wait`), 130 interrupted. Results go to stdout, messages and
 progress to stderr.
 """
 

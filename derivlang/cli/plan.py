@@ -32,13 +32,15 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @click.command("plan", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.")
-@option("--parse", is_flag=True, excludes="--t", help="Plan what `derivlang parse` makes, a source with trees.")
+@option("--parse", is_flag=True, excludes="--t, --seed, --columns, --lexicon, --parses",
+        help="Plan what `derivlang parse` makes, a source with trees.")  # fmt: skip
 @click.option("-o", "--out", type=OUT_FOLDER, required=True, help="Folder or URL of the set, which all ranks see.")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @click.option(
     "--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task, at most 100]"
 )
-@click.option("--defer", is_flag=True, help="Let the ranks read the source: `plan` neither hashes nor counts it.")
+@option("--defer", is_flag=True, excludes="--workers",
+        help="Let the ranks hash and count the source, before they derive it.")  # fmt: skip
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
 @under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))

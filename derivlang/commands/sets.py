@@ -136,6 +136,8 @@ def plan(
     """
     from derivlang.engine.ranks import plan as run
 
+    if spec is None and seed is not None:
+        raise UsageError("a parse draws nothing", where="--seed", fix="leave it out", id="unused-option")
     settings = _settings(out, options)
     with ProgressBar():
         return run(

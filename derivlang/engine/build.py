@@ -122,15 +122,7 @@ def prepare(
         plan, files, planned = _as_recorded(job, options, plan, files, fitted_on, recorded) or (plan, files, planned)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
-    asked = asked_of(job, files) | {
-        "splits": list(plan),
-        "limit": options.limit,
-        "columns_left_out": list(job.drop_columns),
-        "options": list(job.options),
-        "shard_tokens": options.shard_tokens,
-    }
-    del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
-    making = making_at(options.out, planned, asked, kept)
+    making = making_at(options.out, planned, asked_for(job, files, list(plan), options), kept)
     if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = making.finished(force=options.force)
         if finished is not None:
@@ -160,6 +152,19 @@ def prepare(
             making.sweep()
             events.found(options.out)
             return finished
+
+
+def asked_for(job: Job, files: Files, splits: list[str], options: MakeOptions) -> dict[str, Any]:
+    """Return what was asked for, as `plan.json` records it."""
+    asked = asked_of(job, files) | {
+        "splits": splits,
+        "limit": options.limit,
+        "columns_left_out": list(job.drop_columns),
+        "options": list(job.options),
+        "shard_tokens": options.shard_tokens,
+    }
+    del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
+    return asked
 
 
 def _as_recorded(

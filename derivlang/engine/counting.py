@@ -11,7 +11,7 @@ but the rank that counts it. What the plan is made from is what `make` would hav
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,8 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import hash_of, sealed
-from derivlang.engine.build import Counted, reference_of, working
+from derivlang.engine.build import Counted, asked_for, reference_of, working
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
-from derivlang.engine.manifest import asked_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import count_documents, layout, look_at, numbered
 from derivlang.engine.plan_file import give, take
@@ -37,7 +36,8 @@ from derivlang.sources.corpus import CorpusFile, FileSpan
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
 from derivlang.store.base import Store
-from derivlang.store.making import DRAFT, begun_plan, read_draft, stage_of
+from derivlang.store.making import BEGUN, DRAFT, begun_plan, difference_of_sets, read_draft, stage_of
+from derivlang.store.manifest import NAME, read_manifest
 from derivlang.store.record import Kind, check_types, record_text
 from derivlang.store.task_record import TaskRecord
 
@@ -57,13 +57,14 @@ class NotReady(StoreError):
 class Counting:
     """The tasks that are counted before a set is planned in a place.
 
-    hash, content: of the draft. tasks: a layout of the wanted splits, and of `reference`, the split that the lexicon is
-    fitted on; None if nothing is fitted. job: its files have stamps and no hashes.
+    hash, content: of the draft. asked: as in it. tasks: a layout of the wanted splits, and of `reference`, the split
+    that the lexicon is fitted on; None if nothing is fitted. job: its files have stamps and no hashes.
     """
 
     options: MakeOptions
     hash: str
     content: bytes
+    asked: Mapping[str, Any]
     job: Job
     tasks: Plan
     reference: str | None
@@ -86,6 +87,14 @@ class Counting:
     def is_current(self) -> bool:
         """Return whether the place still waits for these counts."""
         return self.store.get(DRAFT) == self.content
+
+    def is_planned(self) -> bool:
+        """Return whether this set, and no other one, is planned or finished in the place now."""
+        recorded = begun_plan(self.store).get("asked")
+        if recorded is None and self.store.get(NAME) is not None:
+            manifest = read_manifest(self.options.out)
+            recorded = {"options": [], **manifest, "splits": list(manifest["splits"])}
+        return recorded is not None and not difference_of_sets(recorded, self.asked)
 
     def run(self, rank: int, world: int) -> int:
         """Count the tasks of one rank that are not counted yet. Returns their number.
@@ -146,16 +155,21 @@ class Counting:
         plan = numbered(wanted, self.options.limit, documents.__getitem__)
         return Counted(seen, plan, self.reference, None if self.reference is None else vocabulary.result())
 
-    def unfinished(self) -> NotReady:
+    def unfinished(self, kind: type[StoreError] = NotReady) -> StoreError:
         """Return the error for a set that is not planned yet."""
-        missing = self.missing()
-        tasks = f"{counted(len(missing), 'task')} not counted yet, the first: {missing[0].name}" if missing else ""
-        return NotReady(
-            tasks or "all tasks are counted, but the set is not planned yet",
+        return kind(
+            self.state(self.missing()),
             where=str(self.options.out),
             fix="run `derivlang work` for each rank: they count what is missing, and plan",
             id="unfinished",
         )
+
+    @staticmethod
+    def state(missing: Sequence[ShardTask]) -> str:
+        """Return what is missing, for messages."""
+        if not missing:
+            return "all tasks are counted, but the set is not planned yet"
+        return f"{counted(len(missing), 'task')} not counted yet, the first: {missing[0].name}"
 
     def _record(self, task: ShardTask) -> str:
         return f"{stage_of(self.hash)}/{task.name}.count"
@@ -172,27 +186,31 @@ def begin(job: Job, request: SourceRequest, options: MakeOptions) -> Counting | 
     options = replace(options, splits=tuple(tasks))
     if reference is not None and reference not in tasks:  # it is read for its words only
         tasks |= layout(job, splits=[reference], shard_tokens=size)
+    if reference is None:  # a saved lexicon that does not fit is refused before anything is counted
+        job.pipeline.fit(saved=job.lexicon_text, where=str(options.lexicon or "--lexicon"))
     job = replace(job, seen={part.path: _unhashed(job, part) for part in job.corpus.parts if part.split in tasks})
     kept = job.pipeline.files_to_keep(fitted=False)
     given, files = give(job, tasks, kept, request)
     splits = list(options.splits)
     settings = {"splits": splits, "shard_tokens": size, "limit": options.limit}
-    content = {"asked": asked_of(job, []) | settings, "reference": reference, "options": settings, **given}
+    asked = asked_for(job, [], splits, options)
+    content = {"asked": asked, "reference": reference, "options": settings, **given}
     hash = hash_of(content)
-    store, making = store_at(options.out), making_at(options.out, hash, content["asked"], kept)
+    store, making = store_at(options.out), making_at(options.out, hash, asked, kept)
     making.check_place(force=options.force)
     plan, older = begun_plan(store), read_draft(store.get(DRAFT))
     if plan.get("draft") == hash:
         return None
     for begun in (plan, older):
         if begun and begun.get("draft") != hash and not options.force:
-            raise making.other(begun.get("asked", {}), "begun, but not finished: ")
+            told = difference_of_sets(begun["asked"], asked) or "its source was changed, or is counted in another way"
+            raise making.other(begun["asked"], BEGUN, told)
     for name, text in files.items():
         store.put(f"{stage_of(hash)}/{name}", text)
     content["options"] = {**settings, "force": options.force}  # which changes nothing in the set
     draft = record_text(sealed({"draft": hash, **content})).encode()
     store.put(DRAFT, draft)
-    return Counting(options, hash, draft, job, tasks, reference, request)
+    return Counting(options, hash, draft, asked, job, tasks, reference, request)
 
 
 def open_draft(out: Path) -> Counting | None:
@@ -214,7 +232,9 @@ def open_draft(out: Path) -> Counting | None:
             if split not in given.tasks:
                 raise ValueError(f"it has no split {split!r}")
         request = SourceRequest(**(drafted["job"]["request"] or {"source": given.job.corpus.name}))
-        return Counting(options, drafted["draft"], content, given.job, given.tasks, reference, request)
+        return Counting(
+            options, drafted["draft"], content, drafted["asked"], given.job, given.tasks, reference, request
+        )
 
 
 def remove_draft(out: Path) -> None:
@@ -240,7 +260,7 @@ def _other_file(path: Path) -> DataError:
     return DataError(
         "this is not the file that was planned: it was changed, or is a copy of it",
         where=str(path),
-        fix="plan the set again; a plan without --defer knows files by their content, so that copies will do",
+        fix="plan the set again with --force; without --defer a plan knows files by their content, so copies will do",
         id="source-changed",
     )
 

@@ -51,7 +51,9 @@ class RankOptions:
 
     rank: int | None = setting(None, "Number of this rank, from 0.", unset="from the array job", minimum=0)
     world: int | None = setting(None, "Number of ranks.", unset="from the array job", minimum=1)
-    trust: bool = setting(False, "The plan is yours: do not hash its source files again, if their stamps are the same.")
+    trust: bool = setting(
+        False, "The plan is yours: count its files; do not hash them again if their stamps are the same."
+    )
     stage: Literal["count", "derive"] | None = setting(
         None, "Only this stage of a plan that was made with --defer.", unset="one after the other"
     )

@@ -67,6 +67,9 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
 
 def parse_job(request: SourceRequest, options: MakeOptions, events: Events) -> tuple[Job, MakeOptions]:
     """Find a source, and return the job of its parse in one folder, and the options of that. Raises as `parse`."""
+    for name in typed(options, ("columns", "lexicon")):
+        raise UsageError("a parse has all columns, and no lexicon", where=name.partition("=")[0], fix="leave it out",
+                         id="unused-option")  # fmt: skip
     corpus = _without_trees(request, options, events)
     settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
     job = replace(_job(corpus, request, options), options=tuple(recipe_of(corpus, request, settings)))

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from stat import S_ISLNK
 from typing import Any, Literal
 
 from derivlang.core.errors import StoreError, UsageError
@@ -44,7 +45,7 @@ from derivlang.store.manifest import NAME, read_manifest
 from derivlang.store.record import check_types
 
 _PAUSES = (1.0, 30.0)  # seconds between two looks for a plan: at first, at most
-_PATIENCE = 600.0  # seconds after which any rank plans what is counted
+_PATIENCE = 600.0  # seconds without a task that is counted, after which any rank counts and plans
 
 Stage = Literal["count", "derive"]
 Keep = Callable[[Planned], dict[str, Any]]
@@ -109,9 +110,9 @@ def work(
             id="rank",
         )
     began = time.perf_counter()
-    counted = _count(out, rank, world, events, trust=trust, stage=stage, wait=wait)
+    counted, goes_on = _count(out, rank, world, events, trust=trust, stage=stage, wait=wait)
     made = found = words = 0
-    if stage == "count":
+    if stage == "count" or not goes_on:
         pass
     elif _is_finished(out):
         events.found(out)
@@ -129,7 +130,7 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     """
     began = time.perf_counter()
     if (counting := _draft(out)) is not None:
-        raise counting.unfinished()
+        raise counting.unfinished(StoreError)
     if not _is_finished(out):
         planned = _open(out)
         making = planned.making
@@ -144,14 +145,18 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     return summary(out, manifest, began)
 
 
-def _count(out: Path, rank: int, world: int, events: Events, *, trust: bool, stage: Stage | None, wait: bool) -> int:
-    """Count what a rank has to count, and come back when the set is planned. Returns the number of tasks counted here.
+def _count(
+    out: Path, rank: int, world: int, events: Events, *, trust: bool, stage: Stage | None, wait: bool
+) -> tuple[int, bool]:
+    """Count what a rank has to count, and come back when the set is planned.
 
-    The rank that counts the last task plans the set. If it dies, so does whoever comes next, or has waited for long.
+    Returns the number of tasks counted here, and whether there is something to derive now. The rank that counts the
+    last task plans the set. After some time in which nobody has counted anything, a rank that waits counts what is
+    missing, and plans: so no rank waits for one that has died, or fails as that one did.
     """
     counting = _draft(out)
     if counting is None:
-        return 0
+        return 0, True
     if not (trust or _is_mine(out / DRAFT)):
         raise UsageError(
             "somebody else may have made this plan, and what its files hold would be counted into the place",
@@ -159,28 +164,35 @@ def _count(out: Path, rank: int, world: int, events: Events, *, trust: bool, sta
             fix="give --trust if the plan is yours, or plan without --defer",
             id="trust",
         )
-    done, waited, since, pause = 0, False, 0.0, _PAUSES[0]  # since: the last look that found a task missing
+    done, left, since, pause = 0, -1, time.monotonic(), _PAUSES[0]  # left: tasks not counted, at the last look
     while True:
-        ran = counting.run(rank, world) if stage != "derive" else 0
+        lost = time.monotonic() - since > _PATIENCE
+        ran = 0 if stage == "derive" and not lost else counting.run(*((0, 1) if lost else (rank, world)))
         done += ran
-        if not counting.is_current():  # it is planned
-            return done
+        if not counting.is_current():
+            goes_on = counting.is_planned()
+            if not goes_on:
+                events.warn(f"{out}: another set has been begun here, so this rank ends")
+            return done, goes_on
         missing = counting.missing()
         # Who has waited leaves it to the rank that counted the last task.
-        if not missing and (ran or not waited or time.monotonic() - since > _PATIENCE):
+        if not missing and (ran or left < 0 or lost):
             keep = _keeper(counting.request, counting.options, events, counting.hash)
             with suppress(NotReady):  # a record was damaged: it is counted again
                 prepare(counting.job, counting.options, events, keep, counting.result())
-                return done
+                return done, True
             continue
         if stage == "count":
-            return done
+            return done, False
         if not wait:
             raise counting.unfinished()
-        since = time.monotonic() if missing else since
+        if left < 0:
+            events.warn(f"{out}: {counting.state(missing)}; waiting for other ranks")
+        if len(missing) != left:
+            left, since = len(missing), time.monotonic()
         with showing("waiting for other ranks"):
             time.sleep(pause * random.uniform(0.5, 1))
-        waited, pause = True, min(2 * pause, _PAUSES[1])
+        pause = min(2 * pause, _PAUSES[1])
 
 
 def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) -> tuple[int, int, int]:
@@ -287,7 +299,11 @@ def _has_finished(making: Making) -> bool:
 
 
 def _is_mine(path: Path) -> bool:
-    """Return whether a file of this machine belongs to the user who runs this process."""
+    """Return whether a file of this machine, and its folder, belong to the user who runs this process.
+
+    A link does not: whoever makes it needs only the path of a file.
+    """
     if is_remote(path) or not hasattr(os, "getuid"):
         return False
-    return path.stat().st_uid == os.getuid()
+    found = [place.lstat() for place in (path, path.parent)]
+    return all(one.st_uid == os.getuid() and not S_ISLNK(one.st_mode) for one in found)

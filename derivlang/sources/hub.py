@@ -40,7 +40,9 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
 
     DataError if the hub does not have it.
     """
-    name, _, wanted = name.partition("@")
+    name, at, wanted = name.partition("@")
+    if at and not wanted:
+        raise DataError("no revision follows the @", where=f"hub:{name}", fix=f"hub:{name} is the newest", id="hub")
     parts = name.split("/")
     tries = [(name, "")] if len(parts) <= 2 else [("/".join(parts[:2]), "/".join(parts[2:]))]
     if len(parts) == 2:
@@ -169,15 +171,18 @@ def _load(dataset: str, config: str, revision: str = "") -> tuple[dict[str, Any]
     """Return the splits of a dataset by name, and the commit that they are of; else the revision that was asked for.
 
     `datasets` keeps the rows of each commit in a folder with its hash. A set that is not kept so says no commit.
-    Without a network it takes the newest commit that it has. DataError if that is not the one that was asked for.
+    Without a network it takes the newest commit that it has, whatever revision it is asked for. So a branch or a tag is
+    first looked up, which needs the network. DataError if the commit is not the one that was asked for.
     """
     offline_if_unreachable()
     import datasets
 
+    if revision and not _COMMIT.fullmatch(revision):
+        revision = _commit_of(dataset, revision)
     splits = dict(datasets.load_dataset(dataset, config or None, **({"revision": revision} if revision else {})))
     folders = (Path(file["filename"]).parent.name for rows in splits.values() for file in rows.cache_files)
     commit = next(filter(_COMMIT.fullmatch, folders), None)
-    if commit is not None and _COMMIT.fullmatch(revision) and commit != revision:
+    if revision and commit not in (None, revision):
         raise DataError(
             f"the cache has the commit {commit}, and not {revision}",
             where=f"hub:{dataset}",
@@ -185,6 +190,17 @@ def _load(dataset: str, config: str, revision: str = "") -> tuple[dict[str, Any]
             id="hub",
         )
     return splits, commit or revision or None
+
+
+def _commit_of(dataset: str, revision: str) -> str:
+    """Return the commit of a branch or a tag. Raises what `huggingface_hub` raises, or ValueError if there is none."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RevisionNotFoundError
+
+    try:
+        return str(HfApi().dataset_info(dataset, revision=revision).sha)
+    except RevisionNotFoundError as error:
+        raise ValueError(f"it has no revision {revision!r}") from error
 
 
 def offline_if_unreachable() -> None:

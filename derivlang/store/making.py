@@ -43,6 +43,8 @@ DRAFT = f"{STAGE}/draft.json"  # of a plan whose source is still counted (engine
 SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
 _SPEC_FILE = re.compile(rf"{SPEC_FILES}/(?!\.\.?$)[^/\\\0]+")
 
+BEGUN = "begun, but not finished: "  # the state of a set
+
 Warn = Callable[[str], None]
 
 
@@ -291,16 +293,39 @@ class Making(ABC):
             return set(own_files(Derived(self.out, changed=True)))
         return set()
 
-    def other(self, recorded: Mapping[str, Any], state: str = "") -> StoreError:
-        """Return the error for a set of another plan. recorded: what its manifest or its plan says of it."""
+    def check_draft(self, *, force: bool = False) -> None:
+        """Raise StoreError if ranks count for another set here, which is not to be replaced."""
+        draft = read_draft(self.store.get(DRAFT))
+        if draft and not force and (told := difference_of_sets(draft["asked"], self.asked)):
+            raise self.other(draft["asked"], BEGUN, told)
+
+    def other(self, recorded: Mapping[str, Any], state: str = "", told: str = "") -> StoreError:
+        """Return the error for a set of another plan. recorded: what its manifest or its plan says of it.
+
+        told: the difference, if it is known.
+        """
         known = {name: value for name, value in self.asked.items() if name in recorded}
-        told = difference(recorded, known) or "its shards have another size, or its transforms other files or rules"
+        told = told or difference(recorded, known)
+        told = told or "its shards have another size, or its transforms other files or rules"
         return StoreError(
             f"the folder holds another set ({state}{told})",
             where=str(self.out),
             fix="choose another folder with -o, or pass --force to replace it",
             id="other-plan",
         )
+
+
+def difference_of_sets(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """Return the first difference of two sets as they were asked for, "" if there is none.
+
+    The files of the source are left out: while they are counted, their content is not known.
+    """
+    known, wanted = (
+        {name: value for name, value in one.items() if name != "source"}
+        | {f"source.{name}": value for name, value in (one.get("source") or {}).items() if name != "files"}
+        for one in (recorded, asked)
+    )
+    return difference(known, {name: value for name, value in wanted.items() if name in known})
 
 
 def is_of_set(name: object) -> bool:
@@ -340,6 +365,7 @@ def _sealed(content: bytes, name: str) -> dict[str, Any]:
     with suppress(ValueError, RecursionError):
         found = json.loads(content)
         check_types(found, {name: str, "asked": dict})
+        check_types(found["asked"], {}, {"source": dict})
         if is_sealed(found, (name,)) and PLAN_HASH.fullmatch(found[name]):
             return dict(found)
     return {}

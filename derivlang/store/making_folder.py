@@ -16,6 +16,7 @@ from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.folder_store import FolderStore
 from derivlang.store.listing import file_hash
 from derivlang.store.making import (
+    BEGUN,
     DATA,
     DRAFT,
     FILES,
@@ -73,6 +74,7 @@ class FolderMaking(Making):
         if manifest is not None:
             self.sweep()
             return manifest
+        self.check_draft(force=force)
         if self.stage.exists():
             self._take_up(tasks, force)
         try:
@@ -127,7 +129,7 @@ class FolderMaking(Making):
                 return
         elif not force and ("job" in begun or self._has_finished_tasks(begun["plan"])):
             # Nothing is lost by removing a stage without a finished task, unless ranks are about to begin.
-            raise self.other(begun["asked"], "begun, but not finished: ")
+            raise self.other(begun["asked"], BEGUN)
         with disk(self.stage):
             self._clear()
 

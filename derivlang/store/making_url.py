@@ -16,6 +16,7 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.making import (
+    BEGUN,
     DATA,
     DRAFT,
     FILES,
@@ -77,12 +78,14 @@ class UrlMaking(Making):
             self.sweep()
             return finished
         there, begun = self.store.sizes(), begun_plan(self.store)
+        if DRAFT in there:
+            self.check_draft(force=force)
         if begun.get("plan") == self.plan:
             self._take(begun)
             self._begun_before, self.done = True, self.done_of(tasks)
             return None
         if PLAN in there and not force:
-            raise self.other(begun.get("asked", {}), "begun, but not finished: ")
+            raise self.other(begun.get("asked", {}), BEGUN)
         if PLAN in there or NAME in there:
             # A folder of its own: the set that is there may be of this plan, too, and lies in another one.
             used = {name.partition("/")[0] for name in self.older_files()}
@@ -103,7 +106,7 @@ class UrlMaking(Making):
         self.store.put_new(PLAN, content)
         begun = begun_plan(self.store)  # read back: not every store refuses to replace what is there
         if begun.get("plan") != self.plan:  # another command was quicker
-            raise self.other(begun.get("asked", {}), "begun, but not finished: ")
+            raise self.other(begun.get("asked", {}), BEGUN)
 
     def shards(self) -> Callable[[Mapping[str, Any]], bool]:
         there = cache(self.store.sizes)  # a folder is listed once, when the first record is found

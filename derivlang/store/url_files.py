@@ -57,8 +57,21 @@ def writing_at(outs: Sequence[Path], gone: Sequence[Path] = (), *, replace: bool
 def put(store: UrlStore, name: str, draft: Path, claim: tuple[str, bytes] | None = None) -> None:
     """Move a file of the local disk to its place. claim: the file that says whose the place is, and its content.
 
-    StoreError if another process has claimed the place meanwhile.
+    StoreError if another process has claimed the place meanwhile. Then the file goes again: it may have replaced one of
+    that process, whose result must not pass for whole with it.
     """
+    check(store, name, claim)
+    with store.writing(name) as path:
+        draft.rename(path)
+    try:
+        check(store, name, claim)
+    except StoreError:
+        store.remove(name)
+        raise
+
+
+def check(store: UrlStore, name: str, claim: tuple[str, bytes] | None) -> None:
+    """Raise StoreError if another process has claimed the place of a file. claim: as of `put`."""
     if claim is not None and store.get(claim[0]) != claim[1]:
         raise StoreError(
             "another command writes here at the same time",
@@ -66,5 +79,3 @@ def put(store: UrlStore, name: str, draft: Path, claim: tuple[str, bytes] | None
             fix="run the same command again when that one has ended, or name another place with -o",
             id="other-run",
         )
-    with store.writing(name) as path:
-        draft.rename(path)

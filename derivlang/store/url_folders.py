@@ -19,7 +19,7 @@ from derivlang.store.disk import disk
 from derivlang.store.foreign import files_below, is_named, refuse_foreign, warn_of_kept
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.store.task_record import STAGE
-from derivlang.store.url_files import put
+from derivlang.store.url_files import check, put
 from derivlang.store.url_store import UrlStore
 
 NOTE = f"{STAGE}/folder.json"
@@ -62,6 +62,7 @@ def replace_at(
         store.remove(*(own - {record, *new}))
         for name in sorted(new, key=lambda name: name == record):
             put(store, name, stage / name, (NOTE, content))
+        check(store, NOTE, (NOTE, content))
         store.remove(NOTE)
     warn_of_kept(out, foreign, what, warn)
 
