@@ -27,6 +27,7 @@ from derivlang.evaluation.report.factors import INTERACTION, sections_of
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
 from derivlang.evaluation.report.markdown import table_text
+from derivlang.evaluation.report.tables import curve_table
 from derivlang.evaluation.report.transfer import scatters_of
 from derivlang.evaluation.table import FACTOR, SETTING, write_scores
 
@@ -91,6 +92,7 @@ OF_IMPOSSIBLE: dict[str, Outcome] = {
     "UAS": "dep.uas.sup",
     "minimal pairs": "blimp:demo.accuracy.derived",
 }
+CURVES = "impossible-curves"
 SCATTER = f"{file_name('ngrams', 'bits_3')}-{file_name('perplexity', 'bits')}-correlation"
 REVERSED = "inv:from=random:mark=🅁:final=move"
 CONTROLS = [  # (language, the one that it is compared with)
@@ -143,6 +145,7 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     TINY: list(OF_TINY.values()),
     METHODS: [*OF_METHODS.values(), *BY_LAYER],
     IMPOSSIBLE: [*OF_IMPOSSIBLE.values(), *OF_MARKERS.values()],
+    CURVES: [OF_IMPOSSIBLE["bits per word"]],
     **{name: list(OF_GRIDS.values()) for name in GRIDS},
 }
 
@@ -163,10 +166,19 @@ def tables() -> dict[str, str]:
         "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
         "impossible": means(IMPOSSIBLE, OF_IMPOSSIBLE, ["language"], ["language"], _of_language, intervals=True),
         "markers": means(IMPOSSIBLE, OF_MARKERS, ["language"], ["language"], _of_language, intervals=True),
+        "impossible-curves": curves(),
         "impossible-differences": text([_beside(*pair) for pair in CONTROLS], ["language", "beside"]),
         **{name: means(name, OF_GRIDS, factors, factors, _of_grid, intervals=True) for name, factors in GRIDS.items()},
         **{f"{name}-differences": effects(name, factors) for name, factors in GRIDS.items()},
     }
+
+
+def curves() -> str:
+    """Return the bits per word of impossible languages over steps."""
+    (section,) = sections_of(ScoreTable.of(with_names(scores(CURVES))))
+    table = curve_table(section, of_section(section), "perplexity", "bits")
+    assert table is not None
+    return table_text(table).replace(", n=3", "")  # the page says it once
 
 
 def figures() -> dict[str, str]:
@@ -187,6 +199,10 @@ def figures() -> dict[str, str]:
                 found[names[one.name]] = one.svg.replace(INK, GREY)
     (section,) = sections_of(ScoreTable.of(with_names(scores(IMPOSSIBLE))))
     (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
+    (section,) = sections_of(ScoreTable.of(with_names(scores(CURVES))))
+    for one in score_figures(section, of_section(section), "perplexity", "bits"):
+        if one.name == file_name("perplexity-bits-derived", "by-step"):
+            found["impossible-curves.svg"] = one.svg.replace(INK, GREY)
     found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
     return found
 
