@@ -193,6 +193,7 @@ def test_an_inserted_word_belongs_to_what_holds_both_of_its_neighbours() -> None
         (-1, 0, 1, 2, -1, -1): "(S + (NP big Ann) (VP sleeps) + +)",
         (0, -1, 2, 1): "(S big + (VP sleeps) Ann)",
         (2, -1): "(S (VP sleeps) +)",
+        (*[-1] * 9, 1, 2): f"(S{' +' * 9} (NP Ann) (VP sleeps))",  # more words come than there were
     }.items():
         words, none = np.array(index, np.int32), np.zeros(1, np.int32)
         order = Order(words, offsets_of(np.array([len(words)])), none, 3, pa.array(["+"]), none)

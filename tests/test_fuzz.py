@@ -36,6 +36,7 @@ EXEMPT = {
     "store.hub_push": "bytes for a hash, and a record that is compared",
     "store.folder_store": "bytes for the readers that are tried",
     "store.making_folder": "bytes that are compared",
+    "store.url_files": "what it has just written",
     "store.parquet": "tables for the readers that are tried",
     "transforms.scripts": "tables of the package",
     "transforms.sounds": "a table of the package",

@@ -198,7 +198,7 @@ def _extremes(found: Constituents, places: Int32) -> tuple[Int64, Int64]:
     edges = np.stack([found.start, found.end], axis=1).ravel()
     known = np.append(places, -1).astype(np.int64)
     high = np.maximum.reduceat(known, edges)[::2]
-    known[known < 0] = len(known) + len(places)
+    known[known < 0] = np.iinfo(np.int64).max  # places may be far beyond the number of words, as many are inserted
     low = np.minimum.reduceat(known, edges)[::2]
     return np.minimum(low, high), np.maximum(high, 0)
 
