@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -74,7 +75,7 @@ def in_processes(
         left, waiting = iter(tasks), set[Future[Out]]()
         try:
             while True:
-                with _without_script():  # a worker may begin with any task
+                with _without_script(), _whole():  # a worker may begin with any task
                     more = islice(left, _AHEAD * workers - len(waiting))
                     waiting |= {executor.submit(function, task) for task in more}
                 if not waiting:
@@ -121,9 +122,26 @@ def _without_script() -> Iterator[None]:
         sys.modules[SCRIPT] = script
 
 
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Heed Ctrl-C and SIGTERM after the block: a worker whose start they cut off would print a traceback."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    asked = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, lambda number, frame: came.append(number)) for one in asked]
+    try:
+        yield
+    finally:
+        for one, handler in zip(asked, before, strict=True):
+            signal.signal(one, handler)
+    for number in came:
+        signal.raise_signal(number)
+
+
 def _begin_worker(counts: Any) -> None:
     """Start a worker: it leaves Ctrl-C to the main process, ends with it, and adds its progress to `counts`."""
-    import threading
 
     def add(i: int, n: int) -> None:
         with counts.get_lock():
