@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -112,6 +112,7 @@ def test_rows_do_not_depend_on_workers(kind: str, grammar: Path, tmp_path: Path)
 
 
 @EACH
+@settings(max_examples=20)
 @given(target=st.integers(1, 20_000), limit=st.none() | st.integers(0, 600))
 def test_pieces_are_the_rows(kind: str, target: int, limit: int | None, grammar: Path) -> None:
     source, part = _opened(named(kind, grammar))

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -334,7 +335,9 @@ def test_a_killed_push_leaves_no_mixture_and_goes_on(
         for split in json.loads(record or '{"splits": {}}')["splits"].values():
             for shard in split["shards"]:
                 assert sha256(commit.files[shard["file"]]).hexdigest() == shard["sha256"]
-    had = set(hub.large)
+    had = set[str]()
+    while had != (had := set(hub.large)):  # what the killed process sent last may still be on its way
+        time.sleep(0.3)
     hub.reset()
     run("push", made, "me/set", *force)
     large = {sha256(content).hexdigest() for name, content in snapshot(made).items() if name.endswith(LARGE)}
