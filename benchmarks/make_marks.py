@@ -3,7 +3,7 @@ beyond `make --t identity`, and 300 MB. Start-up taken off, each makes at least 
 and trees, the columns of a parse, the whole command does, start-up included.
 
 The words are a treebank's train split, repeated and made into two sets: with all labels, and with tags and trees only.
-A run reads one of them. Start-up is what the same command costs on a set of the first sentence.
+A run reads one of them. Start-up is the cost of the same command on a set with only the first sentence.
 """
 
 from __future__ import annotations

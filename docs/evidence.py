@@ -23,7 +23,7 @@ from derivlang.evaluation.report.cells import MEAN, Table, estimate_cell, file_n
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
 from derivlang.evaluation.report.compare import compared as of_section
 from derivlang.evaluation.report.drawing import GREY, INK
-from derivlang.evaluation.report.factors import INTERACTION, sections_of
+from derivlang.evaluation.report.factors import INTERACTION, Section, sections_of
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
 from derivlang.evaluation.report.markdown import table_text
@@ -175,7 +175,7 @@ def tables() -> dict[str, str]:
 
 def curves() -> str:
     """Return the bits per word of impossible languages over steps."""
-    (section,) = sections_of(ScoreTable.of(with_names(scores(CURVES))))
+    section = section_of(CURVES)
     table = curve_table(section, of_section(section), "perplexity", "bits")
     assert table is not None
     return table_text(table).replace(", n=3", "")  # the page says it once
@@ -186,6 +186,7 @@ def figures() -> dict[str, str]:
     by_layer = file_name("links", "transport")
     wanted = {
         (SEEDS, "pos", "accuracy"): {"pos-accuracy-zs-by-factor": "align-mlm-seeds.svg"},
+        (CURVES, "perplexity", "bits"): {"perplexity-bits-derived-by-step": "impossible-curves.svg"},
         (METHODS, "links", "transport"): {
             file_name(by_layer, "t trans", "by-layer"): "alignment-layers-trans.svg",
             file_name(by_layer, "t trans,inv", "by-layer"): "alignment-layers-trans-inv.svg",
@@ -193,16 +194,12 @@ def figures() -> dict[str, str]:
     }
     found = {}
     for (name, task, metric), names in wanted.items():
-        (section,) = sections_of(ScoreTable.of(with_names(scores(name))))
-        for one in score_figures(section, compared(name), task, metric):
+        section = section_of(name)
+        for one in score_figures(section, of_section(section), task, metric):
             if one.name in names:
                 found[names[one.name]] = one.svg.replace(INK, GREY)
-    (section,) = sections_of(ScoreTable.of(with_names(scores(IMPOSSIBLE))))
+    section = section_of(IMPOSSIBLE)
     (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
-    (section,) = sections_of(ScoreTable.of(with_names(scores(CURVES))))
-    for one in score_figures(section, of_section(section), "perplexity", "bits"):
-        if one.name == file_name("perplexity-bits-derived", "by-step"):
-            found["impossible-curves.svg"] = one.svg.replace(INK, GREY)
     found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
     return found
 
@@ -211,6 +208,12 @@ def sentence() -> str:
     """Return the difference that the README names."""
     row = _row(compared(SEEDS), DIFFERENCE, "pos.accuracy.zs", contrast="align-mlm − mlm")
     return f"**{signed(row['value'])} points ({number(row['low'])} to {number(row['high'])})**"
+
+
+def section_of(name: str) -> Section:
+    """Return the one section of kept scores."""
+    (section,) = sections_of(ScoreTable.of(with_names(scores(name))))
+    return section
 
 
 @cache

@@ -14,7 +14,9 @@ from derivlang.core.arrow import coded, decoded, filled, list_array, to_arrow, t
 
 
 def only_rows(column: pa.Array, rows: Bool) -> pa.Array:
-    """Return a column [R] with null in all rows but some. rows: bool[R]. Unused dictionary entries are left out.
+    """Return a column [R] that keeps some rows and has null in all others. rows: bool[R].
+
+    Entries of a dictionary that are not used any more are left out.
 
     [[1, 2], [3], [4]] and rows [True, False, True]   ->   [[1, 2], null, [4]]
     """

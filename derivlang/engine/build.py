@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,17 +64,17 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What ranks have found in a source before its set is planned (counting.py).
+class Known:
+    """What is known of a source before its set is made, found by this process or by ranks (counting.py).
 
     seen: the files, hashed. plan: all tasks. reference: the split that the lexicon is fitted on, None if nothing is
-    fitted. vocabulary: its types and counts, Arrow strings [T] and int64[T].
+    fitted. vocabulary: its types and counts, Arrow strings [T] and int64[T]; None while they are not counted.
     """
 
-    seen: dict[Path, FileStamp]
+    seen: Mapping[Path, FileStamp]
     plan: Plan
     reference: str | None
-    vocabulary: tuple[pa.Array, Int64] | None
+    vocabulary: tuple[pa.Array, Int64] | None = None
 
 
 def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
@@ -93,31 +93,21 @@ def prepare(
     options: MakeOptions,
     events: Events,
     go_on: Callable[[Planned], dict[str, Any]],
-    counted: Counted | None = None,
+    known: Known | None = None,
 ) -> dict[str, Any]:
     """Plan the set of a job and fit its lexicon, and return what `go_on` returns, which is called while it is held.
 
-    counted: what is known of the source; None to read it. Returns the manifest if the set is there already. What a
-    failed run has written is removed, unless it is of use.
+    known: of the source; None to read it. Returns the manifest if the set is there already. What a failed run has
+    written is removed, unless it is of use.
     """
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
-    reference = reference_of(job, options) if counted is None else counted.reference
-    wanted = [split_name(split) for split in options.splits] or job.corpus.splits
-    # what is read only for the lexicon
-    apart = [reference] if reference and (job.reference is not None or reference not in wanted) else []
-    if counted is not None:
-        job = replace(job, seen=counted.seen)
-    if not job.seen:
-        sizes = source_size(job, wanted), source_size(job.for_lexicon, apart)
-        with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
-            job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
-    with stage("planning"):
-        plan = _plan(job, options) if counted is None else counted.plan
+    known = known or _look(job, options)
+    job, plan, reference = replace(job, seen=known.seen), known.plan, known.reference
     files = job.corpus.options.get("files") or source_files(job, list(plan))
-    fitted_on = source_files(job.for_lexicon, apart)
+    fitted_on = source_files(job.for_lexicon, _apart(job, reference, plan))
     planned = plan_hash(job, plan, files, fitted_on)
-    recorded = None if options.force or counted is not None else plan_of(options.out)
+    recorded = None if options.force else plan_of(options.out)
     if recorded not in (None, planned):
         plan, files, planned = _as_recorded(job, options, plan, files, fitted_on, recorded) or (plan, files, planned)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
@@ -135,7 +125,7 @@ def prepare(
             events.found(options.out)
             return finished
         try:
-            job = _fit(job, reference, options, events, None if counted is None else counted.vocabulary)
+            job = _fit(job, reference, options, events, known.vocabulary)
             if job.pipeline.fingerprint(before) != fingerprint:
                 raise DataError(
                     "a dictionary of the pipeline changed while it was read",
@@ -152,6 +142,24 @@ def prepare(
             making.sweep()
             events.found(options.out)
             return finished
+
+
+def _look(job: Job, options: MakeOptions) -> Known:
+    """Hash the files of a source, unless that was done, and plan its set."""
+    reference = reference_of(job, options)
+    wanted = [split_name(split) for split in options.splits] or job.corpus.splits
+    if not job.seen:
+        apart = _apart(job, reference, wanted)
+        sizes = source_size(job, wanted), source_size(job.for_lexicon, apart)
+        with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
+            job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
+    with stage("planning"):
+        return Known(job.seen, _plan(job, options), reference)
+
+
+def _apart(job: Job, reference: str | None, wanted: Collection[str]) -> list[str]:
+    """Return the split that is read only for the lexicon, as a list; [] if there is none."""
+    return [reference] if reference and (job.reference is not None or reference not in wanted) else []
 
 
 def asked_for(job: Job, files: Files, splits: list[str], options: MakeOptions) -> dict[str, Any]:
@@ -240,7 +248,7 @@ def _fit(
 
 
 def _vocabulary(job: Job, split: str, options: MakeOptions) -> tuple[pa.Array, Int64]:
-    """Return the vocabulary of a split, as `count_vocabulary` does, by several processes if that is worth it."""
+    """Return the vocabulary of a split, as `count_vocabulary` does; several processes share its tasks."""
     workers = options.workers if options.engine == "local" else 1
     tasks = layout(job, splits=[split], shard_tokens=options.shard_tokens if workers > 1 else None)[split]
     with stage("counting words", total=total_size(tasks)):

@@ -24,7 +24,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import hash_of, sealed
-from derivlang.engine.build import Counted, asked_for, reference_of, working
+from derivlang.engine.build import Known, asked_for, reference_of, working
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import count_documents, layout, look_at, numbered
@@ -132,7 +132,7 @@ class Counting:
         }
         return TaskRecord(entry, types, numbers)
 
-    def result(self) -> Counted:
+    def result(self) -> Known:
         """Return what all ranks have found. StoreError if a task is not counted yet."""
         seen, vocabulary = dict(self.job.seen), TypeCounts()
         documents: dict[FileSpan, tuple[int, int]] = {}
@@ -153,14 +153,14 @@ class Counting:
             raise self.unfinished()
         wanted = {split: tasks for split, tasks in self.tasks.items() if split in self.options.splits}
         plan = numbered(wanted, self.options.limit, documents.__getitem__)
-        return Counted(seen, plan, self.reference, None if self.reference is None else vocabulary.result())
+        return Known(seen, plan, self.reference, None if self.reference is None else vocabulary.result())
 
     def unfinished(self, kind: type[StoreError] = NotReady) -> StoreError:
         """Return the error for a set that is not planned yet."""
         return kind(
             self.state(self.missing()),
             where=str(self.options.out),
-            fix="run `derivlang work` for each rank: they count what is missing, and plan",
+            fix="run `derivlang work` for each rank: ranks count what is missing, then plan the set",
             id="unfinished",
         )
 
@@ -238,7 +238,7 @@ def open_draft(out: Path) -> Counting | None:
 
 
 def remove_draft(out: Path) -> None:
-    """Remove the draft of a set that is planned now, and what was counted for it."""
+    """Remove the draft of a set once the set is planned, and the counts that ranks made for it."""
     store = store_at(out)
     drafted = read_draft(store.get(DRAFT))
     if drafted is not None:

@@ -42,7 +42,7 @@ def make_plan(
     share: bool = True,
     cut_rows: bool = True,
 ) -> Plan:
-    """Return the tasks of each split: `layout` with its documents numbered by reading the source. Arguments as there.
+    """Return the tasks of each split. The source is read, to number its documents. Arguments as of `layout`.
 
     limit: documents of a split at most.
     """

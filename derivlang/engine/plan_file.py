@@ -61,7 +61,7 @@ def give(
 
 
 def take(out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: bool) -> Given:
-    """Return what `give` has given. StoreError if it was damaged, DataError if other versions have given it.
+    """Return the job of a plan or draft. StoreError if it was damaged, DataError if other versions have stored it.
 
     out: the place of the set. name: of the file that says `given`. hash: of the plan or draft. fitted: whether the
     lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
