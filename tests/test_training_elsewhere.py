@@ -172,6 +172,7 @@ def elsewhere(fused: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sav
         with monkeypatch.context() as patch:
             patch.setattr("derivlang.training.loop.make_accelerator", accelerator)
             patch.setattr("derivlang.training.run.train", there)
+            patch.setattr("derivlang.training.loader.ahead", lambda items, most: items)  # the device is of one thread
             patch.setattr("derivlang.training.run_folder.finish", lambda *_: None)
             patch.setattr("derivlang.training.checkpoint.save", save)
             trained(folder, *names, **options)

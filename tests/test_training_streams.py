@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from derivlang.core.arrays import Ints
 from derivlang.core.errors import UsageError
 from derivlang.training import loader as loaders
+from derivlang.training.ahead import ahead
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
@@ -434,13 +435,13 @@ def test_a_step_without_masked_positions() -> None:
 def test_a_thread_makes_the_same_steps(name: str) -> None:
     made = loader(name)
 
-    def ahead() -> Iterator[tuple[str, SubwordRows]]:
-        for micros in made.ahead(2, 30):
+    def made_ahead() -> Iterator[tuple[str, SubwordRows]]:
+        for micros in ahead(made.steps(2, 30), 4):
             for micro in micros:
                 yield from micro.batches.items()
 
     plain = [item for micros in made.steps(2, 30) for micro in micros for item in micro.batches.items()]
-    for (ours, one), (theirs, two) in zip(ahead(), plain, strict=True):
+    for (ours, one), (theirs, two) in zip(made_ahead(), plain, strict=True):
         assert ours == theirs
         assert same_batches(one, two)
 
@@ -457,12 +458,12 @@ class Breaks(Objective):
 
 def test_an_error_in_the_thread_is_raised_where_the_steps_are_read() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(loader(Breaks()).ahead(0, 10))
+        list(ahead(loader(Breaks()).steps(0, 10), 4))
 
 
 def test_the_thread_ends_with_its_reader() -> None:
     before = set(threading.enumerate())
-    steps = loader(batch_size=1024).ahead(0, 1000)
+    steps = ahead(loader(batch_size=1024).steps(0, 1000), 4)
     next(steps)
     (thread,) = set(threading.enumerate()) - before
     steps.close()  # type: ignore[attr-defined]

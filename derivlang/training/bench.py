@@ -152,13 +152,12 @@ def _train(
             torch.cuda.synchronize()
 
     steps, began = 0, 0.0
-    source = loader.steps(0, 1 << 40) if device.type == "cpu" else loader.ahead(0, 1 << 40)
-    for micros in source:
+    for micros in loader.on_device(0, 1 << 40, device):
         if steps == plan.warm_up:
             wait()
             began = time.perf_counter()
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            loss, _ = net(micros[0].to(device))
+            loss, _ = net(micros[0])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
         optimizer.step()

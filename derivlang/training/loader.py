@@ -11,24 +11,26 @@ step to almost nothing.
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from derivlang.core.arrays import Int64, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, text_key
+from derivlang.training.ahead import ahead
 from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+
+if TYPE_CHECKING:
+    import torch
 
 _SUBWORDS = 1 << 15  # number of sub-words made at once
 _AHEAD = 4  # maximum number of steps that are ready before the device needs them
@@ -123,37 +125,18 @@ class Loader:
             for step in range(begin, end):
                 yield self._step(step, [block for block in blocks if step in block[1]])
 
-    def ahead(self, first: int, last: int) -> Iterator[list[Step]]:
-        """Yield `steps`, made by a thread while the device works."""
-        out: queue.Queue[list[Step] | BaseException | None] = queue.Queue(_AHEAD)
-        ended = threading.Event()
+    def on_device(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
+        """Yield `steps` on a device. A thread makes and sends them while an accelerator works."""
+        sent = self._sent(first, last, device)
+        return sent if device.type == "cpu" else ahead(sent, _AHEAD)
 
-        def put(item: list[Step] | BaseException | None) -> bool:
-            while not ended.is_set():
-                try:
-                    out.put(item, timeout=0.1)
-                    return True
-                except queue.Full:
-                    continue
-            return False
+    def _sent(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
+        if device.index is not None:  # page-locked memory belongs to the accelerator of the thread
+            import torch
 
-        def work() -> None:
-            try:
-                for step in self.steps(first, last):
-                    if not put(step):
-                        return
-                put(None)
-            except BaseException as error:  # noqa: BLE001 (handed to the caller's thread)
-                put(error)
-
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            while (item := out.get()) is not None:
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            ended.set()
+            torch.accelerator.set_device_index(device.index)
+        for micros in self.steps(first, last):
+            yield [micro.to(device) for micro in micros]
 
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
         cuts = self._cuts(one, steps)

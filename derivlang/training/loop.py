@@ -12,7 +12,6 @@ ten minutes after the checkpoint before.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -74,7 +73,7 @@ def train(
     saved = monotonic()
     steps_done(step)
     try:
-        for micros in trainer.steps(step, n_steps):
+        for micros in trainer.loader.on_device(step, n_steps, trainer.device):
             trainer.update(micros, step, resolved.learning_rate_at(step), meter)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
@@ -150,10 +149,6 @@ class Trainer:
         own = loader.of_process(accelerator.process_index, accelerator.num_processes)
         return cls(settings, accelerator, device, own, exchange, net.model, net.state)
 
-    def steps(self, first: int, last: int) -> Iterator[list[Step]]:
-        """Yield the micro-batches of the steps first … last - 1, made by a thread while an accelerator works."""
-        return self.loader.steps(first, last) if self.device.type == "cpu" else self.loader.ahead(first, last)
-
     def _seed(self, seed: int) -> None:
         if self.device.type == "cpu":
             torch.default_generator.manual_seed(seed)
@@ -161,7 +156,7 @@ class Trainer:
             torch.manual_seed(seed)  # of all devices; without one, it keeps a traceback for later, which takes 0.4 ms
 
     def update(self, micros: list[Step], step: int, learning_rate: float, meter: Meter) -> None:
-        """Update the weights by the gradients of a step, which `meter` counts. micros: its micro-batches."""
+        """Update the weights by the gradients of a step, which `meter` counts. micros: its micro-batches, there."""
         exchange, optimizer, objective = self.exchange, self.optimizer, self.loader.objective
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
@@ -173,7 +168,7 @@ class Trainer:
         for i, micro in enumerate(micros):
             with exchange.part_of_step(last=i + 1 == len(micros)):
                 with exchange.autocast():
-                    total, parts = exchange.net(micro.to(self.device))
+                    total, parts = exchange.net(micro)
                 exchange.backward(total)
             meter.add(total, parts)
         meter.step(exchange.clip(self.settings.clip), micros[0].counts)
