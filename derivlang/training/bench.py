@@ -25,6 +25,7 @@ from derivlang.core.keys import mix
 from derivlang.parsing.device import device_of
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import within_memory
+from derivlang.training.kernels import use_kernels
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.loop import optimizer_of
@@ -89,6 +90,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
         language_ids=settings.language_ids,
         seed=settings.seed,
     ).to(device)
+    use_kernels(lm, device, settings.precision, compile=plan.compile)
     net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1, compile=plan.compile).to(
         device
     )

@@ -29,6 +29,7 @@ from derivlang.training.boards import boards_of
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.devices import within_memory
 from derivlang.training.encoder import Encoder
+from derivlang.training.kernels import use_kernels
 from derivlang.training.loader import Loader
 from derivlang.training.log import Meter, TrainingLog
 from derivlang.training.loss_module import LossModule
@@ -137,6 +138,7 @@ class Trainer:
         """Return the trainer of a model, in the state of the checkpoint `last`. loader: of the whole step."""
         accelerator = make_accelerator(settings.precision)
         device, ids = accelerator.device, settings.language_ids
+        use_kernels(lm, device, settings.precision, compile=compile)
         net = LossModule(lm, loader.objective, loader.context, language_ids=ids, seed=settings.seed, compile=compile)
         optimizer = optimizer_of(net, settings)
         if last is not None:
