@@ -137,9 +137,13 @@ def test_byte_order_marks_inside_raw_text_are_told(tmp_path: Path) -> None:
     """`cat a.txt b.txt` leaves the mark of the second file in its first word."""
     written(tmp_path / "in" / "a.txt", "\ufeffa dog runs .\n\ufeffthe cat sleeps .\n\ufeffthe end\n")
     written(tmp_path / "in" / "b.txt", "\ufeffa dog runs .\n")
-    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", "--shard-tokens", "1").err
-    assert "a.txt: 2 words with U+FEFF" in told
-    assert "b.txt: 1 word" not in told
+    for files_a_shard in (1, 2):
+        size = [] if files_a_shard == 2 else ["--shard-tokens", "1"]
+        done = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / f"out{files_a_shard}", *size)
+        assert "a.txt: 2 words with U+FEFF" in done.err
+        assert "b.txt: 1 word" not in done.err
+    jsonl = written(tmp_path / "c.jsonl", '{"text":"the \\ufeffcat sleeps . \\ufeff"}\n{"text":"a dog"}\n')
+    assert "c.jsonl: 2 words with U+FEFF" in run("make", "--t", "inv", jsonl, "-o", tmp_path / "rows").err
     written(tmp_path / "c.tokens", "a dog \ufeff runs\n")  # tokenised text is as it was published
     assert "U+FEFF" not in run("make", "--t", "inv", tmp_path / "c.tokens", "-o", tmp_path / "tokens").err
 

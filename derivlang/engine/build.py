@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
@@ -292,16 +290,15 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
     shards: look for the shards of all tasks, too: others have made them.
     """
     job, plan, making = planned.job, planned.plan, planned.making
-    tasks = [(split, task) for split, of_split in plan.items() for task in of_split]
+    splits = [split for split, tasks in plan.items() for _ in tasks]
     results = {split: SplitResult() for split in plan}
-    vocabulary, byte_order_marks = TypeCounts(), Counter[str]()
+    vocabulary = TypeCounts()
     # In the order of the plan, so that the manifest does not depend on who was first.
-    for (split, task), record in zip(tasks, making.records(names_of(plan), shards=shards), strict=True):
+    for split, record in zip(splits, making.records(names_of(plan), shards=shards), strict=True):
         results[split].add(record.entry)
         vocabulary.add(record.types, record.counts)
-        if job.corpus.is_raw and job.corpus.words != "space" and (n := _byte_order_marks(record.types, record.counts)):
-            byte_order_marks.update({task.spans[0].part.name: n} if len(task.spans) == 1 else _by_file(job, task))
-    for name, n in byte_order_marks.items():
+    joined = sum((result.byte_order_marks for result in results.values()), Counter[str]())
+    for name, n in joined.items():
         warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
     types, counts = vocabulary.result()
     for message in job.pipeline.warnings(job.lexicon, types, counts):
@@ -319,16 +316,3 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
 def names_of(plan: Plan) -> list[str]:
     """Return the names of all tasks, in the order of the plan."""
     return [task.name for split in plan.values() for task in split]
-
-
-def _byte_order_marks(types: pa.Array, counts: Int64) -> int:
-    """Return how many words hold U+FEFF."""
-    return int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
-
-
-def _by_file(job: Job, task: ShardTask) -> dict[str, int]:
-    """Return how many words with U+FEFF each file of a task has. They are rare, so the files are simply read again."""
-    found = {
-        span.part.name: _byte_order_marks(*count_vocabulary(job, [replace(task, spans=(span,))])) for span in task.spans
-    }
-    return {name: n for name, n in found.items() if n}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
 from derivlang.core.schema import left_out
 from derivlang.core.to_table import to_table
-from derivlang.engine.vocabulary import TypeCounts, count_types
+from derivlang.engine.vocabulary import TypeCounts, count_byte_order_marks, count_types
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import words_done
 from derivlang.formats.text import WORDS_PER_BATCH
@@ -94,7 +95,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
     pipeline = job.pipeline.begin()
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags, no_null_strings=True, shares=pipeline.keyed)
-    vocabulary, counts = TypeCounts(), reading.counts
+    vocabulary, counts, byte_order_marks = TypeCounts(), reading.counts, Counter[str]()
     dropped = left_out(job.corpus.schema, job.drop_columns)
     documents = sentences = tokens = 0
     articles = ArticleCount()
@@ -134,6 +135,8 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
             if parser is None:  # a parser reports its words itself
                 words_done(derived.derived.n_words)
             vocabulary.add(batch.types, count_types(batch))
+            if job.corpus.is_raw and job.corpus.words != "space":
+                byte_order_marks += count_byte_order_marks(batch, task.spans)
         digest = writer.close()
     made = {"sha256": digest, "bytes": writer.bytes, "rows": writer.rows, "words": tokens}
     entry = {
@@ -144,6 +147,8 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
         "tokens": tokens,
         "counts": dict(counts),
     }
+    if byte_order_marks:
+        entry["byte_order_marks"] = dict(byte_order_marks)
     target.commit(task.name, TaskRecord(entry, *vocabulary.result()))
     return Result(task, tokens)
 

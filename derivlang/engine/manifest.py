@@ -35,6 +35,7 @@ class SplitResult:
     """What the tasks of a split have made, collected record by record, so that little is held of each.
 
     articles: None if a task was run by an earlier version, which does not count them. counts: of what was changed.
+    byte_order_marks: words of raw text with U+FEFF, by file.
     """
 
     documents: int = 0
@@ -42,6 +43,7 @@ class SplitResult:
     tokens: int = 0
     articles: int | None = 0
     counts: Counter[str] = field(default_factory=Counter)
+    byte_order_marks: Counter[str] = field(default_factory=Counter)
     shards: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, entry: Mapping[str, Any]) -> None:
@@ -52,6 +54,7 @@ class SplitResult:
         articles = entry.get("articles")
         self.articles = None if self.articles is None or articles is None else self.articles + articles
         self.counts.update(entry["counts"])
+        self.byte_order_marks.update(entry.get("byte_order_marks", {}))
         if entry["shard"]["rows"]:
             self.shards.append({name: entry["shard"][name] for name in _SHARD})
 

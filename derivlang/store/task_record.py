@@ -77,6 +77,8 @@ class TaskRecord:
 
 
 def _check(entry: Mapping[str, Any]) -> None:
-    check_types(entry, _ENTRY, {"articles": int})
+    check_types(entry, _ENTRY, {"articles": int, "byte_order_marks": dict})
     check_types(entry["shard"], _SHARD, where="shard.")
     check_types(entry["counts"], dict.fromkeys(entry["counts"], int), where="counts.")
+    marks = entry.get("byte_order_marks", {})
+    check_types(marks, dict.fromkeys(marks, int), where="byte_order_marks.")
