@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -22,6 +22,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.json_arrow import table_of
 from derivlang.formats.json_text import load_json
 from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import open_lines
@@ -42,11 +43,14 @@ def read(
     """
     path = located(path)
     schema = None if piece == WHOLE else next(read(path, encoding=encoding)).table.schema
-    for first, chunk in in_tables(_objects(path, encoding, piece, schema), limit, path, "row", piece):
-        numbers, rows = [number for number, _ in chunk], [row for _, row in chunk]
-        table = _table(rows, schema)
+    for first, chunk in in_tables(_lines(path, encoding, piece), limit, path, "row", piece):
+        numbers, lines = [number for number, _ in chunk], [line for _, line in chunk]
+        table = None if schema is None else table_of(lines, schema)
         if table is None:
-            raise _misfit(path, numbers, rows, schema)
+            rows = _objects(path, numbers, lines, schema)
+            table = _table(rows, schema)
+            if table is None:
+                raise _misfit(path, numbers, rows, schema)
         schema = table.schema
         yield Rows.of_documents(path, table, np.array(numbers, np.int64), first)
 
@@ -82,20 +86,25 @@ def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) ->
     return count_lines(located(path), piece, encoding, partial(count_full, raw=True))
 
 
-def _objects(path: Path, encoding: str, piece: Piece, schema: pa.Schema | None) -> Iterator[tuple[int, Row]]:
-    """Yield (line number, object) for each line that is not blank. Raises DataError jsonl-keys.
+def _lines(path: Path, encoding: str, piece: Piece) -> Iterator[tuple[int, str]]:
+    """Yield (line number, line) for each line that is not blank."""
+    return ((n, line) for n, line in open_lines(path, encoding, piece=piece) if line and not line.isspace())
+
+
+def _objects(path: Path, numbers: Sequence[int], lines: Sequence[str], schema: pa.Schema | None) -> list[Row]:
+    """Return the object of each line. Raises DataError jsonl-keys.
 
     schema: of the file; None if the first row gives the keys.
     """
     keys = None if schema is None else set(schema.names)
-    for number, line in open_lines(path, encoding, piece=piece):
-        if not line or line.isspace():
-            continue
+    rows = []
+    for number, line in zip(numbers, lines, strict=True):
         row = _object(f"{path}:{number}", line)
         keys = set(row) if keys is None else keys
         if row.keys() != keys:
             raise _wrong_keys(f"{path}:{number}", keys, set(row))
-        yield number, row
+        rows.append(row)
+    return rows
 
 
 def _object(where: str, line: str) -> Row:
