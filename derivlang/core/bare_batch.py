@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, owners
 from derivlang.core.arrow import list_array, scalar, to_arrow, to_numpy
 from derivlang.core.gaps import Gaps
-from derivlang.core.keys import hash_types, mix, sequence_keys
+from derivlang.core.keys import hash_types, joined, mix, sequence_keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,11 @@ class BareBatch:
         """Return Arrow strings [U]: each unit as text, with its gaps if they are known, else joined by one space."""
         if self.gaps is not None:
             return self.gaps.texts(self.words, self.types, self.unit_words)
-        return pc.binary_join(self.unit_lists(), scalar(" "))
+        first = np.zeros(self.n_words, np.int32)
+        first[self.unit_words[:-1][lengths_of(self.unit_words) > 0]] = len(self.types)
+        spaced = pc.binary_join_element_wise(scalar(" "), self.types, scalar(""))
+        both = pa.concat_arrays([spaced, self.types])
+        return joined(both.take(to_arrow(self.words + first)), self.unit_words)
 
     def word_lengths(self) -> Int64:
         """Return int64[N]: code points of each word."""

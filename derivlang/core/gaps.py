@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, owners
-from derivlang.core.arrow import list_array, scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.keys import joined
 
 SPACE, NOTHING, NEWLINE = 0, 1, 2
 USUAL = (" ", "", "\n")
@@ -122,7 +123,7 @@ class Gaps:
         pieces[at + 1] = words
         pieces[offsets[1:] - 1] = self.trail + shift
         pieces[offsets[:-1][empty]] = self.lead[empty] + shift
-        return pc.binary_join(list_array(offsets, both.take(to_arrow(pieces))), scalar(""))
+        return joined(both.take(to_arrow(pieces)), offsets)
 
 
 def _usual(n_units: int, lines: Int64 | None) -> tuple[Int32, Int32]:

@@ -144,6 +144,15 @@ def string_buffers(strings: pa.Array) -> tuple[UInt8, Ints]:
     return data[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
+def joined(strings: pa.Array, offsets: Ints) -> pa.Array:
+    """Return Arrow strings [U]: strings offsets[u] … offsets[u + 1] - 1 as one, without anything between them.
+
+    The bytes of Arrow strings follow each other anyway, so that only the offsets change.
+    """
+    data, begins = string_buffers(strings)
+    return strings_from(data, begins[offsets])
+
+
 def strings_from(data: UInt8, offsets: Ints) -> pa.Array:
     """Return an Arrow string array over bytes uint8[B] and offsets [T + 1]. The bytes are not checked to be UTF-8."""
     return pa.StringArray.from_buffers(
