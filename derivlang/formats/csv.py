@@ -13,24 +13,27 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
+from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
+from derivlang.formats.csv_arrow import Stretch, stretches
 from derivlang.formats.csv_lines import RecordStarts, cut_records
 from derivlang.formats.delimiter import NAMES, find_delimiter
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import check_header, look_at_columns
 from derivlang.formats.line_cuts import count_lines
-from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.opening import empty_file, open_lines, whole_lines
 from derivlang.formats.places import located
-from derivlang.formats.rows import Rows, as_strings, in_tables
+from derivlang.formats.rows import ROWS_PER_TABLE, Rows, as_strings
 
 LONGEST = 1 << 24  # characters of a field, so that an unclosed quotation mark does not load the whole file into memory
 
@@ -52,28 +55,59 @@ def read(
     and as `open_lines`.
     """
     path = located(path)
-    records = _records(path, encoding, delimiter, piece)
-    first_row = next(_records(path, encoding, delimiter) if piece.begin else records, None) if header else None
+    first_row = next(_records(path, encoding, delimiter), None) if header else None
     if header and first_row is None:
         raise empty_file(path, "row")
     if columns is None:
         assert first_row is not None, "columns without a header row have names"
         columns = first_row[1]
         check_header(path, columns)
-    for first, chunk in in_tables(records, limit, path, "row below its header" if header else "row", piece):
-        for line, fields in chunk:
-            if len(fields) != len(columns):
-                raise DataError(
-                    f"the record has {len(fields)} fields, expected {len(columns)} ({', '.join(columns)})",
-                    where=f"{path}:{line}",
-                    fix=f"quote fields that hold a {NAMES.get(delimiter, delimiter)}, a quotation mark or a line end; "
-                    "--delimiter names another separator of the fields",
-                    id="csv-columns",
-                )
+    done, most = 0, ROWS_PER_TABLE if limit is None else min(ROWS_PER_TABLE, limit)
+    if limit == 0:
+        return
+    blocks, above = whole_lines(path, encoding, piece), header and not piece.begin
+    for stretch in stretches(blocks, piece.line + 1, delimiter, header=above, rows=most, longest=LONGEST):
+        for lines, table in _tables(stretch, path, columns, delimiter, None if limit is None else limit - done):
+            yield Rows.of_documents(path, table, lines, done)
+            done += table.num_rows
+        if done == limit:
+            return
+    if not done and piece == WHOLE:
+        raise empty_file(path, "row below its header" if header else "row")
+
+
+def _tables(
+    stretch: Stretch, path: Path, columns: Sequence[str], delimiter: str, limit: int | None
+) -> Iterator[tuple[Int64, pa.Table]]:
+    """Yield (lines, table) of the records of a stretch. limit: of them at most. Raises DataError csv, csv-columns."""
+    stretch = stretch if limit is None else stretch.first(limit)
+    table = stretch.table(columns, delimiter)
+    if table is not None:
+        yield stretch.lines, table
+        return
+    records = _of_width(
+        islice(_fields(stretch.texts(), path, stretch.line, delimiter), limit), path, columns, delimiter
+    )
+    while chunk := list(islice(records, ROWS_PER_TABLE)):
         values = zip(*(fields for _, fields in chunk), strict=True)
         table = pa.Table.from_arrays([string_array(column) for column in values], list(columns))
-        lines = np.array([line for line, _ in chunk], np.int64)
-        yield Rows.of_documents(path, table, lines, first)
+        yield np.array([line for line, _ in chunk], np.int64), table
+
+
+def _of_width(
+    records: Iterable[tuple[int, list[str]]], path: Path, columns: Sequence[str], delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records. Raises DataError csv-columns for one with too few or too many fields."""
+    for line, fields in records:
+        if len(fields) != len(columns):
+            raise DataError(
+                f"the record has {len(fields)} fields, expected {len(columns)} ({', '.join(columns)})",
+                where=f"{path}:{line}",
+                fix=f"quote fields that hold a {NAMES.get(delimiter, delimiter)}, a quotation mark or a line end; "
+                "--delimiter names another separator of the fields",
+                id="csv-columns",
+            )
+        yield line, fields
 
 
 def write(
@@ -137,19 +171,22 @@ def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None
     return replace(preview, format="csv", layout={**preview.layout, **newline})
 
 
-def _records(path: Path, encoding: str, delimiter: str, piece: Piece = WHOLE) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line at which it begins, fields) for each record."""
+def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line at which it begins, fields) for each record of a file."""
+    return _fields((line for _, line in open_lines(path, encoding, ends=True)), path, 1, delimiter)
+
+
+def _fields(lines: Iterator[str], path: Path, line: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line at which it begins, fields) for each record. line: the number of the first one."""
     csv.field_size_limit(LONGEST)  # a setting of the whole process; the module has no other
-    lines = (line for _, line in open_lines(path, encoding, ends=True, piece=piece))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    line = piece.line + 1
+    reader, before = csv.reader(lines, delimiter=delimiter, strict=True), line - 1
     while True:
         try:
             fields = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            last = piece.line + reader.line_num
+            last = before + reader.line_num
             at = f" that begins in line {line}" if last > line else ""
             raise DataError(
                 f"the record{at} is not valid CSV: {error}",
@@ -159,7 +196,7 @@ def _records(path: Path, encoding: str, delimiter: str, piece: Piece = WHOLE) ->
             ) from None
         if fields:
             yield line, fields
-        line = piece.line + reader.line_num + 1
+        line = before + reader.line_num + 1
 
 
 def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:

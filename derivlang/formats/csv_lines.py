@@ -48,8 +48,8 @@ class RecordStarts:
 
     def __init__(self, delimiter: str):
         self._delimiter = np.frombuffer(delimiter.encode(), np.uint8)
-        self._quoted = False  # whether the last block ended within a quoted field
-        self._broken = False  # whether the quoting was wrong: nothing is known of the lines behind it
+        self.quoted = False  # whether the last block ended within a quoted field
+        self.broken = False  # whether the quoting was wrong: nothing is known of the lines behind it
 
     def skip(self, text: UInt8) -> None:
         """Pass over a block of lines."""
@@ -60,7 +60,7 @@ class RecordStarts:
 
         Nor do lines behind wrong quoting.
         """
-        quoted = self._quoted
+        quoted = self.quoted
         marks, broken = self._marks(text)
         starts, ends = bounds_of_lines(text)
         inside = (np.searchsorted(marks, starts) + quoted) & 1 == 1
@@ -72,13 +72,13 @@ class RecordStarts:
 
         That byte is -1 if it is wrong before the block, and the size of the block if it is right.
         """
-        if self._broken:
+        if self.broken:
             return np.zeros(0, np.int64), -1
         marks, broken = np.flatnonzero(text == _MARK), len(text)
         if len(marks):
             marks, broken = self._toggles(text, marks)
-            self._quoted ^= bool(len(marks) & 1)
-            self._broken = broken < len(text)
+            self.quoted ^= bool(len(marks) & 1)
+            self.broken = broken < len(text)
         return marks, broken
 
     def _toggles(self, text: UInt8, marks: Int64) -> tuple[Int64, int]:
@@ -90,10 +90,10 @@ class RecordStarts:
         opens = self._at_field_start(text, marks)
         closes = self._at_field_end(text, marks)
         doubled = np.append(False, np.diff(marks) == 1)  # whether the mark before it is its neighbour
-        opening = (np.arange(len(marks)) + self._quoted) & 1 == 0
+        opening = (np.arange(len(marks)) + self.quoted) & 1 == 0
         if (np.where(opening, opens | doubled, closes | np.append(doubled[1:], False))).all():
             return marks, len(text)
-        toggles, quoted, i = [], self._quoted, 0
+        toggles, quoted, i = [], self.quoted, 0
         where = marks.tolist()
         while i < len(where):
             if not quoted:

@@ -181,6 +181,22 @@ class _Decompressed(io.RawIOBase):
 
 def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = WHOLE) -> Iterator[list[str]]:
     """Yield the lines of a piece in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
+    for text in whole_lines(path, encoding, piece, longest):
+        if not text.endswith("\n"):
+            yield [text]
+            return
+        whole = text[:-1]
+        if "\r" in whole and not ends:
+            whole = whole.replace("\r\n", "\n").removesuffix("\r")
+        lines = whole.split("\n")
+        yield [f"{line}\n" for line in lines] if ends else lines
+
+
+def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = LONGEST_LINE) -> Iterator[str]:
+    """Yield the text of a piece in blocks of about `BLOCK` bytes, each of whole lines; the last may lack its end.
+
+    longest: a line of a compressed file. Raises as `open_lines`.
+    """
     pending: list[str] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
     number = piece.line + 1
     for text in _decoded(path, encoding, piece):
@@ -192,16 +208,13 @@ def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = 
             if sum(map(len, pending)) > longest and packing_of(path):
                 raise too_large(f"{path}:{number}", "the line of a compressed file has", longest)
             continue
-        whole = "".join([*pending, text[:cut]])
+        whole = "".join([*pending, text[: cut + 1]])
         pending = [text[cut + 1 :]]
-        if "\r" in whole and not ends:
-            whole = whole.replace("\r\n", "\n").removesuffix("\r")
-        lines = whole.split("\n")
-        yield [f"{line}\n" for line in lines] if ends else lines
-        number += len(lines)
+        yield whole
+        number += whole.count("\n")
     last = "".join(pending)
     if last:
-        yield [last]
+        yield last
 
 
 def _decoded(path: Path, encoding: str, piece: Piece) -> Iterator[str]:
