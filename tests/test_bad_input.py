@@ -47,6 +47,9 @@ BAD: dict[str, tuple[Callable[[Path], Path], list[str], list[str]]] = {
     "no file": (lambda f: f / "nothing.txt", [], ["{}", "no such file"]),
     "no folder": (lambda f: f / "no" / "where", [], ["{}", "no such file"]),
     "an empty folder": (lambda f: (f / "in").mkdir() or f / "in", [], ["{}", "no file of a known format"]),
+    "an unfinished set": (
+        lambda f: written(f / "in" / ".derivlang" / "plan.json", "{}").parent.parent, [], ["{}", "not finished"]
+    ),
     "latin-1 text": (
         lambda f: written(f / "x.txt", b"Hi .\n\ncaf\xe9\n"), [], ["{}:3", "byte 9", "0xE9", "--encoding"]
     ),

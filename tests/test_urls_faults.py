@@ -149,6 +149,8 @@ def test_what_is_not_there(bucket: Bucket, tmp_path: Path) -> None:
         assert f"[{id}]" in ran.err, ran.err
     bucket.write("empty/x.bin", b"")
     assert "[no-files]" in run("make", "--t", "inv", f"{bucket.url}/empty", "-o", out, code=1).err
+    bucket.write("begun/.derivlang/plan.json", b"{}")
+    assert "[unfinished]" in run("make", "--t", "inv", f"{bucket.url}/begun", "-o", out, code=1).err
     assert not out.exists()
 
 

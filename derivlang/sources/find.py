@@ -30,7 +30,7 @@ from derivlang.formats.places import located
 from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
-from derivlang.sources.folder import MANIFEST, files_below, name_of_path, relative
+from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
     SOURCES,
@@ -118,7 +118,7 @@ def data_folders(data_dir: Path | None) -> list[Path]:
 
 def _from_path(path: Path, request: SourceRequest) -> Corpus:
     """Return the corpus of a file or folder."""
-    if path.is_dir() and (path / MANIFEST).exists():
+    if path.is_dir() and any((path / name).exists() for name in OF_A_SET):
         request.refuse("a derived set knows its columns")
         return _derived(path)
     files = [path] if path.is_file() else files_below(path)
@@ -221,7 +221,7 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
 def _derived(path: Path) -> Corpus:
     """Return a derived set as a source: its pipeline is applied first, and its sentences are not split again.
 
-    Raise StoreError if its transforms would derive something else today.
+    Raise StoreError if it is not finished, or if its transforms would derive something else today.
     """
     from derivlang.store.manifest import Derived, counts_of_reading
 

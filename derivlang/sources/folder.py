@@ -16,7 +16,7 @@ from derivlang.formats.opening import suffix_of, unpacked_name
 from derivlang.formats.places import below, is_remote
 from derivlang.formats.registry import suffixes
 
-MANIFEST = "derivlang.json"
+OF_A_SET = ("derivlang.json", ".derivlang")  # the manifest, and what is kept of a set until it is finished
 _RECORDS = ("run.json", "study.json", "report.json", "data.json", "derivlang-tokenizer.json")  # of whole folders
 _RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every record begins that derivlang writes
 
@@ -49,7 +49,7 @@ def _written(found: list[Path], folder: Path) -> set[Path]:
     """
     written = set()
     for path in found:
-        if path.name in (MANIFEST, ".derivlang"):
+        if path.name in OF_A_SET:
             written.add(path.parent)
         elif path.suffix == ".json" and path.name[0] != "." and _RECORD.match(_head(path)):
             own = path.name.removesuffix(".recipe.json")  # d.tsv.recipe.json is the record of d.tsv
