@@ -96,8 +96,9 @@ class Encoder:
     def __call__(self, ids: Any, mask: Any, language: Any, positions: Any = None, layer: int | None = None) -> Any:
         """Return float[B, T, d]: the states of ids, int64[B, T], at a layer. 0: the embeddings; None: the last layer.
 
-        mask: bool[B, T], False for padding. language: a number for all positions, or int64[B, T]. positions: int64[B,
-        T], from 0; None: 0 … T - 1. Raise UsageError for positions if the model numbers them itself.
+        mask: bool[B, T], False for padding, at the end of a row. language: a number for all positions, or int64[B, T].
+        positions: int64[B, T], from 0; None: 0 … T - 1. Raise UsageError for positions if the model numbers them
+        itself.
         """
         if layer is not None:
             return self.layers(ids, mask, language, positions)[layer]

@@ -53,31 +53,36 @@ class AlignedLinear(torch.nn.Linear):
 
 def _takes_flash(lm: Any, device: torch.device) -> bool:
     config = lm.config
-    size = config.hidden_size // config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return (
         config.model_type in _TYPES
         and config._attn_implementation == "sdpa"  # the default, which [model] attn_implementation changes
         and torch.backends.cuda.is_flash_attention_available()
         and torch.cuda.get_device_capability(device) >= (8, 0)
         and size % 8 == 0
-        and size <= 256
+        and size <= 192  # above, some GPUs cannot compute the gradient
     )
 
 
 def _use_flash(lm: Any) -> None:
-    try:
-        from transformers import AttentionInterface
-        from transformers.masking_utils import AttentionMaskInterface
-    except ImportError:  # of an earlier version
+    may_be_set = getattr(lm, "_can_set_attn_implementation", None)
+    if may_be_set is None or not may_be_set():  # of an earlier version of transformers
         return
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface
+
     AttentionInterface.register(FLASH, _attend)
     AttentionMaskInterface.register(FLASH, _begins)
     lm.set_attn_implementation(FLASH)
 
 
-def _begins(*_: Any, attention_mask: torch.Tensor | None = None, **__: Any) -> torch.Tensor:
-    """Return int32[2 B + 1]: where rows and their padding begin, and the end of all. attention_mask: bool[B, T]."""
-    assert attention_mask is not None
+def _begins(*_: Any, attention_mask: torch.Tensor | None = None, **__: Any) -> torch.Tensor | None:
+    """Return int32[2 B + 1]: where rows and their padding begin, and the end of all. attention_mask: bool[B, T].
+
+    None: there is no padding.
+    """
+    if attention_mask is None:
+        return None
     n_rows, length = attention_mask.shape
     row_begins = torch.arange(n_rows + 1, device=attention_mask.device) * length
     ends = row_begins[:-1] + attention_mask.sum(1)
@@ -89,7 +94,7 @@ def _attend(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor,
+    attention_mask: torch.Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
     **_: Any,
@@ -97,9 +102,12 @@ def _attend(
     """Return (float[B, T, heads, d], None): attention within what `_begins` separates. query: float[B, heads, T, d]."""
     n_rows, heads, length, size = query.shape
     key, value = (t if t.shape[1] == heads else t.repeat_interleave(heads // t.shape[1], 1) for t in (key, value))
-    # Llama's rotary positions make queries and keys 32-bit floats.
-    flat = [t.to(value.dtype).transpose(1, 2).reshape(n_rows * length, heads, size) for t in (query, key, value)]
+    # Llama's rotary positions make queries and keys 32-bit floats, and a caller may be outside of autocast.
+    flat = [t.bfloat16().transpose(1, 2).reshape(n_rows * length, heads, size) for t in (query, key, value)]
+    begins = attention_mask
+    if begins is None:
+        begins = torch.arange(n_rows + 1, device=query.device, dtype=torch.int32) * length
     states = torch.ops.aten._flash_attention_forward(
-        *flat, attention_mask, attention_mask, length, length, dropout, module.is_causal, False, scale=scaling
+        *flat, begins, begins, length, length, dropout, module.is_causal, False, scale=scaling
     )[0]
-    return states.view(n_rows, length, heads, size), None
+    return states.to(value.dtype).view(n_rows, length, heads, size), None
