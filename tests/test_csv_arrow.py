@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -67,6 +68,41 @@ def test_it_gives_the_records_of_the_whole_file(
         place.write_bytes(text.encode())
         asked = (place, list(columns), delimiter, limit)
         assert outcome(read, *asked) == outcome(whole, *asked)
+
+
+def fault_of(text: bytes, path: Path, **asked: Any) -> Any:
+    path.write_bytes(text)
+    return outcome(lambda: [part.table.num_rows for part in csv.read(path, **asked)])
+
+
+def test_the_first_fault_is_named_and_none_behind_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [b"text,n", *[b"some words,1"] * 100_000]  # a block of text has 80,000
+    rows[2] = b"a,b,c"
+    rows[95_000] = b"\xff,1"
+    text = b"\n".join(rows)
+    assert fault_of(text, path) == (f"{path}:3", "csv-columns")
+    assert fault_of(text, path, limit=1) == [1]
+    rows[2] = b"a\rb,1"
+    assert fault_of(b"\n".join(rows), path) == (f"{path}:3", "csv")
+    rows[2] = b"a,1"
+    text = b"\n".join(rows)
+    assert fault_of(text, path) == (f"{path}:95001", "encoding")
+    assert fault_of(text, path, limit=5000) == [4096, 904]
+    packed = path.with_suffix(".csv.gz")
+    assert fault_of(gzip.compress(text[: 1 << 20])[:-9], packed)[1] == "truncated"
+    rows[2] = b"a,b,c"
+    assert fault_of(gzip.compress(b"\n".join(rows[:90_000]))[:-9], packed) == (f"{packed}:3", "csv-columns")
+
+
+def test_fields_that_are_too_long_are_refused_wherever_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    field = b"x" * (csv.LONGEST + 1)
+    for before in (b"", b"a,1\n" * 5000):
+        for after in (b"", b"a,1\n" * 5000):
+            text = b"text,n\n" + before + field + b",1\n" + after
+            assert fault_of(text, path) == (f"{path}:{2 + before.count(b'a')}", "csv")
+    assert fault_of(b"text,n\n" + b"\n" * (csv.LONGEST + 1), path) == (str(path), "empty-file")
 
 
 def test_arrow_takes_usual_files(tmp_path: Path) -> None:

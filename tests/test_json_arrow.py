@@ -98,3 +98,14 @@ def test_dates_stay_text_and_null_stays_null(tmp_path: Path) -> None:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     tables = [part.table for part in read(path)]
     assert pa.concat_tables(tables).to_pylist() == rows
+
+
+def test_of_two_faults_the_first_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    for at in (1, 4097):
+        rows = [b'{"text":"%s","n":1}' % (b"a" * 700)] * 9000
+        rows[at], rows[at + 3000] = b"{", b"\xff"  # in another block of text
+        path.write_bytes(b"\n".join(rows))
+        with pytest.raises(DataError) as error:
+            list(read(path))
+        assert (error.value.id, error.value.where) == ("json", f"{path}:{at + 1}")

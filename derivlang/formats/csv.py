@@ -55,24 +55,27 @@ def read(
     and as `open_lines`.
     """
     path = located(path)
-    first_row = next(_records(path, encoding, delimiter), None) if header else None
+    head = WHOLE if piece.begin else piece  # nothing behind a piece is read, not even for its header
+    first_row = next(_records(path, encoding, delimiter, head), None) if header else None
     if header and first_row is None:
         raise empty_file(path, "row")
     if columns is None:
         assert first_row is not None, "columns without a header row have names"
         columns = first_row[1]
         check_header(path, columns)
-    done, most = 0, ROWS_PER_TABLE if limit is None else min(ROWS_PER_TABLE, limit)
-    if limit == 0:
-        return
-    blocks, above = whole_lines(path, encoding, piece), header and not piece.begin
-    for stretch in stretches(blocks, piece.line + 1, delimiter, header=above, rows=most, longest=LONGEST):
+    done = 0
+    for stretch in stretches(
+        whole_lines(path, encoding, piece),
+        piece.line + 1,
+        delimiter,
+        header=header and not piece.begin,
+        rows=ROWS_PER_TABLE,
+        limit=limit,
+    ):
         for lines, table in _tables(stretch, path, columns, delimiter, None if limit is None else limit - done):
             yield Rows.of_documents(path, table, lines, done)
             done += table.num_rows
-        if done == limit:
-            return
-    if not done and piece == WHOLE:
+    if not done and limit != 0 and piece == WHOLE:
         raise empty_file(path, "row below its header" if header else "row")
 
 
@@ -80,7 +83,6 @@ def _tables(
     stretch: Stretch, path: Path, columns: Sequence[str], delimiter: str, limit: int | None
 ) -> Iterator[tuple[Int64, pa.Table]]:
     """Yield (lines, table) of the records of a stretch. limit: of them at most. Raises DataError csv, csv-columns."""
-    stretch = stretch if limit is None else stretch.first(limit)
     table = stretch.table(columns, delimiter)
     if table is not None:
         yield stretch.lines, table
@@ -171,9 +173,9 @@ def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None
     return replace(preview, format="csv", layout={**preview.layout, **newline})
 
 
-def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _records(path: Path, encoding: str, delimiter: str, piece: Piece = WHOLE) -> Iterator[tuple[int, list[str]]]:
     """Yield (line at which it begins, fields) for each record of a file."""
-    return _fields((line for _, line in open_lines(path, encoding, ends=True)), path, 1, delimiter)
+    return _fields((line for _, line in open_lines(path, encoding, ends=True, piece=piece)), path, 1, delimiter)
 
 
 def _fields(lines: Iterator[str], path: Path, line: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,15 +18,17 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64
+from derivlang.core.errors import DerivlangError
 from derivlang.formats.csv_lines import RecordStarts
+from derivlang.formats.json_arrow import LONG
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Whole records, one after the other.
 
-    text: of them, UTF-8. line: its first line. starts: int64[R], where each begins. right: whether the quoting is;
-    else the starts are not of all records. rest: the blocks of text behind a place where it is wrong.
+    text: of them, UTF-8. line: its first line. starts: int64[R], where each begins. right: whether these are all; else
+    the quoting is wrong or the records are long, and `rest` has the blocks of text that follow.
     """
 
     text: bytes
@@ -33,12 +36,6 @@ class Stretch:
     starts: Int64
     right: bool = True
     rest: Iterable[str] = ()
-
-    def first(self, count: int) -> Stretch:
-        """Return the first records, at most `count`."""
-        if not self.right or count >= len(self.starts):
-            return self
-        return Stretch(self.text[: self.starts[count]], self.line, self.starts[:count])
 
     def texts(self) -> Iterator[str]:
         """Yield the lines, with their ends."""
@@ -56,6 +53,8 @@ class Stretch:
         if not self.right or len(delimiter) > 1 or not delimiter.isascii():
             return None
         if self.text.count(b"\r") != self.text.count(b"\r\n") or self.text.startswith(codecs.BOM_UTF8):
+            return None
+        if len(self.text) > LONG * len(self.starts):
             return None
         from pyarrow import csv
 
@@ -75,30 +74,50 @@ class Stretch:
 
 
 def stretches(
-    blocks: Iterator[str], line: int, delimiter: str, *, header: bool, rows: int, longest: int
+    blocks: Iterator[str], line: int, delimiter: str, *, header: bool, rows: int, limit: int | None
 ) -> Iterator[Stretch]:
     """Yield blocks of whole lines as stretches of `rows` records; the last one may have fewer.
 
-    line: the first. header: leave out the first record. longest: characters of a record, from which on `csv.reader`
-    shall decide what is wrong.
+    line: the first. header: leave out the first record. limit: records at most, behind which nothing is read. Where the
+    quoting is wrong or records are long, all that follows is one stretch. An error in reading the blocks is raised
+    behind the records before it.
     """
-    finder, held, starts, first = RecordStarts(delimiter), b"", np.zeros(0, np.int64), int(header)
+    finder, held, size = RecordStarts(delimiter), list[bytes](), 0
+    starts, first, left = np.zeros(0, np.int64), int(header), sys.maxsize if limit is None else limit
 
-    def stretch(begin: int, end: int, some: Int64, *, right: bool = True, rest: Iterable[str] = ()) -> Stretch:
-        return Stretch(held[begin:end], line + held.count(b"\n", 0, begin), some - begin, right, rest)
+    def stretch(text: bytes, end: int, *, right: bool = True, rest: Iterable[str] = ()) -> Stretch:
+        begin = int(starts[first]) if len(starts) > first else end
+        some = starts[first : int(np.searchsorted(starts, end))] - begin
+        return Stretch(text[begin:end], line + text.count(b"\n", 0, begin), some, right, rest)
 
-    for block in blocks:
+    error: DerivlangError | None = None
+    while left:
+        try:
+            block = next(blocks, None)
+        except DerivlangError as raised:
+            block, error = None, raised
+        if block is None:
+            break
         text = block.encode()
         ended = text if text.endswith(b"\n") else text + b"\n"
-        starts = np.concatenate([starts, finder.starts(np.frombuffer(ended, np.uint8)) + len(held)])
-        held += text
-        if finder.broken or (len(starts) and len(held) - starts[-1] > longest):
-            yield stretch(int(starts[first]), len(held), starts[first:], right=False, rest=blocks)
+        starts = np.concatenate([starts, finder.starts(np.frombuffer(ended, np.uint8)) + size])
+        held.append(text)
+        size += len(text)
+        # Outside of a field, the last record is whole, too.
+        while left and len(starts) - first - finder.quoted >= (most := min(rows, left)):
+            whole = b"".join(held)
+            end = int(starts[first + most]) if len(starts) > first + most else size
+            yield stretch(whole, end)
+            line += whole.count(b"\n", 0, end)
+            held, size, starts, first = [whole[end:]], size - end, starts[first + most :] - end, 0
+            left -= most
+        if left and len(starts) > first and (finder.broken or size > LONG * min(rows, left)):
+            yield stretch(b"".join(held), size, right=False, rest=blocks)
             return
-        while len(starts) > first + rows:
-            end = int(starts[first + rows])
-            yield stretch(int(starts[first]), end, starts[first : first + rows])
-            line += held.count(b"\n", 0, end)
-            held, starts, first = held[end:], starts[first + rows :] - end, 0
-    if len(starts) > first:
-        yield stretch(int(starts[first]), len(held), starts[first:], right=not finder.quoted)
+    if left and len(starts) > first:
+        if error is None:
+            yield stretch(b"".join(held), size, right=not finder.quoted)
+        elif (end := int(starts[-1]) if finder.quoted else size) > starts[first]:
+            yield stretch(b"".join(held), end)
+    if error is not None:
+        raise error

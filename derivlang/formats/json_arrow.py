@@ -2,8 +2,8 @@
 
 With the types of the columns given, Arrow refuses a key twice, new keys, other types, NaN and integers beyond 64 bits.
 What it lets pass is looked for here: missing keys, which become null, and two objects on a line. Rows with null, and
-columns of other types than text and whole numbers, are left to `json_text.py`, as is all that Arrow refuses: it writes
-the message.
+columns of other types than text and whole numbers, are left to `json_text.py`, as are long rows and all that Arrow
+refuses: it writes the message.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+LONG = 1 << 11  # mean characters of a row, above which Python's own readers are faster
 _TYPES = {pa.string(), pa.int64(), pa.list_(pa.string()), pa.list_(pa.int64())}
 
 
 def table_of(lines: Sequence[str], schema: pa.Schema) -> pa.Table | None:
     """Return the table of some lines, an object each, or None if they have to be read one by one."""
-    if not _TYPES.issuperset(schema.types):
+    if not _TYPES.issuperset(schema.types) or sum(map(len, lines)) > LONG * len(lines):
         return None
     # A line that ends an object and one that begins an object share none, so as many objects as lines are one a line.
     if not all(line[0] == "{" and line[-1] == "}" for line in lines):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrow import filled
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, DerivlangError
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import empty_file
 
@@ -104,12 +104,23 @@ def in_tables(
     """Yield the first `limit` items in lists of at most ROWS_PER_TABLE, each with the number of its first item.
 
     kind: what an item is ("row", "sentence"), for the message. piece: what is read of the file.
-    Raises DataError empty-file if a whole file has no items.
+    Raises DataError empty-file if a whole file has no items. An error in reading the items is raised behind the items
+    before it, which may have faults themselves.
     """
     rest, done = iter(items), 0
-    while chunk := list(islice(rest, ROWS_PER_TABLE if limit is None else min(ROWS_PER_TABLE, limit - done))):
+    error: DerivlangError | None = None
+    while error is None:
+        chunk: list[Item] = []
+        try:
+            chunk.extend(islice(rest, ROWS_PER_TABLE if limit is None else min(ROWS_PER_TABLE, limit - done)))
+        except DerivlangError as raised:
+            error = raised
+        if not chunk:
+            break
         yield done, chunk
         done += len(chunk)
+    if error is not None:
+        raise error
     if done == 0 and limit != 0 and piece == WHOLE:
         raise empty_file(path, kind)
 
