@@ -172,8 +172,8 @@ def codepoints(strings: pa.Array) -> tuple[UInt32, Int64]:
 def from_codepoints(points: UInt32, offsets: Ints) -> pa.Array:
     """Return an Arrow string array from code points and their offsets [T + 1]."""
     # Bytes of a code point in UTF-8: one, and one more from each of these on.
-    width = np.ones(len(points), np.int64)
+    width = np.ones(len(points), np.uint8)
     for least in (0x80, 0x800, 0x10000):
-        width += points >= least
+        width += (points >= least).view(np.uint8)
     encoded = points.tobytes().decode("utf-32-le").encode()
     return strings_from(np.frombuffer(encoded, np.uint8), offsets_of(width)[offsets])

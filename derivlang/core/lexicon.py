@@ -39,6 +39,7 @@ SPECIALS = (
     "[MASK]",
 )
 _PAIRS = "type\timage"
+_TYPES_AT_ONCE = 1 << 16  # types that are mapped at a time, so that what is between stays in the cache
 _NO_WORD = scalar("_")  # a missing word in annotations, as in CoNLL-U
 
 
@@ -137,10 +138,18 @@ class Lexicon:
         """Return the image of each type, Arrow strings [T]."""
         if self._last and self._last[0] is types:
             return self._last[1]
-        image = types
+        if self.is_identity or len(types) <= _TYPES_AT_ONCE:
+            image = self._apply(types)
+        else:
+            starts = range(0, len(types), _TYPES_AT_ONCE)
+            pieces = [self._apply(types.slice(start, _TYPES_AT_ONCE)) for start in starts]
+            image = pa.concat_arrays([piece.cast(types.type) for piece in pieces])
+        self._last[:] = [types, image]
+        return image
+
+    def _apply(self, image: pa.Array) -> pa.Array:
         for step in self.steps:
             image = step.apply(image)
-        self._last[:] = [types, image]
         return image
 
     @property

@@ -82,7 +82,7 @@ class Script:
 
     def map_codepoints(self, codepoints: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Return the image of each code point, a new array of the same shape. Raise IndexError above 0x10FFFF."""
-        return self.table[codepoints]
+        return self.table.take(codepoints)
 
     def map_text(self, text: str) -> str:
         """Return the image of a string, with the same number of code points. Lone surrogates stay."""
