@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow as pa
 from derivlang.core.arrow import string_array
 from derivlang.formats import conllu
 from derivlang.transforms.scripts import load_script, script_names
-from derivlang.transforms.trans import map_script, private_share
+from derivlang.transforms.trans import private_share
 
 TABLES = [
     (name, version)
@@ -43,7 +42,7 @@ def main() -> None:
 
 
 def _share(types: pa.Array, counts: np.ndarray[tuple[int], np.dtype[np.int64]], name: str, version: int) -> str:
-    percent = private_share(partial(map_script, script=load_script(name, version)), types, counts)
+    percent = private_share(load_script(name, version), types, counts)
     return f"{percent:.2f}"
 
 

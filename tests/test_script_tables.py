@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script
-from derivlang.transforms.trans import map_script, private_share
+from derivlang.transforms.trans import private_share
 from tests.commands import written
 from tests.helpers import make, manifest, right, rows, undone
 from tests.real import SHARED, needs_data
@@ -138,9 +137,17 @@ def test_words_of_real_treebanks_are_visible(treebank: str, before: float) -> No
             words.update(found.table["tokens"].combine_chunks().flatten().to_pylist())
     types, counts = string_array(list(words)), np.array(list(words.values()))
     for script in ("georgian", "greek", "cyrillic"):
-        old, new = (private_share(partial(map_script, script=load_script(script, v)), types, counts) for v in (1, 2))
+        old, new = (private_share(load_script(script, v), types, counts) for v in (1, 2))
         assert old > before
         assert new < 0.2
+
+
+def test_a_private_character_counts_if_it_is_in_the_image() -> None:
+    types, counts = string_array(["漢", "\U000f6f22", "a", "a漢"]), np.array([1, 2, 4, 1])
+    script = load_script("georgian")
+    assert private_share(script, types, counts) == 25  # the second becomes 漢
+    assert private_share(script, types, counts, lambda types: types) == 25
+    assert private_share(script, types, counts, lambda types: string_array(["a"] * len(types))) == 0
 
 
 def test_make_says_where_no_script_fits(tmp_path: Path) -> None:

@@ -75,12 +75,14 @@ def needs_counts(transforms: Sequence[Transform], saved: str | None) -> bool:
 def warnings(transforms: Sequence[Transform], lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
     """Return the warnings of all lexical transforms on a vocabulary; see `Pipeline.warnings`."""
     out: list[str] = []
+    before = Lexicon()  # the last map, whose images are the types of the next one
     for transform, step in zip(transforms, steps_of(transforms, lexicon), strict=True):
         if step is not None:
+            types = before.apply(types)
             out += transform.warnings(step, types, counts)
             if chooses(step):
                 break  # from here on, the words of one type may differ
-            types = step.apply(types)
+            before = Lexicon((step,))
     return out
 
 

@@ -38,7 +38,7 @@ from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws, codepoints, draw, from_codepoints, hash_types, text_key
-from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
+from derivlang.core.lexicon import SPECIALS, TypeMap, escape, unescape
 from derivlang.core.spec import param
 from derivlang.core.type_index import TypeIndex
 from derivlang.transforms.base import Transform
@@ -47,7 +47,8 @@ from derivlang.transforms.scripts import CLONES, PRIVATE, Script, load_script, o
 By = Literal["type", "frequency", "mass"]
 _PRIVATE_PERCENT = 1  # warn if more of the running words than this get private-use characters
 _WAYS = ("script", "offset", "clones")  # of writing words; a transform has one
-_TYPES_AT_ONCE = 1 << 16  # map a large vocabulary in pieces: the images of all types would fill the memory
+_PRIVATE_PLANES = 0xF0000  # first code point of planes 15 and 16
+_TYPES_AT_ONCE = 1 << 16  # types whose code points are looked at together, so that they stay in the cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +148,11 @@ class Trans(Transform):
         """Return a warning if more than 1 % of the running words get private-use characters, with better scripts."""
         if self.script_name not in script_names() or self.script_name == PRIVATE:
             return []  # every letter gets such a character, or one that is unassigned
-        share = private_share(step.apply, types, counts)
+        share = private_share(self.loaded, types, counts, step.apply)
         if share <= _PRIVATE_PERCENT:
             return []
         others = {
-            name: private_share(partial(map_script, script=load_script(name)), types, counts)
+            name: private_share(load_script(name), types, counts)
             for name in script_names()
             if name != PRIVATE and load_script(name) is not self.loaded
         }
@@ -201,8 +202,7 @@ class Transliteration:
     def apply(self, types: pa.Array) -> pa.Array:
         """Return the image of each type; kept types and special tokens stay."""
         image = map_script(types, self.script)
-        # Types whose image is special stay, too: mapped, they would become equal to the special token.
-        stays = special_types(types) | special_types(image)
+        stays = _special(types, self.script)
         if self.overlap:
             stays |= self.kept(types, image)
         return pc.if_else(to_arrow(stays), types, image) if stays.any() else image
@@ -250,14 +250,35 @@ def map_script(types: pa.Array, script: Script) -> pa.Array:
     return from_codepoints(script.map_codepoints(points), offsets)
 
 
-def private_share(apply: Callable[[pa.Array], pa.Array], types: pa.Array, counts: Int64) -> float:
-    """Return the percentage of running words whose image holds a private-use character of planes 15 and 16."""
+def private_share(
+    script: Script, types: pa.Array, counts: Int64, apply: Callable[[pa.Array], pa.Array] | None = None
+) -> float:
+    """Return the percentage of running words whose image holds a private-use character of planes 15 and 16.
+
+    apply: maps types by the script, or keeps some of them; None to map all. An image can hold such a character only if
+    the type holds one, or a character that becomes one. So only these types are mapped.
+    """
+    apply = apply or partial(map_script, script=script)
     private = 0
     for start in range(0, len(types), _TYPES_AT_ONCE):
-        image = apply(types.slice(start, _TYPES_AT_ONCE))
+        some = types.slice(start, _TYPES_AT_ONCE)
+        points, offsets = codepoints(some)
+        at = np.flatnonzero(np.maximum(points, script.map_codepoints(points)) >= _PRIVATE_PLANES)
+        owners = np.unique(np.searchsorted(offsets, at, "right") - 1)
+        image = apply(some.take(to_arrow(owners)))
         is_private = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
-        private += int(counts[start : start + _TYPES_AT_ONCE][is_private].sum())
+        private += int(counts[start + owners[is_private]].sum())
     return 100 * private / max(int(counts.sum()), 1)
+
+
+def _special(types: pa.Array, script: Script) -> Bool:
+    """Return bool[T]: the types that stay because they are special tokens, or because their image would be one.
+
+    Mapped, the latter would become equal to the special token. A script is an involution, so they are the images of the
+    special tokens.
+    """
+    specials = string_array(SPECIALS)
+    return to_numpy(pc.is_in(types, value_set=pa.concat_arrays([specials, map_script(specials, script)])))
 
 
 def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Reference:
@@ -268,7 +289,7 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
 
         room for 3 types, ranked groups (a A) (b B) c   ->   a A c are kept
     """
-    plain = ~(special_types(types) | special_types(map_script(types, fitted.script)))
+    plain = ~_special(types, fitted.script)
     types, counts = types.filter(to_arrow(plain)), counts[plain]
     ours, theirs = hash_types(types), hash_types(map_script(types, fitted.script))
     by_hash = np.argsort(ours)
