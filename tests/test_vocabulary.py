@@ -147,6 +147,17 @@ def test_the_buffer_may_be_read_only_and_is_not_kept() -> None:
     assert vocabulary.types().to_pylist() == ["first", "second-and-longer"]
 
 
+def test_types_stay_as_they_were_when_words_are_added() -> None:
+    vocabulary, seen = Vocabulary(), []
+    for n in range(100):
+        encoded(vocabulary, [f"word-{n}".encode()])
+        seen.append((n, vocabulary.types(), vocabulary.since(n // 2)))
+    for n, types, later in seen:
+        assert types.to_pylist() == [f"word-{i}" for i in range(n + 1)]
+        assert later.to_pylist() == [f"word-{i}" for i in range(n // 2, n + 1)]
+    assert vocabulary.since(100).to_pylist() == []
+
+
 # text that is no UTF-8
 
 

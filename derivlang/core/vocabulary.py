@@ -21,11 +21,15 @@ For measurements see `docs/design/speed.md`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError
 from derivlang.core.keys import (
     BYTE_MASKS,
@@ -55,20 +59,21 @@ class Vocabulary:
         self._bits = _MIN_BITS
         # Slots hold only codes, and keys are compared by code. So the table is small and stays in the cache.
         self._slots_code = np.full(1 << self._bits, -1, np.int32)  # -1: free; its key is the last one, _EMPTY
-        self._keys = np.full(1, _EMPTY, np.uint64)  # [T + 1]
-        self._lengths = np.zeros(0, np.int64)  # [T]
-        self._starts = np.zeros(0, np.int64)  # [T] into _pool
-        self._pool = np.zeros(8, np.uint8)  # bytes of all types, eight spare ones last
-        self._hashes = np.zeros(0, np.uint64)  # [T] content hashes, filled on demand
+        # These arrays have room for more types than the T that there are.
+        self._size = 0  # T
+        self._keys = np.full(1, _EMPTY, np.uint64)  # [T], and _EMPTY as the last one of the room
+        self._offsets = np.zeros(1, np.int64)  # [T + 1] into _pool
+        self._pool = np.zeros(8, np.uint8)  # bytes of all types, and at least eight spare ones
         # [T], the first eight bytes of each type and the next eight, to compare most long words without the pool.
         self._first = np.zeros(0, np.uint64)
         self._second = np.zeros(0, np.uint64)
+        self._hashes = np.zeros(0, np.uint64)  # content hashes of the first types, filled on demand
         # The overflow table: sorted keys whose two slots other keys had taken, and their codes.
         self._overflow, self._overflow_codes = np.zeros(0, np.uint64), np.zeros(0, np.int32)
         self._types: pa.Array | None = None  # result of `types()`, until a word is added
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return self._size
 
     def encode(self, buffer: UInt8, starts: Ints, lengths: Ints) -> Int32:
         """Return int32[n]: the code of each word `buffer[start:start + length]`. New words are added."""
@@ -92,15 +97,21 @@ class Vocabulary:
         if self._types is None:
             if (bad := self.first_invalid(0)) is not None:
                 raise DataError(f"the word {bad!r} is not UTF-8", id="encoding")
-            self._types = strings_from(self._pool[:-8], np.append(self._starts, len(self._pool) - 8))
+            self._types = self.since(0)
         return self._types
+
+    def since(self, code: int) -> pa.Array:
+        """Return the types from a code on, Arrow strings [T - code]. They are not checked to be UTF-8."""
+        offsets = self._offsets[code : self._size + 1]
+        return strings_from(self._pool[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def first_invalid(self, since: int) -> bytes | None:
         """Return the first type from code `since` on that is not UTF-8, or None."""
         if since >= len(self):
             return None
-        joined = bytes(self._pool[int(self._starts[since]) : -8])
-        starts = self._pool[:-8][self._starts[since:][self._lengths[since:] > 0]]
+        offsets = self._offsets[since : self._size + 1]
+        joined = bytes(self._pool[offsets[0] : offsets[-1]])
+        starts = self._pool[offsets[:-1][offsets[:-1] < offsets[1:]]]
         try:
             joined.decode()
             # All types joined are valid, but a type may begin inside a character: with a byte 10xxxxxx.
@@ -108,8 +119,8 @@ class Vocabulary:
         except UnicodeDecodeError:
             broken = True
         if broken:
-            for code in range(since, len(self)):
-                word = bytes(self._pool[self._starts[code] :][: self._lengths[code]])
+            for start, end in pairwise(offsets):
+                word = bytes(self._pool[start:end])
                 try:
                     word.decode()
                 except UnicodeDecodeError:
@@ -118,15 +129,17 @@ class Vocabulary:
 
     def subset(self, used: Ints) -> pa.Array:
         """Return the types of these codes, Arrow strings [len(used)]."""
-        lengths = self._lengths[used]
-        return strings_from(self._pool[expand_ranges(self._starts[used], lengths)], offsets_of(lengths))
+        # The offsets of all types may need 64 bits.
+        buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._pool)]
+        every = pa.Array.from_buffers(pa.large_string(), self._size, buffers)
+        return every.take(to_arrow(used)).cast(pa.string())
 
     def hashes(self, used: Ints | None = None) -> UInt64:
         """Return the content hashes (`keys.hash_types`), uint64, of the types of these codes, or of all types."""
         known = len(self._hashes)
         if known < len(self):
-            new = hash_bytes(self._pool, self._starts[known:], self._lengths[known:])
-            self._hashes = np.concatenate([self._hashes, new])
+            offsets = self._offsets[known : self._size + 1]
+            self._hashes = np.concatenate([self._hashes, hash_bytes(self._pool, offsets[:-1], np.diff(offsets))])
         return self._hashes if used is None else self._hashes[used]
 
     def _lookup(self, keys: UInt64) -> tuple[Int32, Int64]:
@@ -160,37 +173,40 @@ class Vocabulary:
     def _resolve(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64, codes: Int32, missed: Int64) -> None:
         """Set the codes of the words at `missed`, in place: those in the overflow table, then new types.
 
-        missed words dog cat dog: sorted keys cat dog, first seen at 1 and 0  ->  new codes dog n, cat n + 1
+        missed words dog cat dog: first seen at 0 1 0  ->  new codes dog n, cat n + 1
         """
         if len(self._overflow):
-            wanted = keys[missed]
+            full = np.flatnonzero(codes[missed] >= 0)  # a key whose second slot is free is not in the overflow table
+            wanted = keys[missed[full]]
             at = np.minimum(np.searchsorted(self._overflow, wanted), len(self._overflow) - 1)
             old = self._overflow[at] == wanted
-            codes[missed[old]] = self._overflow_codes[at[old]]
-            missed = missed[~old]
+            codes[missed[full[old]]] = self._overflow_codes[at[old]]
+            missed = np.delete(missed, full[old])
         if not missed.size:
             return
-        distinct, first, inverse = np.unique(keys[missed], return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")  # codes in the order of first occurrence
-        new = np.empty(len(distinct), np.int32)
-        new[order] = len(self) + np.arange(len(distinct), dtype=np.int32)
-        codes[missed] = new[inverse]
-        where = missed[first[order]]
-        self._add(buffer, np.asarray(starts)[where], np.asarray(lengths)[where], distinct[order])
+        wanted = keys[missed]
+        first = _first_places(wanted)
+        is_new = first == np.arange(len(first), dtype=np.int32)
+        number = np.cumsum(is_new, dtype=np.int32) + np.int32(len(self) - 1)
+        codes[missed] = number[first]
+        where = missed[is_new]
+        self._add(buffer, np.asarray(starts)[where], np.asarray(lengths)[where], wanted[is_new])
 
     def _add(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64) -> None:
         """Add new types. The table grows when more than half of its slots would be taken."""
-        end = len(self._pool) - 8
         lengths = lengths.astype(np.int64)
         bytes_ = buffer[expand_ranges(starts, lengths)]
-        self._pool = np.concatenate([self._pool[:end], bytes_, np.zeros(8, np.uint8)])
-        self._starts = np.concatenate([self._starts, end + offsets_of(lengths)[:-1]])
-        self._lengths = np.concatenate([self._lengths, lengths])
-        self._keys = np.concatenate([self._keys[:-1], keys, self._keys[-1:]])
+        size = self._size
+        end = int(self._offsets[size])
+        self._pool = _appended(self._pool, end, bytes_, 8)
+        self._offsets = _appended(self._offsets, size, end + offsets_of(lengths))
+        self._keys = _appended(self._keys, size, keys, 1)
+        self._keys[-1] = _EMPTY
         loads, second = load8(buffer), np.minimum(lengths - 8, 8)
-        self._first = np.concatenate([self._first, loads[starts] & BYTE_MASKS[np.minimum(lengths, 8)]])
+        self._first = _appended(self._first, size, loads[starts] & BYTE_MASKS[np.minimum(lengths, 8)])
         rest = np.where(second > 0, loads[starts + np.where(second > 0, 8, 0)], 0)
-        self._second = np.concatenate([self._second, rest & BYTE_MASKS[np.maximum(second, 0)]])
+        self._second = _appended(self._second, size, rest & BYTE_MASKS[np.maximum(second, 0)])
+        self._size += len(keys)
         self._types = None
         if len(self) * 2 > (1 << self._bits):
             while len(self) * 2 > (1 << self._bits):
@@ -221,17 +237,18 @@ class Vocabulary:
     def _verify(self, buffer: UInt8, long: _Long, codes: Int32) -> None:
         """Compare every word of more than eight bytes with its type. Raise DataError for a hash collision."""
         starts, lengths = long.starts, long.lengths
-        same: Bool = (self._lengths[codes] == lengths) & (self._first[codes] == long.first)
+        at = self._offsets[codes]
+        same: Bool = (self._offsets[codes + 1] - at == lengths) & (self._first[codes] == long.first)
         same &= self._second[codes] == long.second
-        for at in np.flatnonzero(same & (lengths > LONGEST)):
-            word, start = buffer[starts[at] : starts[at] + lengths[at]], self._starts[codes[at]]
-            same[at] = np.array_equal(word, self._pool[start : start + lengths[at]])
+        for i in np.flatnonzero(same & (lengths > LONGEST)):
+            word = buffer[starts[i] : starts[i] + lengths[i]]
+            same[i] = np.array_equal(word, self._pool[at[i] : at[i] + lengths[i]])
         ours, theirs = load8(buffer), load8(self._pool)
         # The other bytes, eight at a time: a word of 20 bytes is compared once more, masked to four bytes.
         active, done = np.flatnonzero(same & (lengths > 16) & (lengths <= LONGEST)), 16
         while active.size and same.all():
             left = lengths[active] - done
-            differ = ours[starts[active] + done] ^ theirs[self._starts[codes[active]] + done]
+            differ = ours[starts[active] + done] ^ theirs[at[active] + done]
             same[active] = (differ & BYTE_MASKS[np.minimum(left, 8)]) == 0
             done += 8
             active = active[left > 8]
@@ -243,6 +260,39 @@ class Vocabulary:
                 fix="please report this text: no such pair was known",
                 id="hash-collision",
             )
+
+
+def _first_places(keys: UInt64) -> Int32:
+    """Return int32[n]: where each key occurs first.
+
+    Every key writes its place into a slot of a table. Keys that find another key's place in theirs try another slot.
+
+    keys dog cat dog, cat's slot is dog's  ->  0 0 0, then cat by itself  ->  0 1 0
+    """
+    first, left = np.zeros(len(keys), np.int32), np.arange(len(keys), dtype=np.int32)
+    bits = len(keys).bit_length() + 1
+    table = np.empty(1 << bits, np.int32)
+    salt = 0
+    while left.size:
+        wanted = keys[left]
+        slots = (mix(wanted + np.uint64(salt)) >> np.uint64(64 - bits)).astype(np.int64)
+        table[slots[::-1]] = left[::-1]  # of several places for one slot, numpy keeps the last one written: the first
+        first[left] = found = table[slots]
+        left = left[keys[found] != wanted]
+        salt += 1
+    return first
+
+
+def _appended(array: NDArray[Any], size: int, values: NDArray[Any], spare: int = 0) -> NDArray[Any]:
+    """Return an array with values after its first `size` elements and room for `spare` more.
+
+    An array without room is copied to one of twice the size, so that a growing one is copied a few times only.
+    """
+    needed = size + len(values) + spare
+    if needed > len(array):
+        array = np.concatenate([array[:size], np.zeros(max(needed, 2 * len(array)) - size, array.dtype)])
+    array[size : size + len(values)] = values
+    return array
 
 
 @dataclass(frozen=True, slots=True)

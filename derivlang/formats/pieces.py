@@ -224,11 +224,11 @@ class Splitting:
         """Split the pieces that the splitter has not seen before. known: the number of those that it has."""
         if known == len(self._pieces):
             return
-        pieces = self._pieces.subset(np.arange(known, len(self._pieces))).to_pylist()
+        pieces = self._pieces.since(known)
         self._undivided.add(pieces)
         if not self.raw:
             return
-        words = [self.splitter.words(piece) for piece in pieces]
+        words = [self.splitter.words(piece) for piece in pieces.to_pylist()]
         encoded = [word.encode() for piece in words for word in piece]
         lengths = np.array([len(word) for word in encoded], np.int64)
         buffer = np.frombuffer(b"".join(encoded) + bytes(8), np.uint8)

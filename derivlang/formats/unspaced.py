@@ -15,9 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, expand_ranges, offsets_of
+from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError
+from derivlang.core.keys import string_buffers
 from derivlang.core.messages import counted, warn
 
 _BY_A_TOOL = "divide its words with a tool for the language, put spaces between them, and pass --words space"
@@ -86,13 +90,13 @@ class Undivided:
         self._some = self._warned = False
         self._lines = self._undivided = 0
 
-    def add(self, pieces: Sequence[str]) -> None:
-        """Look at further distinct pieces."""
+    def add(self, pieces: pa.Array) -> None:
+        """Look at further distinct pieces, Arrow strings [P]."""
         figures = np.zeros((3, len(pieces)), np.int64)
-        figures[1] = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        joined = "\0".join(pieces)
-        if not joined.isascii() and _ANY.search(joined) is not None:
-            for i, piece in enumerate(pieces):
+        figures[1] = to_numpy(pc.utf8_length(pieces))
+        joined = string_buffers(pieces)[0].tobytes()
+        if not joined.isascii() and _ANY.search(joined.decode()) is not None:
+            for i, piece in enumerate(pieces.to_pylist()):
                 if _ANY.search(piece):
                     figures[:, i] = self._figures_of(piece)
             self._some = self._some or bool(figures[0].any())
