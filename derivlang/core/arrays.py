@@ -98,7 +98,8 @@ def stretches(offsets: Ints, elements: int = 1 << 16) -> list[tuple[int, int]]:
     """
     ends = np.searchsorted(offsets, np.arange(elements, int(offsets[-1]) + elements, elements), "left")
     last = len(offsets) - 1
-    cuts = np.unique(np.concatenate([[0], np.minimum(ends, last), [last]]))
+    cuts = np.concatenate([[0], np.minimum(ends, last), [last]])  # ascending; np.unique would import numpy.ma
+    cuts = cuts[np.flatnonzero(np.diff(cuts, prepend=-1))]
     return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
 

@@ -59,9 +59,8 @@ LANGUAGES = (
     ),
 )  # fmt: skip
 WITH_RULES = {"ja": ("ja", "zh"), "zh": ("zh", "ja"), "th": ("th",)}  # what spaCy's tokenizers of a language divide
-_OF = {language.code: re.compile(f"[{language.letters}]") for language in LANGUAGES}
-_ANY = re.compile(f"[{''.join(language.letters for language in LANGUAGES)}]")
-_RUN = re.compile(f"{_ANY.pattern}+")
+# Compiled when they are first used: that takes 5 ms, and many texts need none of them.
+_ANY = f"[{''.join(language.letters for language in LANGUAGES)}]"
 _SHOWN = 30  # characters of a line in a message
 
 
@@ -72,7 +71,7 @@ def rules_for(code: str) -> str | None:
 
 def language_of(text: str) -> Unspaced | None:
     """Return the language without spaces that text is in, or None. Kanji without kana are Chinese."""
-    return next((language for language in LANGUAGES if _OF[language.code].search(text)), None)
+    return next((language for language in LANGUAGES if re.search(f"[{language.letters}]", text)), None)
 
 
 class Undivided:
@@ -95,9 +94,9 @@ class Undivided:
         figures = np.zeros((3, len(pieces)), np.int64)
         figures[1] = to_numpy(pc.utf8_length(pieces))
         joined = string_buffers(pieces)[0].tobytes()
-        if not joined.isascii() and _ANY.search(joined.decode()) is not None:
+        if not joined.isascii() and re.search(_ANY, joined.decode()):
             for i, piece in enumerate(pieces.to_pylist()):
-                if _ANY.search(piece):
+                if re.search(_ANY, piece):
                     figures[:, i] = self._figures_of(piece)
             self._some = self._some or bool(figures[0].any())
         self._figures = np.concatenate([self._figures, figures], axis=1)
@@ -159,7 +158,7 @@ class Undivided:
         A run of such letters counts as one word: rules for other languages divide it nowhere, or anywhere.
         """
         letters = least = 0
-        for run in _RUN.findall(piece):
+        for run in re.findall(f"{_ANY}+", piece):
             language = language_of(run)
             if language is not None and language.code not in self._divides:
                 letters += len(run)

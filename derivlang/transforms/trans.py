@@ -264,10 +264,11 @@ def private_share(
         some = types.slice(start, _TYPES_AT_ONCE)
         points, offsets = codepoints(some)
         at = np.flatnonzero(np.maximum(points, script.map_codepoints(points)) >= _PRIVATE_PLANES)
-        owners = np.unique(np.searchsorted(offsets, at, "right") - 1)
-        image = apply(some.take(to_arrow(owners)))
+        asked = np.zeros(len(some), bool)
+        asked[np.searchsorted(offsets, at, "right") - 1] = True
+        image = apply(some.filter(to_arrow(asked)))
         is_private = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
-        private += int(counts[start + owners[is_private]].sum())
+        private += int(counts[start : start + len(some)][asked][is_private].sum())
     return 100 * private / max(int(counts.sum()), 1)
 
 
