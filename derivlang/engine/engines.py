@@ -39,7 +39,8 @@ def pool(workers: int) -> Engine:
 
     def run(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
         again = "the same command goes on from the finished shards"
-        return in_processes(partial(run_task, job, target=target), tasks, workers, modules_of(job), again)
+        modules = [*modules_of(job), type(target.store).__module__]
+        return in_processes(partial(run_task, job, target=target), tasks, workers, modules, again)
 
     return run
 
@@ -59,7 +60,7 @@ def in_processes(
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload([__name__, *modules])
+        context.set_forkserver_preload([__name__, "concurrent.futures.process", *modules])
     counts = context.Array("q", 2)  # bytes read and words done by all workers
     shown = [0, 0]
 
@@ -99,11 +100,11 @@ def in_processes(
 def modules_of(job: Job) -> list[str]:
     """Return the modules that the workers need, for the server to import once.
 
-    Else each worker imports the transforms' modules with its first job, and numpy.ma when it calls `np.unique`. Modules
-    of other packages are left to the workers: they might start threads, which a fork does not take along.
+    Else each worker imports the transforms' modules with its first job. Modules of other packages are left to the
+    workers: they might start threads, which a fork does not take along.
     """
     modules = {type(transform).__module__ for transform in job.pipeline.transforms}
-    return ["numpy.ma", *sorted(module for module in modules if module.startswith("derivlang."))]
+    return sorted(module for module in modules if module.startswith("derivlang."))
 
 
 @contextmanager
