@@ -85,13 +85,14 @@ class Undivided:
     def __init__(self, divides: Sequence[str], *, strict: bool):
         self._divides, self._strict = divides, strict
         # Of each piece: its letters of languages without spaces, all its letters, and how many undivided words have.
-        self._figures = np.zeros((3, 0), np.int64)
+        # Arrays int32[3, P], which are joined only when a text has such letters.
+        self._figures: list[Int32] = []
         self._some = self._warned = False
         self._lines = self._undivided = 0
 
     def add(self, pieces: pa.Array) -> None:
         """Look at further distinct pieces, Arrow strings [P]."""
-        figures = np.zeros((3, len(pieces)), np.int64)
+        figures = np.zeros((3, len(pieces)), np.int32)
         figures[1] = to_numpy(pc.utf8_length(pieces))
         joined = string_buffers(pieces)[0].tobytes()
         if not joined.isascii() and re.search(_ANY, joined.decode()):
@@ -99,7 +100,7 @@ class Undivided:
                 if re.search(_ANY, piece):
                     figures[:, i] = self._figures_of(piece)
             self._some = self._some or bool(figures[0].any())
-        self._figures = np.concatenate([self._figures, figures], axis=1)
+        self._figures.append(figures)
 
     def check(
         self,
@@ -116,10 +117,12 @@ class Undivided:
         self._lines += int(np.count_nonzero(cuts[1:] > cuts[:-1]))
         if not self._some:
             return
-        hits = np.flatnonzero(self._figures[0][codes])
+        of_pieces = np.concatenate(self._figures, axis=1)
+        self._figures = [of_pieces]
+        hits = np.flatnonzero(of_pieces[0][codes])
         lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
         sizes = cuts[lines + 1] - cuts[lines]
-        figures = self._figures[:, codes[expand_ranges(cuts[lines], sizes)]]
+        figures = of_pieces[:, codes[expand_ranges(cuts[lines], sizes)]]
         # Running sums of the three figures at the ends of the lines; their differences are the sums of each line.
         sums = np.stack([offsets_of(column) for column in figures])[:, offsets_of(sizes)]
         letters, total, least = sums[:, 1:] - sums[:, :-1]
