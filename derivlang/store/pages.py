@@ -236,13 +236,12 @@ def _plain_strings(types: pa.Array) -> UInt8:
     lengths are at 0 and 1 + 4 = 5.
     """
     data, offsets = string_buffers(types)
-    lengths = np.diff(offsets).astype("<u4")
     at = offsets[:-1] + 4 * np.arange(len(types))
     out = np.empty(len(data) + 4 * len(types), np.uint8)
     is_text = np.ones(len(out), bool)
-    for byte in range(4):
-        out[at + byte] = lengths.view(np.uint8)[byte::4]
-        is_text[at + byte] = False
+    # Views of all unaligned four bytes, to write the four of a length at once.
+    lengths, marks = (np.ndarray(max(len(out) - 3, 0), "<u4", each.data, strides=(1,)) for each in (out, is_text))
+    lengths[at], marks[at] = np.diff(offsets), 0
     out[is_text] = data
     return out
 
