@@ -369,6 +369,25 @@ objective = ["mlm", "ppa", "xlm-align"]
     assert packages(code).isdisjoint(heavy)
 
 
+def test_the_server_of_a_study_loads_what_its_calls_use(tmp_path: Path) -> None:
+    """A name that is not there would be passed over, and then every call would load it."""
+    code = f"""
+import json, sys
+from importlib import import_module
+import derivlang
+from derivlang.cli import child
+for name in {{*child._TRAINING, *child._REPORT}}:
+    import_module(name)
+child._load(child._TRAINING)
+before = set(sys.modules)
+options = dict(model="tiny", vocab_size=400, steps=2, threads=1)
+derivlang.pretrain("demo", "trans,inv", {str(tmp_path / "run")!r}, **options).evaluate(measure="alignment")
+print("LOADED " + json.dumps([name for name in sys.modules if name not in before]))
+"""
+    large = ("transformers", "accelerate", "pandas", "sympy", "scipy", "derivlang.training", "derivlang.lexical")
+    assert not [name for name in packages(code) if name.startswith(large)]
+
+
 def test_a_report_loads_no_torch(tmp_path: Path) -> None:
     run(tmp_path / "run")
     assert loaded("report", tmp_path / "run", "-o", tmp_path / "report").isdisjoint({"torch", "transformers"})
