@@ -213,5 +213,5 @@ class Step:
         batches = {}
         for stream, rows in self.batches.items():
             changed: dict[str, Any] = {name: tensors.get((stream, name)) for name in _ON_DEVICE}
-            batches[stream] = replace(rows, **changed, shared=None, translated=None)
-        return replace(self, batches=batches)
+            batches[stream] = SubwordRows(**changed, shared=None, totals=rows.totals)
+        return Step(self.step, self.share, batches, self.counts)

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, owners, positions
+from derivlang.core.arrays import Bool, Int64, Ints, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.ahead import ahead
@@ -69,8 +69,25 @@ def open_streams(objective: Objective, material: StreamInputs) -> tuple[OpenStre
     return tuple(opened)
 
 
-# A stream, some steps that have rows of it, and the masked rows of these steps by view: made together.
-Block: TypeAlias = tuple[OpenStream, range, dict[str, SubwordRows]]
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The masked rows of a stream in some steps, made and counted together.
+
+    steps: those that have rows of it, n. offsets: int64[n + 1], where the rows of each begin. views: the rows by view.
+    totals: by view, n each. counts: of the first view, n.
+    """
+
+    steps: range
+    offsets: Int64
+    views: dict[str, SubwordRows]
+    totals: dict[str, list[Totals]]
+    counts: list[StepCounts]
+
+    def part(self, at: int, which: int, parts: int) -> dict[str, SubwordRows]:
+        """Return the which-th of `parts` micro-batches of the at-th step, by view."""
+        begin, end = self.offsets[at : at + 2].tolist()
+        first, last = (begin + (end - begin) * i // parts for i in (which, which + 1))
+        return {name: rows.take(first, last, self.totals[name][at]) for name, rows in self.views.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,13 +134,9 @@ class Loader:
         at_once = max(1, _SUBWORDS // per_step)
         for begin in range(first, last, at_once):
             end = min(begin + at_once, last)
-            blocks = [
-                (one, steps, self._masked(one, steps))
-                for one in self.streams
-                if (steps := one.stream.steps(begin, end))
-            ]
+            blocks = [self._block(one, steps) for one in self.streams if (steps := one.stream.steps(begin, end))]
             for step in range(begin, end):
-                yield self._step(step, [block for block in blocks if step in block[1]])
+                yield self._step(step, [block for block in blocks if step in block.steps])
 
     def on_device(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
         """Yield `steps` on a device. A thread makes and sends them while an accelerator works."""
@@ -138,22 +151,27 @@ class Loader:
         for micros in self.steps(first, last):
             yield [micro.to(device) for micro in micros]
 
+    def _block(self, one: OpenStream, steps: range) -> Block:
+        offsets = self._offsets(one, steps)[1]
+        views = self._masked(one, *self._rows(one, steps))
+        totals = {name: _totals(rows, offsets) for name, rows in views.items()}
+        return Block(steps, offsets, views, totals, _counts(one.stream, views[one.stream.name], offsets))
+
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
-        cuts = self._cuts(one, steps)
-        numbers = _numbers(one.stream.name, self.seed, one.source.n, int(cuts[0]), int(cuts[-1]))
-        offsets = cuts - cuts[0]
+        begin, offsets = self._offsets(one, steps)
+        numbers = _numbers(one.stream.name, self.seed, one.source.n, begin, begin + int(offsets[-1]))
         keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
         return one.source.rows(numbers, keys), keys
 
     @staticmethod
-    def _cuts(one: OpenStream, steps: range) -> Int64:
-        """Return int64[steps + 1]: where the rows of these steps begin in the endless list of a stream."""
+    def _offsets(one: OpenStream, steps: range) -> tuple[int, Int64]:
+        """Return where the rows of n steps begin in the endless list of a stream: the first, int64[n + 1] from it."""
         k = steps[0] // one.stream.every
-        return one.rows_before(k, k + len(steps) + 1)
+        cuts = one.rows_before(k, k + len(steps) + 1)
+        return int(cuts[0]), cuts - cuts[0]
 
-    def _masked(self, one: OpenStream, steps: range) -> dict[str, SubwordRows]:
-        """Return the masked rows of a stream in these steps, by view."""
-        rows, keys = self._rows(one, steps)
+    def _masked(self, one: OpenStream, rows: SubwordRows, keys: Keys) -> dict[str, SubwordRows]:
+        """Return the masked rows of a stream by view."""
         if not one.stream.masked:
             return dict.fromkeys(one.stream.names(), rows.predicting(np.zeros(0, np.int64)))
         by_name = {}
@@ -173,55 +191,79 @@ class Loader:
 
     def _step(self, number: int, blocks: list[Block]) -> list[Step]:
         """Return the micro-batches of this process for a step. blocks: of the streams that have rows in it."""
-        whole: dict[str, SubwordRows] = {}
-        for one, steps, views in blocks:
-            cuts, at = self._cuts(one, steps), steps.index(number)
-            first, last = (int(cut - cuts[0]) for cut in cuts[at : at + 2])
-            whole |= {name: rows.take(first, last) for name, rows in views.items()}
-        counts = _counts([(one.stream, whole[one.stream.name]) for one, _, _ in blocks])
-        totals = {name: _totals(rows) for name, rows in whole.items()}
+        here = [(block, block.steps.index(number)) for block in blocks]
+        counts = _together([block.counts[at] for block, at in here])
         parts, first = self.accumulate * self.world, self.rank * self.accumulate
         micros = []
         for which in range(first, first + self.accumulate):
-            batches = {name: _part(rows, which, parts, totals[name]) for name, rows in whole.items()}
+            batches: dict[str, SubwordRows] = {}
+            for block, at in here:
+                batches |= block.part(at, which, parts)
             micros.append(Step(number, 1 / parts, batches, counts))
         return micros
 
 
-def _part(rows: SubwordRows, which: int, parts: int, totals: Totals) -> SubwordRows:
-    """Return the which-th of `parts` micro-batches of a step's rows."""
-    first, last = (len(rows.lengths) * i // parts for i in (which, which + 1))
-    return rows.take(first, last, totals)
+def _counts(stream: Stream, rows: SubwordRows, offsets: Int64) -> list[StepCounts]:
+    """Return the counts of a stream in each step. offsets: int64[n + 1], where the rows of each of n steps begin.
 
-
-def _counts(first_views: list[tuple[Stream, SubwordRows]]) -> StepCounts:
-    """Return the counts of a step. Parts of sentences that are rows of their own count each, a pair counts once."""
+    Parts of sentences that are rows of their own count each, a pair counts once.
+    """
+    n_sentences = rows.sentence_ids.max(axis=1) + 1
     subwords, sentences = {}, {}
-    for stream, rows in first_views:
-        n_sentences = rows.sentence_ids.max(axis=1) + 1
-        for kind, some in stream.kinds(rows).items():
-            subwords[kind], sentences[kind] = int(rows.lengths[some].sum()), int(n_sentences[some].sum())
-    every = [rows for _, rows in first_views]
-    return StepCounts(subwords, sentences, sum(len(rows.targets) for rows in every), sum(map(_translated, every)))
-
-
-def _translated(rows: SubwordRows) -> int:
-    """Return the number of positions to predict whose input or label is a translation."""
+    for kind, some in stream.kinds(rows).items():
+        counted = np.zeros(len(rows.lengths), bool)
+        counted[some] = True
+        subwords[kind] = _sums(rows.lengths * counted, offsets)
+        sentences[kind] = _sums(n_sentences * counted, offsets)
+    # positions whose input or label is a translation
     other = rows.label_language != rows.language.ravel()[rows.targets]
     if rows.translated is not None:
         other |= rows.translated.ravel()[rows.targets]
-    return int(other.sum())
+    cuts = np.searchsorted(rows.targets, offsets * rows.shape[1])
+    masked, translated = lengths_of(cuts).tolist(), _sums(other, cuts)
+    return [
+        StepCounts(
+            {kind: numbers[at] for kind, numbers in subwords.items()},
+            {kind: numbers[at] for kind, numbers in sentences.items()},
+            masked[at],
+            translated[at],
+        )
+        for at in range(len(offsets) - 1)
+    ]
 
 
-def _totals(rows: SubwordRows) -> Totals:
-    """Return the numbers of a step's rows."""
-    source, derived = np.bincount(rows.label_language, minlength=2).tolist()
-    links = linked = 0
+def _together(counts: list[StepCounts]) -> StepCounts:
+    """Return the counts of all streams of a step."""
+    subwords: dict[str, int] = {}
+    sentences: dict[str, int] = {}
+    for one in counts:
+        subwords.update(one.subwords)
+        sentences.update(one.sentences)
+    return StepCounts(subwords, sentences, sum(one.masked for one in counts), sum(one.translated for one in counts))
+
+
+def _totals(rows: SubwordRows, offsets: Int64) -> list[Totals]:
+    """Return the numbers of each step. offsets: int64[n + 1], where the rows of each of n steps begin."""
+    begins = offsets * rows.shape[1]
+    cuts = np.searchsorted(rows.targets, begins)
+    by_language = zip(*(_sums(rows.label_language == language, cuts) for language in (0, 1)), strict=True)
+    links = linked = [0] * (len(offsets) - 1)
     if rows.links is not None:
-        begins = np.zeros(rows.clean_ids.size, bool)
-        begins[rows.links[0]] = True
-        links, linked = rows.links.shape[1], int(begins[rows.targets].sum())
-    return Totals(len(rows.lengths), len(rows.targets), (source, derived), links, linked)
+        has_link = np.zeros(rows.clean_ids.size, bool)
+        has_link[rows.links[0]] = True
+        links = lengths_of(np.searchsorted(rows.links[0], begins)).tolist()
+        linked = _sums(has_link[rows.targets], cuts)
+    numbers = lengths_of(offsets).tolist(), lengths_of(cuts).tolist(), by_language, links, linked
+    return [Totals(*of_step) for of_step in zip(*numbers, strict=True)]
+
+
+def _sums(values: Ints | Bool, cuts: Int64) -> list[int]:
+    """Return the sum of each part of some values.
+
+    values [5, 1, 2], cuts [0, 2, 2, 3]  ->  [6, 0, 2]
+    """
+    sums: list[int] = lengths_of(offsets_of(values)[cuts]).tolist()
+    return sums
 
 
 def _numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
