@@ -1,5 +1,5 @@
 """Run the command line: `python -m derivlang`."""
 
-from derivlang.cli.main import main
+from derivlang.cli.main import run
 
-main()
+run()

@@ -24,6 +24,7 @@ from derivlang.cli.main import COMMANDS, main
 from derivlang.cli.types import SpecOption, WholeNumber
 from tests import commands
 from tests.commands import run, spawn
+from tests.helpers import python
 
 Words = tuple[str, ...]
 
@@ -521,3 +522,20 @@ def test_a_word_with_the_name_of_a_transform_may_be_a_text_or_a_file(
     commands.wiki(tmp_path / "inv")
     run("make", "--t", "trans", "inv", "-o", "out")
     assert "unexpected extra argument" in run("make", "--t", "trans", "demo", "x", code=2).err
+
+
+@pytest.mark.parametrize(("last", "code"), [("code[0] = 3", 3), ("raise RuntimeError", 1)])
+def test_a_process_ends_at_once_after_its_exit_handlers(last: str, code: int) -> None:
+    begun = """
+import atexit
+from derivlang.cli.main import ends_at_once
+class Late:
+    def __del__(self):
+        print("cleared")
+code = ends_at_once()
+atexit.register(print, "handled")
+late = Late()
+"""
+    ended = python("-c", begun + last)
+    assert (ended.returncode, ended.stdout) == (code, "handled\n")
+    assert ("RuntimeError" in ended.stderr) == (code == 1)

@@ -12,7 +12,6 @@ When standard input ends, so do the calls, as by SIGTERM: only the study holds t
 
 from __future__ import annotations
 
-import atexit
 import gc
 import json
 import os
@@ -26,7 +25,7 @@ from importlib import import_module
 from typing import Any, BinaryIO
 
 import derivlang
-from derivlang.cli.main import reported
+from derivlang.cli.main import ends_at_once, reported
 from derivlang.cli.messages import echo
 from derivlang.core.errors import DerivlangError
 
@@ -56,8 +55,7 @@ _LOADED_NEXT = {"tokenizer": _TRAINING, "pretrain": _REPORT}  # what a later cal
 
 def main() -> None:
     """Serve the calls of a study; in a process of a call, make it."""
-    code = [1]  # unless the call ends as it should: Python has then written a traceback
-    atexit.register(_leave, code)  # before all others, so that it is called after them
+    code = ends_at_once()
     requests = os.fdopen(os.dup(0), "rb")
     call, life = (requests.readline(), requests) if sys.argv[1:] else _Server(requests).serve()
     code[0] = _make(json.loads(call), life) if call else 0
@@ -78,13 +76,6 @@ def _make(request: dict[str, Any], life: BinaryIO) -> int:
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
-
-
-def _leave(code: list[int]) -> None:
-    """End the process at once. Python would clear all modules first, which takes 0.3 s where torch is loaded."""
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-    os._exit(code[0])
 
 
 class _Server:

@@ -7,12 +7,14 @@ progress to stderr.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 from typing import Any, NoReturn
@@ -159,3 +161,34 @@ def main() -> None:
 
 
 main.params += message_options()
+
+
+def run() -> None:
+    """Run the command line as a process of its own.
+
+    While libraries are loaded, the collector looks through their modules again and again, a fifth of the time in which
+    training begins: it waits for more objects here.
+    """
+    gc.set_threshold(20_000)
+    code = ends_at_once()
+    try:
+        code[0] = main() or 0
+    except SystemExit as ended:
+        code[0] = int(ended.code or 0)
+
+
+def ends_at_once() -> list[int]:
+    """Let the process end without clearing its modules, and return a list of its exit code, for the caller to change.
+
+    Clearing takes 0.2 s where spaCy is loaded, 0.3 s where torch is. The code is 1 until it is changed, as after an
+    error that nothing expects. To be called first: exit handlers that are registered later are called before the end.
+    """
+    code = [1]
+    atexit.register(_leave, code)
+    return code
+
+
+def _leave(code: list[int]) -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code[0])
