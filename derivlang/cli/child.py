@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import Any, BinaryIO
 
 import derivlang
-from derivlang.cli.main import ends_at_once, reported
+from derivlang.cli.main import ends_at_once, exit_code, reported
 from derivlang.cli.messages import echo
 from derivlang.core.errors import DerivlangError
 
@@ -59,6 +59,7 @@ def main() -> None:
     requests = os.fdopen(os.dup(0), "rb")
     call, life = (requests.readline(), requests) if sys.argv[1:] else _Server(requests).serve()
     code[0] = _make(json.loads(call), life) if call else 0
+    sys.exit(code[0])
 
 
 def _make(request: dict[str, Any], life: BinaryIO) -> int:
@@ -74,7 +75,9 @@ def _make(request: dict[str, Any], life: BinaryIO) -> int:
             except DerivlangError as error:  # in the words of options, which are the keys of a study's file
                 raise error.__cause__ if isinstance(error.__cause__, DerivlangError) else error from None
     except SystemExit as ended:
-        return int(ended.code or 0)
+        if isinstance(ended.code, str):  # of a plug-in
+            sys.stderr.write(f"{ended.code}\n")
+        return exit_code(ended)
     return 0
 
 

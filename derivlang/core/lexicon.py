@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of
-from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy, whole
 from derivlang.core.errors import UsageError
 
 # Tokens that are not words of the language. Lexicons leave them unchanged and dictionaries leave them out.
@@ -50,7 +50,7 @@ class TypeMap(Protocol):
     def injective(self) -> bool: ...
 
     def apply(self, types: pa.Array) -> pa.Array:
-        """Return the image of each type: Arrow strings [T] -> Arrow strings [T]."""
+        """Return the image of each type: Arrow strings [T] -> Arrow strings [T]. A large table comes in parts."""
         ...
 
     def invert(self) -> TypeMap:
@@ -143,7 +143,7 @@ class Lexicon:
         else:
             starts = range(0, len(types), _TYPES_AT_ONCE)
             pieces = [self._apply(types.slice(start, _TYPES_AT_ONCE)) for start in starts]
-            image = pa.concat_arrays([piece.cast(types.type) for piece in pieces])
+            image = pa.concat_arrays([whole(piece).cast(types.type) for piece in pieces])
         self._last[:] = [types, image]
         return image
 

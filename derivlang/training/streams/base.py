@@ -129,7 +129,10 @@ class Stream(ABC):
         """Return the rows. Raise DerivlangError if something is missing."""
 
     def kinds(self, rows: SubwordRows) -> Mapping[str, Any]:
-        """Return which of some rows, as an index, are counted under which name: by default all under the stream's."""
+        """Return which of some rows, as bool[B] or a slice of all, are counted under which name.
+
+        By default all are counted under the stream's name. The rows may be of several steps.
+        """
         return {self.name: slice(None)}
 
     def pair_kinds(self) -> Set[str]:
