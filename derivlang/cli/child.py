@@ -27,6 +27,7 @@ from typing import Any, BinaryIO
 import derivlang
 from derivlang.cli.main import ends_at_once, exit_code, reported
 from derivlang.cli.messages import echo
+from derivlang.cli.streams import message
 from derivlang.core.errors import DerivlangError
 
 # What a call loads; one that needs a missing package says so.
@@ -76,7 +77,7 @@ def _make(request: dict[str, Any], life: BinaryIO) -> int:
                 raise error.__cause__ if isinstance(error.__cause__, DerivlangError) else error from None
     except SystemExit as ended:
         if isinstance(ended.code, str):  # of a plug-in
-            sys.stderr.write(f"{ended.code}\n")
+            message(ended.code)
         return exit_code(ended)
     return 0
 
