@@ -297,8 +297,8 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
     for split, record in zip(splits, making.records(names_of(plan), shards=shards), strict=True):
         results[split].add(record.entry)
         vocabulary.add(record.types, record.counts)
-    joined = sum((result.byte_order_marks for result in results.values()), Counter[str]())
-    for name, n in joined.items():
+    marked = sum((result.byte_order_marks for result in results.values()), Counter[str]())
+    for name, n in marked.items():
         warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
     types, counts = vocabulary.result()
     for message in job.pipeline.warnings(job.lexicon, types, counts):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-LONG = 1 << 11  # mean characters of a row, above which Python's own readers are faster
+LONG = 1 << 11  # mean characters of a row; for longer rows, Python's own readers are faster
 _TYPES = {pa.string(), pa.int64(), pa.list_(pa.string()), pa.list_(pa.int64())}
 
 
@@ -20,7 +20,8 @@ def table_of(lines: Sequence[str], schema: pa.Schema) -> pa.Table | None:
     """Return the table of some lines, an object each, or None if they have to be read one by one."""
     if not _TYPES.issuperset(schema.types) or sum(map(len, lines)) > LONG * len(lines):
         return None
-    # A line that ends an object and one that begins an object share none, so as many objects as lines are one a line.
+    # No object goes on from a line that ends with } to one that begins with {. So where there are as many objects as
+    # lines, each line holds one.
     if not all(line[0] == "{" and line[-1] == "}" for line in lines):
         return None
     from pyarrow import json
