@@ -22,6 +22,7 @@ NAMES = (
     "make_floor",
     "make_formats",
     "make_types",
+    "make_wide",
     "orders",
     "make_loops",
     "make_tuned_loops",
@@ -40,6 +41,7 @@ NAMES = (
     "encoding",
     "align",
     "train",
+    "ppa",
     "study",
 )
 _TINY = 0.02  # MB
