@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,11 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import draw, text_key
 from derivlang.training.ahead import ahead
 from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
+from derivlang.training.row_order import row_numbers
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class Loader:
 
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
         begin, offsets = self._offsets(one, steps)
-        numbers = _numbers(one.stream.name, self.seed, one.source.n, begin, begin + int(offsets[-1]))
+        numbers = row_numbers(one.stream.name, self.seed, one.source.n, begin, begin + int(offsets[-1]))
         keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
         return one.source.rows(numbers, keys), keys
 
@@ -264,22 +263,3 @@ def _sums(values: Ints | Bool, cuts: Int64) -> list[int]:
     """
     sums: list[int] = lengths_of(offsets_of(values)[cuts]).tolist()
     return sums
-
-
-def _numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
-    """Return int64[end - begin]: part of an endless list of 0 … n - 1, permuted anew in every epoch.
-
-    n 3, permutations [2 0 1], [1 2 0]: the list is 2 0 1 1 2 0 …, and positions 2 … 4 are [1, 1, 2]
-    """
-    at = np.arange(begin, end)
-    out = np.empty(len(at), np.int64)
-    for epoch in range(begin // n, (end - 1) // n + 1):
-        here = at // n == epoch
-        out[here] = _permutation(what, seed, n, epoch)[at[here] % n]
-    return out
-
-
-@lru_cache(maxsize=8)
-def _permutation(what: str, seed: int, n: int, epoch: int) -> Int64:
-    draws = draw(text_key(f"{what}|seed={seed}"), np.full(n, epoch, np.uint64), np.arange(n))
-    return np.argsort(draws, kind="stable")

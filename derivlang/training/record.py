@@ -30,6 +30,7 @@ from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.objectives.registry import read_objective, spelt_today
 from derivlang.training.prepare import Prepared
 from derivlang.training.processes import processes
+from derivlang.training.row_order import is_computed
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
 from derivlang.transforms.fingerprint import FORMAT
 
@@ -103,6 +104,7 @@ class RunInputs:
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
             RULE_VERSION,
             *([self.rules] if self.rules > 1 else ()),
+            *("computed order" for one in self.streams if is_computed(one.source.n)),  # sorted in earlier versions
         )
         return digest(parts)
 
