@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
@@ -33,7 +33,7 @@ from derivlang.core.keys import Draws, uniform
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, from_numpy, unit_param, windows
+from derivlang.transforms.bodies import Final, Unit, bodies_of, from_numpy, reversal, unit_param, windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +101,7 @@ class Inv(Transform):
         elif self.from_ != "start":
             skipped = place if self.from_ == "random" else length
             first, size = start + skipped, length - skipped
-        # A group of words from `first` on is reversed: its word p is first + size - 1 - p. "Welcome to ACL ." at words
-        # 4 … 7 with a tail of 1: first 4, size 3, and 4 + 4 + 3 - 1 - [4 5 6] = [6 5 4]; word 7 stays.
-        index = np.arange(batch.n_words, dtype=np.int32)
-        words = expand_ranges(first, size)
-        index[words] = np.repeat(2 * first + size - 1, size) - words
+        index = reversal(first, size, batch.n_words)
         order = Order(index, batch.sentences, tails, batch.n_words)
         if not self.mark:
             return order
