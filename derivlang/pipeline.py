@@ -16,15 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, lengths_of
-from derivlang.core.arrow import to_arrow
-from derivlang.core.batch import Batch, groups, join_sentences, realign, settle_groups, split_sentences, used_types
+from derivlang.core.arrays import Int32, Int64
+from derivlang.core.batch import Batch, groups, join_sentences, realign, reordered, settle_groups, split_sentences
 from derivlang.core.errors import DerivlangError, UsageError
-from derivlang.core.keys import Draws, sequence_keys
-from derivlang.core.lexicon import Lexicon, TypeMap, chooses, special_types
+from derivlang.core.keys import Draws
+from derivlang.core.lexicon import Lexicon, chooses
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
@@ -37,9 +35,10 @@ from derivlang.parsing.base import Parser
 from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
-from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors, steps_of
+from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors
 from derivlang.transforms.fitting import streams
-from derivlang.transforms.forms import LEMMAS, Forms
+from derivlang.transforms.forms import LEMMAS
+from derivlang.transforms.images import choose_images
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import TRANSFORMS, find_transform
 
@@ -287,7 +286,12 @@ class Pipeline:
         words: Int32 | None = None
         types = None
         if lexicon.chooses:
-            words, types = _choose_images(self, unmoved, batch, lexicon, policies, counts)
+
+            def order_before(place: int) -> Order | None:
+                before = unmoved.copy(place)
+                return before.order(batch, policies, lexicon) if before.has_order else None
+
+            words, types = choose_images(self.streams(), lexicon, batch, order_before, counts)
         elif not lexicon.is_identity:
             types = lexicon.apply(batch.types)
         distinct = lexicon.injective
@@ -312,7 +316,7 @@ class Pipeline:
             if not transform.has_order:
                 continue
             check_layers(transform, batch)
-            view = batch if order is None else _reordered(batch, order, transform.needs)
+            view = batch if order is None else reordered(batch, order, transform.needs)
             with plug_in_errors(transform, transform.order):
                 step = lexicon.orders.get(place, transform).order(view, draws)
             check_order(transform, step, view)
@@ -321,84 +325,6 @@ class Pipeline:
                 step = replace(step, inserted=Lexicon(later).apply(step.inserted))
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
-
-
-def _choose_images(
-    pipeline: Pipeline,
-    unmoved: Pipeline,
-    batch: Batch,
-    lexicon: Lexicon,
-    policies: Policies,
-    counts: Counter[str] | None,
-) -> tuple[Int32, pa.Array]:
-    """Return the image of each source word, int32[N] codes, and the types they index. Words of one type may differ.
-
-    unmoved: the pipeline as it was before it ordered this batch.
-
-    "the cat the dog" has the types the, cat, dog and the words 0 1 0 2. A dictionary with cat: chat, minet and
-    dog: chien has the images the | cat chat minet | dog chien, that is, offsets [0, 1, 4, 6]. So the words have
-    1 3 1 2 images. The choices 0 2 0 1 take the strings 0 + 0, 1 + 2, 0 + 0, 4 + 1: "the minet the chien", which are
-    the words 0 1 0 2 of the types the, minet, chien.
-    """
-    words, types = batch.words, batch.types
-    so_far: list[TypeMap] = []
-    paired = zip(pipeline.streams(), steps_of(pipeline.transforms, lexicon), strict=True)
-    for place, ((transform, draws), step) in enumerate(paired):
-        if step is None:
-            continue
-        if transform.has_forms:
-            words, types = _changed(transform, batch, Forms(words, types), Lexicon(tuple(so_far)), draws)
-            continue
-        so_far.append(step)
-        if not chooses(step):
-            types = step.apply(types)
-            continue
-        check_layers(transform, batch)
-        type_images = step.images(types)
-        images = lengths_of(type_images.offsets).astype(np.int32)[words]
-        before = unmoved.copy(place)
-        if before.has_order:  # choices are drawn by the position that a word has in the order so far
-            order = before.order(batch, policies, lexicon)
-            kept = order.index >= 0
-            seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
-            image_number = np.zeros(len(words), np.int32)
-            with plug_in_errors(transform, transform.choices):
-                image_number[order.index[kept]] = transform.choices(
-                    _reordered(batch, order, transform.needs), seen, draws
-                )[kept]
-        else:
-            with plug_in_errors(transform, transform.choices):
-                image_number = transform.choices(batch, images, draws)
-        if counts is not None:
-            counts[f"{transform.name}-replaced"] += int((image_number > 0).sum())
-        used, words = used_types(
-            (type_images.offsets[:-1][words] + image_number).astype(np.int32), len(type_images.strings)
-        )
-        types = type_images.strings.take(to_arrow(used))
-    return words, types
-
-
-def _changed(transform: Transform, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
-    """Return the forms of words under a transform that changes them by their place, with the types that occur.
-
-    Special tokens stay. The new types follow the old ones, so that a word may keep its old form.
-    """
-    check_layers(transform, batch)
-    with plug_in_errors(transform, transform.forms):
-        words, types = transform.forms(batch, forms, before, draws)
-    words = np.where(special_types(batch.types)[batch.words], forms.words, words).astype(np.int32)
-    used, words = used_types(words, len(types))
-    return Forms(words, types.take(to_arrow(used)))
-
-
-def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
-    """Return the batch in the order so far, as the next transform sees it."""
-    layers = {name: batch.layers[name] for name in needs}
-    view = realign(replace(batch, layers=layers), order)
-    if order.is_permutation and not np.array_equal(order.sentences, batch.sentences):
-        # Sentences that were merged get the key of all their source words.
-        view = replace(view, keys=sequence_keys(batch.type_hashes[batch.words], order.sentences))
-    return view
 
 
 def _digits(hash_of: Callable[[], str]) -> str:

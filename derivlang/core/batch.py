@@ -214,6 +214,16 @@ def realign(
     )
 
 
+def reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
+    """Return the batch in the order so far, as the next transform sees it."""
+    layers = {name: batch.layers[name] for name in needs}
+    view = realign(replace(batch, layers=layers), order)
+    if order.is_permutation and not np.array_equal(order.sentences, batch.sentences):
+        # Sentences that were merged get the key of all their source words.
+        view = replace(view, keys=sequence_keys(batch.type_hashes[batch.words], order.sentences))
+    return view
+
+
 def settle_groups(batch: Batch, policies: Policies) -> Batch:
     """Return the batch with the groups of its answers settled, as its rows store them; stored groups stay."""
     if policies.answers != "atomic":

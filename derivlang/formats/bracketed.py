@@ -22,7 +22,7 @@ from derivlang.core.arrays import Int64, UInt8, lengths_of, offsets_of
 from derivlang.core.arrow import list_array, scalar, to_arrow, to_numpy
 from derivlang.core.brackets import BracketFault, Constituents, Leaves, depths, read_brackets, write_brackets
 from derivlang.core.errors import DataError
-from derivlang.core.keys import strings_from
+from derivlang.core.keys import string_buffers, strings_from
 from derivlang.core.layers.constituents import PARSE
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
@@ -67,6 +67,21 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Map
         lines = pc.binary_join_element_wise(table[PARSE].combine_chunks(), scalar("\n"), scalar(""))
         has_own = pc.greater(pc.list_value_length(table[BRACKETED].combine_chunks()), 0)
         out.write("".join(pc.if_else(has_own, own, lines).to_pylist()).encode())
+
+
+def write_trees(trees: Iterable[pa.Array], out: BinaryIO) -> int:
+    """Write Arrow strings, a tree for each row, and return how many of the rows `read` would not read back.
+
+    These have no words, or words outside of brackets, as rows of a set may have.
+    """
+    unread = 0
+    for some in trees:
+        letters, offsets = string_buffers(some)
+        depth, is_text = depths(letters)
+        outside = np.diff(offsets_of(is_text & (depth == 0))[offsets])
+        unread += int(((outside > 0) | (np.diff(offsets) == 0)).sum())
+        out.write("".join(f"{tree}\n" for tree in some.to_pylist()).encode())
+    return unread
 
 
 def _blocks(path: Path, encoding: str) -> Iterator[tuple[int, str]]:

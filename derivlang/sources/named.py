@@ -9,10 +9,9 @@ import glob
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import Registry
@@ -20,12 +19,8 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
-from derivlang.formats.registry import GENERATED
 from derivlang.formats.squad import MEANING as SQUAD
 from derivlang.sources.corpus import Corpus, CorpusFile, first_matches, not_found
-
-if TYPE_CHECKING:
-    from derivlang.sources.generated.base import Generator
 
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
@@ -163,7 +158,8 @@ def _matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
     return []
 
 
-def _splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> dict[str, tuple[str, ...]]:
+def files_of_splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> dict[str, tuple[str, ...]]:
+    """Return the patterns of each split, with its name in its files for `{split}`."""
     return {
         split: tuple(pattern.replace("{split}", name) for pattern in patterns)
         for split, name in zip(SPLITS, names, strict=True)
@@ -183,7 +179,7 @@ def _wikitext(size: str, summary: str) -> NamedSource:
         summary,
         "text",
         TEXT,
-        _splits(*patterns, names=("train", "valid", "test")),
+        files_of_splits(*patterns, names=("train", "valid", "test")),
         hub=("Salesforce/wikitext", f"{folder}-v1"),
         words="space",
         licence="cc-by-sa-3.0",
@@ -238,7 +234,9 @@ _NAMED = (
         "Universal Dependencies; pos:French-GSD is another treebank",
         "conllu",
         CONLLU,
-        _splits("ud/UD_{arg}/*-ud-{split}.conllu", "UD_{arg}/*-ud-{split}.conllu", "*/UD_{arg}/*-ud-{split}.conllu"),
+        files_of_splits(
+            "ud/UD_{arg}/*-ud-{split}.conllu", "UD_{arg}/*-ud-{split}.conllu", "*/UD_{arg}/*-ud-{split}.conllu"
+        ),
         default="English-EWT",
         prefix="UD_",
         hub=("universal-dependencies/universal_dependencies", "{ud}"),
@@ -251,7 +249,7 @@ _NAMED = (
         "WikiAnn (PAN-X), entities; ner:fr is another language",
         "tagged",
         TAGGED,
-        _splits("ner/wikiann/{arg}/{split}.tsv", "wikiann/{arg}/{split}.tsv", "panx/{arg}/{split}.tsv"),
+        files_of_splits("ner/wikiann/{arg}/{split}.tsv", "wikiann/{arg}/{split}.tsv", "panx/{arg}/{split}.tsv"),
         default="en",
         hub=("unimelb-nlp/wikiann", "{arg}"),
         language=lambda arg: arg,
@@ -278,7 +276,7 @@ _NAMED = (
         "PAWS-X, paraphrase pairs; pawsx:de is another language",
         "delimited",
         PAWSX,
-        _splits("pawsx/{split}.{arg}.tsv", "pawsx/{split}-{arg}.tsv", "paws-x/{arg}/{split}_2k.tsv"),
+        files_of_splits("pawsx/{split}.{arg}.tsv", "pawsx/{split}-{arg}.tsv", "paws-x/{arg}/{split}_2k.tsv"),
         default="en",
         hub=("google-research-datasets/paws-x", "{arg}"),
         options={"columns": ("sentence1", "sentence2", "label"), "quoting": True},
@@ -301,75 +299,14 @@ _NAMED = (
 )
 
 
-def _demo() -> NamedSource:
-    return NamedSource(
-        "demo",
-        "the built-in set: tags, trees and entities; demo:nli has pairs, demo:qa questions, demo:pairs minimal pairs",
-        "conllu",
-        Schema(CONLLU.sides, (*CONLLU.fields, Field("ner_tags", "entities", WIKIANN))),
-        _splits("demo-ud-{split}.conllu"),
-        words="spacy",
-        options={"entities": True},
-        licence="apache-2.0",
-        citation="derivlang: the demo sentences, written for the project.",
-    )
-
-
-def _find_demo(argument: str) -> Corpus:
-    """Return the demo, whose files are in the package."""
-    folder = Path(str(resources.files("derivlang.sources") / "demo"))
-    named = _demo()
-    if argument == "nli":
-        parts = tuple(CorpusFile(s, folder / f"demo-nli-{n}.tsv", f"demo-nli-{n}.tsv") for s, n in _shipped())
-        options = {"columns": ("premise", "hypothesis", "label"), "header": False}
-        return named.corpus(argument, parts, format="delimited", schema=XNLI, options=options)
-    if argument == "qa":
-        file = "demo-qa-test.json"
-        part = CorpusFile("test", folder / file, file)
-        return named.corpus(argument, (part,), format="squad", schema=SQUAD, options={}, expected=("test",))
-    if argument == "pairs":
-        file = "demo-pairs.conllu"
-        part = CorpusFile("test", folder / file, file)
-        return named.corpus(argument, (part,), schema=CONLLU, options={}, expected=("test",))
-    if argument:
-        raise UsageError(f"the demo has no set {argument!r}; there are: nli, pairs, qa", id="unknown-source")
-    corpus = named.find("", [folder])
-    assert corpus is not None
-    return corpus
-
-
-def _shipped() -> list[tuple[str, str]]:
-    return list(zip(SPLITS, ("train", "dev", "test"), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class _Generated(NamedSource):
-    """The generated sources, whose argument says what is made."""
-
-    def find(self, argument: str, folders: Sequence[Path]) -> Corpus:
-        """Return the source that is made. UsageError, DataError for a wrong argument, or a file that it names."""
-        return _generator(argument).corpus(folders)
-
-    def full_name(self, argument: str) -> str:
-        """Return the canonical name of the source, without folders of files."""
-        return str(_generator(argument))
-
-
-def _generator(argument: str) -> Generator:
-    from derivlang.sources.generated.registry import find_generator  # imported late: generators read sources themselves
-
-    return find_generator(argument)
-
-
-def _generated() -> NamedSource:
-    summary = "generated text, such as source:dyck=64:n=5000; the kinds are listed apart"
-    return _Generated("source", summary, GENERATED, Schema((Side("", words="tokens"),)), _splits(""), licence="cc0-1.0")
-
-
 SOURCES: Registry[NamedSource] = Registry(
     "source",
     NamedSource,
-    {**{named.name: named for named in _NAMED}, "demo": _demo, "source": _generated},
+    {
+        **{named.name: named for named in _NAMED},
+        "demo": "derivlang.sources.demo_source:demo",
+        "source": "derivlang.sources.generated.named:generated",
+    },
     fix="a path to a file or folder works too",
 )
 
@@ -391,7 +328,7 @@ def split_name(source: str) -> tuple[str, str]:
 def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, NamedSource]:
     """Return the corpus of a named source in these folders, or None, and the source. name: one of SOURCES."""
     named = SOURCES.find(name)
-    return _find_demo(argument) if name == "demo" else named.find(argument, folders), named
+    return named.find(argument, folders), named
 
 
 def hub_name(named: NamedSource, argument: str) -> tuple[str, str] | None:

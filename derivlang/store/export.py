@@ -24,12 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import offsets_of, owners
+from derivlang.core.arrays import owners
 from derivlang.core.arrow import decoded, link_lines, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.brackets import depths
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import string_buffers
 from derivlang.core.layers.base import record_lists
 from derivlang.core.layers.spans import Spans
 from derivlang.core.messages import counted, warn
@@ -319,14 +317,8 @@ def _squad(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out
 
 def _bracketed(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     name = next(field.column for field in schema.fields if field.kind == "constituents")
-    unread = 0
-    for group in groups:
-        trees = labelled(group.source if options.source else group.derived, schema)[name].combine_chunks()
-        letters, offsets = string_buffers(trees)
-        depth, is_text = depths(letters)
-        outside = np.diff(offsets_of(is_text & (depth == 0))[offsets])
-        unread += int(((outside > 0) | (np.diff(offsets) == 0)).sum())
-        out.write("".join(f"{tree}\n" for tree in trees.to_pylist()).encode())
+    tables = (labelled(group.source if options.source else group.derived, schema) for group in groups)
+    unread = bracketed.write_trees((table[name].combine_chunks() for table in tables), out)
     if unread:
         warn(
             f"{counted(unread, 'row')} cannot be read back from the file: without words, or with words outside of "
