@@ -395,3 +395,8 @@ def test_a_report_loads_no_torch(tmp_path: Path) -> None:
 
 def test_listing_loads_no_tokenizer() -> None:
     assert loaded("ls").isdisjoint({"spacy", "datasets", "torch"})
+
+
+def test_no_module_is_longer_than_a_reader_keeps_in_mind() -> None:
+    long = {str(path): n for path in PACKAGE.rglob("*.py") if (n := path.read_text("utf-8").count("\n")) > 400}
+    assert not long, "split what these modules do into concepts"
