@@ -119,7 +119,7 @@ class Undivided:
             return
         of_pieces = np.concatenate(self._figures, axis=1)
         self._figures = [of_pieces]
-        hits = np.flatnonzero(of_pieces[0][codes])
+        hits = np.flatnonzero((of_pieces[0] > 0).take(codes, mode="clip"))
         lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
         sizes = cuts[lines + 1] - cuts[lines]
         figures = of_pieces[:, codes[expand_ranges(cuts[lines], sizes)]]
