@@ -133,10 +133,16 @@ class SpecOption(DependentOption):
         return super().handle_parse_result(ctx, opts, args)
 
     def _refuse_words(self, ctx: click.Context, spec: str, typed: list[str], first: str) -> None:
-        from derivlang.transforms.registry import transform_names  # imported late: help pages do not need it
+        # Imported late: help pages do not need it.
+        from derivlang.sources.named import SOURCES
+        from derivlang.transforms.registry import TRANSFORMS
 
-        known = transform_names()
-        words = [w for w in typed if w.rstrip(",").partition(":")[0] in known and not os.path.lexists(w)]
+        def is_transform(word: str) -> bool:
+            name = word.rstrip(",").partition(":")[0]
+            # Plug-ins are searched last, which takes longer than all else here.
+            return not os.path.lexists(word) and name not in SOURCES.built_in and name in TRANSFORMS
+
+        words = [word for word in typed if is_transform(word)]
         if words:
             joined = ",".join(word.strip(",") for word in (spec, *words))
             what = f"the {first}" if words[0] == typed[0] else "a further argument"

@@ -71,7 +71,9 @@ class Registry(Generic[Item]):
         return list(dict.fromkeys([*self.added, *self.built_in, *plug_ins(self.group)]))
 
     def __contains__(self, name: str) -> bool:
-        return name in self.added or name in self.built_in or name in plug_ins(self.group)
+        if name in self.added or name in self.built_in:
+            return True
+        return "/" not in name and name in plug_ins(self.group)  # a path names no plug-in, and the search takes time
 
     def find(self, name: str) -> Item:
         """Return the object of a name.
