@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -85,21 +85,26 @@ def errors() -> list[Raised]:
         module: list(ast.walk(_WriteOut({**_imported(tree, constants), **constants[module]}).visit(tree)))
         for module, tree in trees.items()
     }
+    imports = {
+        module: {name.name for node in inside if isinstance(node, ast.ImportFrom) for name in node.names}
+        for module, inside in nodes.items()
+    }
     of_trees = [fault for node in nodes["core.trees"] if isinstance(node, ast.Tuple) for fault in _fault(node)]
     found = {Raised("cli", "system", "OSError", "{filename}: {strerror}", "", "cli.main")}
     for module, inside in nodes.items():
         if module in ("core.errors", "core.parse_errors"):
             continue
         faults = [fault for node in inside for fault in _fault(node)]
-        if any(
-            name.name == "first_fault" for node in inside if isinstance(node, ast.ImportFrom) for name in node.names
-        ):
+        if "first_fault" in imports[module]:
             faults += of_trees
-        makers = {id(node): one for one in inside if isinstance(one, ast.FunctionDef) for node in ast.walk(one)}
+        handed_on: dict[int, tuple[Texts, ...]] = {}  # of a call, by its innermost function
+        for function in (node for node in inside if isinstance(node, ast.FunctionDef)):
+            users = (nodes[name] for name in nodes if name == module or function.name in imports[name])
+            handed_on |= dict.fromkeys(map(id, ast.walk(function)), tuple(_handed_on(function, users)))
         package = module.partition(".")[0] if "." in module else "derivlang"
         for node in inside:
             if isinstance(node, ast.Call):
-                texts = list(_handed_on(makers.get(id(node)), module, nodes))
+                texts = handed_on.get(id(node), ())
                 told = {one for some in texts for one in _raised(_written(node, some), faults)}
                 told |= {one for one in _raised(node, faults) if not told or "{what}" not in one[2]}
                 found |= {Raised(package, *facts, module) for facts in told}
@@ -158,20 +163,19 @@ def _fault(node: ast.AST) -> Faults:
     return [(_text(parts[-2]), str(parts[-1].value))]
 
 
-def _handed_on(maker: ast.FunctionDef | None, module: str, nodes: dict[str, list[ast.AST]]) -> Iterator[Texts]:
-    """The texts that calls hand to a function that makes an error as `what`, and their other texts, by parameter."""
-    names = [] if maker is None else [arg.arg for arg in maker.args.args if arg.arg != "self"]
-    if maker is None or maker.name in RAISERS or "what" not in names:
+def _handed_on(maker: ast.FunctionDef, users: Iterable[list[ast.AST]]) -> Iterator[Texts]:
+    """The texts that calls hand to a function that makes an error as `what`, and their other texts, by parameter.
+
+    users: the nodes of each module that knows the function.
+    """
+    names = [arg.arg for arg in maker.args.args if arg.arg != "self"]
+    if maker.name in RAISERS or "what" not in names:
         return
-    for name, inside in nodes.items():
-        imports = (node for node in inside if isinstance(node, ast.ImportFrom))
-        if name != module and not any(one.name == maker.name for node in imports for one in node.names):
-            continue
-        for node in inside:
-            if isinstance(node, ast.Call) and _callee(node) == maker.name:
-                given = dict(zip(names, node.args, strict=False)) | {one.arg or "": one.value for one in node.keywords}
-                if _is_text(given.get("what")):
-                    yield {name: value for name, value in given.items() if _is_text(value)}
+    for node in (node for inside in users for node in inside):
+        if isinstance(node, ast.Call) and _callee(node) == maker.name:
+            given = dict(zip(names, node.args, strict=False)) | {one.arg or "": one.value for one in node.keywords}
+            if _is_text(given.get("what")):
+                yield {name: value for name, value in given.items() if _is_text(value)}
 
 
 def _imported(tree: ast.Module, constants: dict[str, Texts]) -> Texts:

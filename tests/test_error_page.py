@@ -6,12 +6,19 @@ import re
 import runpy
 from typing import Any
 
+import pytest
+
 from derivlang.core import errors
 from tests.helpers import ROOT
 
 WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "errors.py"))
 FROZEN = (ROOT / "tests" / "error_ids.txt").read_text("utf-8").split()
-IDS = {one.id for one in WRITER["errors"]()}
+
+
+@pytest.fixture(scope="module")
+def ids() -> set[str]:
+    """Every id of the source: seconds of reading, which no other test shall wait for."""
+    return {one.id for one in WRITER["errors"]()}
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -40,19 +47,19 @@ def test_each_message_stands_beside_its_own_fix() -> None:
     ) in pairs
 
 
-def test_ids_are_stable() -> None:
+def test_ids_are_stable(ids: set[str]) -> None:
     """An id is a promise to scripts: one that is renamed or removed breaks them; a new one joins the list."""
-    assert sorted(set(FROZEN) - IDS) == [], "an id vanished"
-    assert sorted(IDS - set(FROZEN)) == [], "add these to tests/error_ids.txt"
+    assert sorted(set(FROZEN) - ids) == [], "an id vanished"
+    assert sorted(ids - set(FROZEN)) == [], "add these to tests/error_ids.txt"
     assert sorted(set(FROZEN)) == FROZEN
 
 
-def test_every_id_of_the_source_is_in_the_page() -> None:
+def test_every_id_of_the_source_is_in_the_page(ids: set[str]) -> None:
     """By plain search, so that a call which the writer does not understand is noticed."""
     for path in (ROOT / "derivlang").rglob("*.py"):
         for id in re.findall(r'\bid="([^"{}]+)"', path.read_text("utf-8")):
-            assert id in IDS, f"{path}: {id}"
+            assert id in ids, f"{path}: {id}"
 
 
-def test_an_id_is_short_and_plain() -> None:
-    assert [id for id in IDS if not re.fullmatch(r"[a-z]+(-[a-z0-9]+){0,3}", id) or len(id) > 30] == []
+def test_an_id_is_short_and_plain(ids: set[str]) -> None:
+    assert [id for id in ids if not re.fullmatch(r"[a-z]+(-[a-z0-9]+){0,3}", id) or len(id) > 30] == []
