@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -153,14 +154,21 @@ def draws(seed: int = 1, *, keys: UInt64 | None = None, shift: int = 0) -> UInt6
     return draw(stream, keys, np.full(N, shift))
 
 
-FAMILIES = {
-    "positions of a key": draws(),
-    "neighbouring keys at position 0": draws(keys=np.arange(N, dtype=np.uint64)),
-    "keys that differ in their top bits": draws(keys=np.arange(N, dtype=np.uint64) << np.uint64(48)),
-    "keys of sentences": draws(keys=sequence_keys(hash_types(pa.array([str(n) for n in range(N)])), np.arange(N + 1))),
-    "seeds": np.array([draw(text_key(f"s={n}"), np.array([7], np.uint64), np.array([0]))[0] for n in range(N)]),
+FAMILIES: dict[str, Callable[[], UInt64]] = {
+    "positions of a key": draws,
+    "neighbouring keys at position 0": lambda: draws(keys=np.arange(N, dtype=np.uint64)),
+    "keys that differ in their top bits": lambda: draws(keys=np.arange(N, dtype=np.uint64) << np.uint64(48)),
+    "keys of sentences": lambda: draws(
+        keys=sequence_keys(hash_types(pa.array([str(n) for n in range(N)])), np.arange(N + 1))
+    ),
+    "seeds": lambda: np.array([draw(text_key(f"s={n}"), np.array([7], np.uint64), np.array([0]))[0] for n in range(N)]),
 }
-family = pytest.mark.parametrize("values", FAMILIES.values(), ids=FAMILIES.keys())
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def values(request: pytest.FixtureRequest) -> UInt64:
+    """The draws of a family."""
+    return FAMILIES[request.param]()
 
 
 @laws
@@ -171,13 +179,11 @@ def test_draws_are_the_reference_s(stream: str, asked: list[tuple[int, int]]) ->
     assert found.tolist() == [reference.draw(stream, key, position) for key, position in asked]
 
 
-@family
 def test_each_bit_of_a_draw_is_a_fair_coin(values: UInt64) -> None:
     ones = np.array([int(((values >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
     assert np.abs(ones - N / 2).max() < 4.5 * np.sqrt(N) / 2  # of 64 bits, one in 2,000 families beyond 4.5 sd
 
 
-@family
 def test_each_byte_of_a_draw_is_uniform(values: UInt64) -> None:
     for byte in values.astype("<u8").view(np.uint8).reshape(N, 8).T:
         counts = np.bincount(byte, minlength=256)
@@ -185,7 +191,6 @@ def test_each_byte_of_a_draw_is_uniform(values: UInt64) -> None:
         assert 255 - 5 * 22.6 < chi_square < 255 + 5 * 22.6  # 255 degrees of freedom, sd sqrt(510)
 
 
-@family
 def test_neighbouring_draws_are_independent(values: UInt64) -> None:
     top = (values >> np.uint64(58)).astype(np.int64)
     pairs = np.bincount(top[:-1] * 64 + top[1:], minlength=64 * 64)
