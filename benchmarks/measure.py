@@ -273,7 +273,14 @@ class Forked:
                 os._exit(code)
 
 
-_LOADED = ("derivlang.engine.make", "pyarrow.parquet", "spacy", "torch", "transformers")
+_LOADED = (
+    "derivlang.engine.make",
+    "pyarrow.parquet",
+    "spacy",
+    "torch",
+    "transformers.trainer",
+    "transformers.models.modernbert.modeling_modernbert",
+)
 forks = False  # whether commands are `Forked`
 
 
