@@ -17,7 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("readers", nargs="*", metavar="READER", help="Readers to try.  [default: all]")
     parser.add_argument("--inputs", type=int, default=1000, help="Inputs for each reader.")
-    parser.add_argument("--seconds", type=float, help="Time for each reader, at most.")
+    parser.add_argument("--seconds", type=float, help="CPU time for each reader, at most.")
     parser.add_argument("--seed", type=int, default=0, help="Another seed gives other inputs.")
     parser.add_argument(
         "--first", type=int, default=0, help="Number of the first input: one of a run, or where it stopped."
