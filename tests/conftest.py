@@ -63,6 +63,20 @@ def bucket(object_store: Any) -> Iterator[Any]:
     new.remove()
 
 
+@pytest.fixture
+def in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A new, empty place in memory, of the type `InMemory`. As in a bucket, there are no empty folders."""
+    pytest.importorskip("upath")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    from tests.object_store import InMemory
+
+    monkeypatch.setattr(MemoryFileSystem, "makedirs", lambda *given, **named: None)
+    new = InMemory(f"derivlang-{tmp_path.name}")
+    yield new
+    new.remove()
+
+
 @pytest.fixture(scope="session")
 def google_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A stand-in of Google Cloud Storage, of the type `GoogleStore`."""

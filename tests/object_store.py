@@ -96,6 +96,42 @@ class Bucket(Files):
 
 
 @dataclass(frozen=True, slots=True)
+class InMemory(Files):
+    """A place in the memory of this process, which answers a hundred times as fast as a server.
+
+    It is for tests of every request that a command makes: which files it writes, in which order. What the answers of
+    real stores are is for tests with buckets.
+    """
+
+    name: str
+
+    @property
+    def url(self) -> str:
+        return f"memory://{self.name}"
+
+    def write(self, key: str, content: bytes) -> str:
+        self._fs.pipe_file(f"/{self.name}/{key}", content)
+        return f"{self.url}/{key}"
+
+    def read(self, key: str) -> bytes:
+        content: bytes = self._fs.cat_file(f"/{self.name}/{key}")
+        return content
+
+    def keys(self, prefix: str = "") -> list[str]:
+        names = (path.removeprefix(f"/{self.name}/") for path in self._fs.find(f"/{self.name}"))
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def delete(self, key: str) -> None:
+        self._fs.rm_file(f"/{self.name}/{key}")
+
+    @property
+    def _fs(self) -> Any:
+        from fsspec import filesystem
+
+        return filesystem("memory")
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectStore:
     """The server. endpoint: its address, `http://127.0.0.1:PORT`."""
 

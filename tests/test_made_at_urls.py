@@ -19,7 +19,7 @@ from derivlang.store.at import store_at
 from derivlang.store.base import Store
 from tests import commands
 from tests.commands import make, run, snapshot, spawn, wiki, written
-from tests.object_store import Bucket
+from tests.object_store import Bucket, InMemory
 from tests.test_ranks import SPEC, TEXT, jsonl, lexicon, planned, worked
 
 pytest.importorskip("upath")
@@ -156,21 +156,21 @@ def test_a_failed_run_leaves_nothing(tmp_path: Path, bucket: Bucket) -> None:
 
 
 def test_an_older_set_is_whole_until_the_new_one_is_finished(
-    bucket: Bucket, text: Path, whole: dict[str, bytes]
+    in_memory: InMemory, text: Path, whole: dict[str, bytes]
 ) -> None:
-    out = f"{bucket.url}/out"
+    out = f"{in_memory.url}/out"
     make("trans,inv", text, out)  # type: ignore[arg-type]
-    older = bucket.snapshot("out")
+    older = in_memory.snapshot("out")
     planned(SPEC, text, out, *SHARD, "--force")  # type: ignore[arg-type]
     worked(out, 2)  # type: ignore[arg-type]
-    assert bucket.snapshot("out").items() >= older.items()
+    assert in_memory.snapshot("out").items() >= older.items()
     assert run("verify", out).code == 0
     for again in (("make", "--t", "perm"), ("plan", "--t", "perm")):
         assert "[other-plan]" in run(*again, text, "-o", out, code=1).err
     run("finish", out)
     ran = run("verify", out, "--json").json
     assert (ran["ok"], ran["notes"]) == (True, [])
-    found = bucket.snapshot("out")
+    found = in_memory.snapshot("out")
     shards = {name: content for name, content in found.items() if name.endswith(".parquet")}
     assert {name.partition("/")[2]: content for name, content in shards.items()} == {
         name.partition("/")[2]: content for name, content in whole.items() if name.endswith(".parquet")
@@ -182,41 +182,41 @@ def test_an_older_set_is_whole_until_the_new_one_is_finished(
     assert len(found) == len(whole)
 
 
-def test_a_plan_that_another_one_replaces(bucket: Bucket, text: Path) -> None:
+def test_a_plan_that_another_one_replaces(in_memory: InMemory, text: Path) -> None:
     """The ranks of the first plan neither mix with the second one nor finish it."""
-    out = f"{bucket.url}/out"
+    out = f"{in_memory.url}/out"
     planned("inv", text, out, *SHARD)  # type: ignore[arg-type]
     run("work", out, "--rank", 0, "--world", 2)
-    first = bucket.keys("out/data/")
+    first = in_memory.keys("out/data/")
     planned("perm", text, out, *SHARD, "--force")  # type: ignore[arg-type]
     assert worked(out) == 6  # type: ignore[arg-type]
-    assert bucket.keys("out/data/") == first
+    assert in_memory.keys("out/data/") == first
     run("finish", out)
-    assert bucket.keys("out/data/") == []
+    assert in_memory.keys("out/data/") == []
     assert run("verify", out).code == 0
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "data/mine.parquet", "files/notes.tsv", ".derivlang.txt"])
 @pytest.mark.parametrize("made", [False, True])
-def test_objects_of_somebody_else_stay(bucket: Bucket, text: Path, name: str, made: bool) -> None:
-    out = f"{bucket.url}/out"
+def test_objects_of_somebody_else_stay(in_memory: InMemory, text: Path, name: str, made: bool) -> None:
+    out = f"{in_memory.url}/out"
     if made:
         make("perm", text, out)  # type: ignore[arg-type]
-    bucket.write(f"out/{name}", b"mine")
-    before = bucket.snapshot("out")
+    in_memory.write(f"out/{name}", b"mine")
+    before = in_memory.snapshot("out")
     for command in (("make", "--t", "inv"), ("plan", "--t", "inv")):
         ran = run(*command, text, "-o", out, "--force", code=1)
         assert f"the folder holds something else: {name}" in ran.err
         assert "[output]" in ran.err
-    assert bucket.snapshot("out") == before
+    assert in_memory.snapshot("out") == before
 
 
 def test_a_rank_that_ends_after_the_set_is_finished(
-    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+    monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path, whole: dict[str, bytes]
 ) -> None:
     from derivlang.engine import ranks
 
-    out, run_task = f"{bucket.url}/out", ranks.run_task
+    out, run_task = f"{in_memory.url}/out", ranks.run_task
     planned(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
 
     def late(*given: Any) -> Any:
@@ -227,13 +227,15 @@ def test_a_rank_that_ends_after_the_set_is_finished(
 
     monkeypatch.setattr(ranks, "run_task", late)
     run("work", out, "--rank", 0, "--world", 3)
-    assert bucket.snapshot("out") == whole
+    assert in_memory.snapshot("out") == whole
 
 
-def test_a_late_rank_of_a_plan_that_was_replaced(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path) -> None:
+def test_a_late_rank_of_a_plan_that_was_replaced(
+    monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path
+) -> None:
     from derivlang.engine import ranks
 
-    out, run_task = f"{bucket.url}/out", ranks.run_task
+    out, run_task = f"{in_memory.url}/out", ranks.run_task
     planned("inv", text, out, *SHARD)  # type: ignore[arg-type]
 
     def late(*given: Any) -> Any:
@@ -245,21 +247,21 @@ def test_a_late_rank_of_a_plan_that_was_replaced(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(ranks, "run_task", late)
     run("work", out, "--rank", 0, "--world", 1)
-    assert bucket.keys("out/.derivlang") == bucket.keys("out/data/") == []
+    assert in_memory.keys("out/.derivlang") == in_memory.keys("out/data/") == []
     assert run("verify", out, "--json").json["problems"] == []
 
 
 def test_a_kill_while_an_older_set_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+    monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path, whole: dict[str, bytes]
 ) -> None:
     """After any number of writes and removals of `finish`, the same command ends well."""
     from derivlang.store.url_store import UrlStore
 
-    out, left = f"{bucket.url}/out", 0
+    out, left = f"{in_memory.url}/out", 0
     make("trans,inv", text, out)  # type: ignore[arg-type]
     planned(SPEC, text, out, *SHARD, "--force")  # type: ignore[arg-type]
     worked(out)  # type: ignore[arg-type]
-    before = bucket.snapshot("out")
+    before = in_memory.snapshot("out")
 
     def killed(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: UrlStore, *given: Any) -> Any:
@@ -273,9 +275,9 @@ def test_a_kill_while_an_older_set_is_replaced(
 
     for after in range(1, 12):
         left = after
-        bucket.remove("out")
+        in_memory.remove("out")
         for name, content in before.items():
-            bucket.write(f"out/{name}", content)
+            in_memory.write(f"out/{name}", content)
         with monkeypatch.context() as patch:
             for name in ("put", "remove"):
                 patch.setattr(UrlStore, name, killed(getattr(UrlStore, name)))
@@ -283,14 +285,14 @@ def test_a_kill_while_an_older_set_is_replaced(
         assert worked(out) == 0  # type: ignore[arg-type]
         run("finish", out)
         assert run("verify", out, "--json").json["problems"] == []
-        assert len(bucket.keys("out")) == len(whole)
+        assert len(in_memory.keys("out")) == len(whole)
 
 
-def test_two_makes_of_different_plans(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path) -> None:
+def test_two_makes_of_different_plans(monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path) -> None:
     """The first one ends with a message when another one has replaced it, and spoils nothing."""
     from tests.test_store import Counted, engines
 
-    out, tasks = f"{bucket.url}/out", Counted()
+    out, tasks = f"{in_memory.url}/out", Counted()
 
     def first(*given: Any) -> Any:
         monkeypatch.setattr(engines, "run_task", tasks)
@@ -300,17 +302,17 @@ def test_two_makes_of_different_plans(monkeypatch: pytest.MonkeyPatch, bucket: B
     monkeypatch.setattr(engines, "run_task", first)
     assert "[other-run]" in run("make", "--t", "inv", text, "-o", out, *SHARD, code=1).err
     assert run("verify", out, "--json").json["problems"] == []
-    assert len(bucket.keys("out/data")) == 6
+    assert len(in_memory.keys("out/data")) == 6
     make("trans", text, out, "--force")  # type: ignore[arg-type]
     assert run("verify", out, "--json").json["problems"] == []
 
 
 def test_two_makes_of_one_plan(
-    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+    monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path, whole: dict[str, bytes]
 ) -> None:
     from tests.test_store import Counted, engines
 
-    out, tasks = f"{bucket.url}/out", Counted()
+    out, tasks = f"{in_memory.url}/out", Counted()
 
     def first(*given: Any) -> Any:
         monkeypatch.setattr(engines, "run_task", tasks)
@@ -319,21 +321,21 @@ def test_two_makes_of_one_plan(
 
     monkeypatch.setattr(engines, "run_task", first)
     assert "already complete" in run("make", "--t", SPEC, text, "-o", out, *SHARD).err
-    assert bucket.snapshot("out") == whole
+    assert in_memory.snapshot("out") == whole
 
 
 def test_a_forced_command_that_is_stopped_at_once(
-    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+    monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path, whole: dict[str, bytes]
 ) -> None:
     from tests.test_store import counted
 
-    out = f"{bucket.url}/out"
+    out = f"{in_memory.url}/out"
     for spec, after in (("inv", 3), (SPEC, 0)):
         with monkeypatch.context() as patch:
             counted(patch, after)
             run("make", "--t", spec, text, "-o", out, *SHARD, "--force", code=130)
     make(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
-    assert bucket.snapshot("out") == whole
+    assert in_memory.snapshot("out") == whole
 
 
 def test_a_source_in_the_store_is_hashed_by_ranks_of_a_strange_plan(bucket: Bucket, text: Path) -> None:
@@ -412,12 +414,12 @@ def test_no_credentials(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: P
 
 
 def test_a_store_that_fails_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, bucket: Bucket, text: Path, whole: dict[str, bytes]
+    monkeypatch: pytest.MonkeyPatch, in_memory: InMemory, text: Path, whole: dict[str, bytes]
 ) -> None:
     """A request that fails ends the command with one message, and the same command goes on."""
     from derivlang.store.url_store import UrlStore
 
-    rng, out = random.Random(1), f"{bucket.url}/out"
+    rng, out = random.Random(1), f"{in_memory.url}/out"
 
     def flaky(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: UrlStore, *given: Any) -> Any:
@@ -434,7 +436,7 @@ def test_a_store_that_fails_now_and_then(
         if ran.code == 0:
             break
         assert "[unreachable-store]" in ran.err
-        assert json.dumps(bucket.keys("out")).count("derivlang.json") <= 1
+        assert json.dumps(in_memory.keys("out")).count("derivlang.json") <= 1
     monkeypatch.undo()
     make(SPEC, text, out, *SHARD)  # type: ignore[arg-type]
-    assert bucket.snapshot("out") == whole
+    assert in_memory.snapshot("out") == whole

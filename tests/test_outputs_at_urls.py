@@ -21,7 +21,7 @@ from derivlang.store.url_folders import NOTE
 from derivlang.store.url_store import UrlStore
 from tests import runs
 from tests.commands import make, pairs, run, snapshot, trees, wiki, written
-from tests.object_store import Bucket
+from tests.object_store import Bucket, Files, InMemory
 
 pytest.importorskip("upath")
 
@@ -104,7 +104,7 @@ def told(words: list[str], out: str) -> tuple[int, str, str]:
     return ran.code, printed, said
 
 
-def files_of(bucket: Bucket) -> dict[str, bytes]:
+def files_of(bucket: Files) -> dict[str, bytes]:
     return {key: bucket.read(key) for key in bucket.keys()}  # noqa: SIM118
 
 
@@ -122,7 +122,7 @@ def test_a_url_is_as_a_folder(name: str, bucket: Bucket, inputs: Path, tmp_path:
         assert not re.search(rb"test-key|test-secret|127\.0\.0\.1", b"".join(files_of(bucket).values()))
 
 
-def reset(bucket: Bucket, files: dict[str, bytes]) -> None:
+def reset(bucket: Files, files: dict[str, bytes]) -> None:
     """Let the bucket hold these files only."""
     bucket.remove()
     for key, content in files.items():
@@ -163,10 +163,10 @@ def check_whole(output: Output, found: dict[str, bytes], results: list[dict[str,
 
 
 @pytest.mark.parametrize("name", PUT_AT_ONCE)
-def test_a_command_that_is_stopped(name: str, bucket: Bucket, inputs: Path, tmp_path: Path) -> None:
+def test_a_command_that_is_stopped(name: str, in_memory: InMemory, inputs: Path, tmp_path: Path) -> None:
     """Wherever a command ends, nothing passes for its result that is not whole, and the same command makes it."""
     output = OUTPUTS[name]
-    local, url = f"{tmp_path}/{output.name}", f"{bucket.url}/{output.name}"
+    local, url = f"{tmp_path}/{output.name}", f"{in_memory.url}/{output.name}"
     Path(local).parent.mkdir(parents=True, exist_ok=True)
     others = [more for more, code in output.again.items() if more and code == 0]
     results: list[dict[str, bytes]] = [{}]
@@ -176,19 +176,19 @@ def test_a_command_that_is_stopped(name: str, bucket: Bucket, inputs: Path, tmp_
         with failing(1 << 30) as asked:
             run(*output.words(url, inputs, more))
         for after in sorted({*range(0, len(asked), -(-len(asked) // 8)), len(asked) - 1}):
-            reset(bucket, results[-2])
+            reset(in_memory, results[-2])
             with failing(after):
                 ran = told(output.words(url, inputs, more), url)
             assert ran[0] == 1
             assert "[unreachable-store]" in ran[2]
-            check_whole(output, files_of(bucket), results[-2:])
+            check_whole(output, files_of(in_memory), results[-2:])
             run(*output.words(url, inputs, more))
-            assert files_of(bucket) == results[-1], asked[:after]
+            assert files_of(in_memory) == results[-1], asked[:after]
 
 
-def test_a_folder_that_is_stopped(bucket: Bucket, tmp_path: Path) -> None:
+def test_a_folder_that_is_stopped(in_memory: InMemory, tmp_path: Path) -> None:
     """At every request: a foreign file stays, and the earlier or the next result is there, or none."""
-    out, foreign = located(f"{bucket.url}/out"), {"out/tables/mine.txt": b"mine"}
+    out, foreign = located(f"{in_memory.url}/out"), {"out/tables/mine.txt": b"mine"}
 
     def replace(texts: dict[str, str]) -> None:
         def write(folder: Path) -> None:
@@ -202,21 +202,21 @@ def test_a_folder_that_is_stopped(bucket: Bucket, tmp_path: Path) -> None:
         {"tables/a.csv": "1", "tables/b.csv": "2", "r.json": "one"},
         {"tables/b.csv": "3", "tables/d.csv": "4", "r.json": "two"},
     ):
-        reset(bucket, states[-1])
+        reset(in_memory, states[-1])
         with failing(1 << 30) as asked:
             replace(texts)
-        states.append(files_of(bucket))
+        states.append(files_of(in_memory))
         assert states[-1] == foreign | {f"out/{name}": text.encode() for name, text in texts.items()}
         for after in range(len(asked)):
-            reset(bucket, states[-2])
+            reset(in_memory, states[-2])
             with failing(after), pytest.raises(StoreError, match="cannot be reached"):
                 replace(texts)
-            found = files_of(bucket)
+            found = files_of(in_memory)
             assert found.items() >= foreign.items()
             assert "out/r.json" not in found or {k: v for k, v in found.items() if k != f"out/{NOTE}"} in states[-2:]
             assert is_free(out) == (f"out/{NOTE}" in found and "out/r.json" not in found)
             replace(texts)
-            assert files_of(bucket) == states[-1], asked[:after]
+            assert files_of(in_memory) == states[-1], asked[:after]
 
 
 def test_two_processes_in_one_folder(bucket: Bucket) -> None:
