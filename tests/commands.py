@@ -1,6 +1,7 @@
 """The command line as the tests use it, and small sources written in a test's own folder.
 
 run("make", "--t", "inv", wiki(tmp_path), "-o", out)             in this process: quick, stdout and stderr apart
+forked("make", "--t", "inv", wiki(tmp_path), "-o", out)          in a copy of it: other packages, another folder
 spawn("make", "--t", "inv", wiki(tmp_path), "-o", out)           in its own: exit codes, tracebacks, signals
 """
 
@@ -8,12 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import traceback
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +26,8 @@ import pytest
 from click.testing import CliRunner
 
 from derivlang.cli.main import main
+from derivlang.core.plugins import plug_ins
+from derivlang.parsing.registry import _load
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,6 +100,45 @@ def run(*arguments: object, code: int | None = 0) -> Ran:
     ran = Ran(result.exit_code, result.stdout, result.stderr)
     assert code is None or ran.code == code, (ran.code, ran.out, ran.err)
     return ran
+
+
+def forked(*arguments: object, code: int | None = 0, path: Sequence[Path] = (), cwd: Path | None = None) -> Ran:
+    """A command in a copy of this process, which has torch and the like loaded. path: folders before the rest."""
+    with TemporaryDirectory(prefix="derivlang-tests-") as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which a copy does not have
+            child = os.fork()
+        if child == 0:
+            _in_copy(list(map(str, arguments)), out, err, path, cwd)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        ran = Ran(ended, out.read_text("utf-8"), err.read_text("utf-8"))
+    assert code is None or ran.code == code, (ran.code, ran.out, ran.err)
+    return ran
+
+
+def _in_copy(arguments: list[str], out: Path, err: Path, path: Sequence[Path], cwd: Path | None) -> NoReturn:
+    code = 1
+    signal.alarm(120)
+    try:
+        for number, file in enumerate((out, err), 1):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8") for number in (1, 2))  # noqa: PTH123, SIM115
+        sys.path[:0] = map(str, path)
+        plug_ins.cache_clear()
+        _load.cache_clear()
+        if cwd is not None:
+            os.chdir(cwd)
+        main(arguments)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 (shown as Python shows it)
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def environment(**changes: str) -> dict[str, str]:

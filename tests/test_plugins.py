@@ -35,6 +35,7 @@ from derivlang.sources.named import SOURCES
 from derivlang.store.manifest import dump
 from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import TRANSFORMS
+from tests.commands import forked
 from tests.commands import run as in_process
 from tests.helpers import ROOT, cli, manifest, rows
 from tests.strategies import batch_of, with_trees
@@ -51,9 +52,8 @@ def site(plugin_site: Path) -> Path:
 
 
 def run(site: Path, *arguments: object, code: int = 0) -> str:
-    done = cli(*arguments, path=[site])
-    assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
+    done = forked(*arguments, path=[site], code=code)
+    return done.out if code == 0 else done.err
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,12 @@ def test_they_are_listed(site: Path) -> None:
     assert turn["parameters"][0]["name"] == "skip"
     assert "sample" in {entry["name"] for entry in found["sources"]}
     assert "echo" in {entry["name"] for entry in found["generators"]}
-    assert "turn" in run(site, "ls")
+    assert "turn" in cli("ls", path=[site]).stdout
 
 
 def test_a_generated_source(site: Path, tmp_path: Path) -> None:
-    run(site, "make", "--t", "inv", "source:echo=3:n=50", "-o", tmp_path / "out", "--workers", 2)
+    done = cli("make", "--t", "inv", "source:echo=3:n=50", "-o", tmp_path / "out", "--workers", 2, path=[site])
+    assert done.returncode == 0, done.stderr
     run(site, "verify", tmp_path / "out")
     found = rows(tmp_path / "out", "train")["tokens"].to_pylist()
     assert len(found) == 50
@@ -293,12 +294,11 @@ def test_a_plug_in_that_is_broken_is_named(value: str, message: str, site: Path,
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text(f"[derivlang.transforms]\nbroken = {value}\n")
-    done = cli("show", "--t", "broken", "a b .", path=[tmp_path, site])
-    assert done.returncode in (1, 2)
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    fine = cli("show", "--t", "inv", "a b .", path=[tmp_path, site])
-    assert fine.returncode == 0
+    done = forked("show", "--t", "broken", "a b .", path=[tmp_path, site], code=None)
+    assert done.code in (1, 2)
+    assert message in done.err
+    assert "Traceback" not in done.err
+    forked("show", "--t", "inv", "a b .", path=[tmp_path, site])
 
 
 def test_a_source_that_is_broken_spoils_no_other(site: Path, tmp_path: Path) -> None:
@@ -306,11 +306,10 @@ def test_a_source_that_is_broken_spoils_no_other(site: Path, tmp_path: Path) -> 
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text("[derivlang.sources]\nbroken = derivlang_nowhere:source\n")
-    done = cli("make", "--t", "inv", "sample", "-o", tmp_path / "out", path=[tmp_path, site])
-    assert done.returncode == 0, done.stderr
-    asked = cli("make", "--t", "inv", "broken", "-o", tmp_path / "no", path=[tmp_path, site])
-    assert asked.returncode in (1, 2)
-    assert "Traceback" not in asked.stderr
+    forked("make", "--t", "inv", "sample", "-o", tmp_path / "out", path=[tmp_path, site])
+    asked = forked("make", "--t", "inv", "broken", "-o", tmp_path / "no", path=[tmp_path, site], code=None)
+    assert asked.code in (1, 2)
+    assert "Traceback" not in asked.err
 
 
 MOODS = PLUGIN / "derivlang_sample" / "sample-test.blocks"
@@ -355,14 +354,13 @@ def test_whatever_a_reader_of_a_package_raises_is_one_error(content: str, site: 
 def test_a_format_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
     """The set verifies without the package (its labels are columns), but its form cannot be written."""
     run(site, "make", "--t", "inv", "moods", "-o", tmp_path / "out")
-    done = cli("undo", tmp_path / "out", "-o", "-")
-    assert done.returncode in (1, 2)
-    assert "this was made with the format 'blocks'" in done.stderr
-    assert "install the package that provides it (derivlang-sample, " in done.stderr
-    assert cli("verify", tmp_path / "out").returncode == 0
-    known = cli("make", "--t", "inv", MOODS, "-o", tmp_path / "no")
-    assert known.returncode == 2
-    assert "no format has the suffix '.blocks'" in known.stderr
+    done = forked("undo", tmp_path / "out", "-o", "-", code=None)
+    assert done.code in (1, 2)
+    assert "this was made with the format 'blocks'" in done.err
+    assert "install the package that provides it (derivlang-sample, " in done.err
+    forked("verify", tmp_path / "out")
+    known = forked("make", "--t", "inv", MOODS, "-o", tmp_path / "no", code=2)
+    assert "no format has the suffix '.blocks'" in known.err
 
 
 PRONOUNS = PLUGIN / "derivlang_sample" / "sample-test.jsonl"
@@ -392,14 +390,14 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
     (tmp_path / "sets").mkdir()
     for split in ("train", "dev", "test"):
         (tmp_path / "sets" / f"{split}.blocks").write_bytes(MOODS.read_bytes())
-    words = ("--task", f"mood:{tmp_path}/sets", "--seeds", 1, "--measure", "none", "--device", "cpu", "--json")
+    words = ("--task", f"mood:{tmp_path}/sets", "--seeds", 1, "--measure", "none", "--threads", 1, "--json")
     ((name, found),) = json.loads(run(site, "evaluate", model, *words)).items()
     assert re.fullmatch("mood:sets-[0-9a-f]{8}", name)
     assert (found["settings"]["epochs"], found["settings"]["test"]) == (3, 2)
     assert {row["value"] for row in found["scores"] if row["regime"] == "chance"} == {50.0}
     assert "mood" in {entry["name"] for entry in json.loads(run(site, "ls", "--json"))["tasks"]}
     # without the package its scores can be reported, and its name is unknown
-    assert "there is no task 'mood'" in cli("evaluate", model, *words).stderr
+    assert "there is no task 'mood'" in forked("evaluate", model, *words, code=2).err
     other = write_run(tmp_path / "other", "trans", steps=1)
     run(site, "evaluate", other, *words)
     is_in_every_form((model, other), tmp_path / "report", name, "accuracy")
@@ -407,7 +405,7 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
 
 def is_in_every_form(runs: tuple[Path, ...], out: Path, label: str, metric: str) -> None:
     """A score is in the page, the Markdown, the text table, a table of its own, and a figure: without its package."""
-    assert cli("report", *runs, "-o", out).returncode == 0
+    forked("report", *runs, "-o", out)
     for name in ("index.html", "report.md"):
         assert label in (out / name).read_text("utf-8"), name
     lines = (out / "scores.tsv").read_text("utf-8").splitlines()
@@ -420,13 +418,13 @@ def is_in_every_form(runs: tuple[Path, ...], out: Path, label: str, metric: str)
 
 def test_an_objective_of_a_package_trains_on_a_stream_of_its_own(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    sizes = ("--vocab-size", 300, "--batch-size", 4, "--steps", 2, "--data", tmp_path / "data")
+    sizes = ("--vocab-size", 300, "--batch-size", 4, "--steps", 2, "--threads", 1, "--data", tmp_path / "data")
     words = ("pretrain", "--source", "demo", "--t", "trans,inv", "--objective", "derived-mlm", *sizes)
     run(site, *words, "-o", tmp_path / "run")
     streams = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["streams"]
     assert list(streams) == ["derived"]
     assert streams["derived"]["rows_per_step"] == 4
-    assert "there is no objective 'derived-mlm'" in cli(*words, "-o", tmp_path / "without").stderr
+    assert "there is no objective 'derived-mlm'" in forked(*words, "-o", tmp_path / "without", code=2).err
 
 
 def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,19 +451,19 @@ def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:
     run_folder = write_run(tmp_path / "run", "trans,inv")
     # a measure may be named as a task
-    words = ("--task", "centroids", "--measure", "retrieval", "--pairs", 9, "--device", "cpu")
+    words = ("--task", "centroids", "--measure", "retrieval", "--pairs", 9, "--threads", 1)
     assert "centroids, layer 2: cosine " in run(site, "evaluate", run_folder, *words)
     stored = json.loads((run_folder / "evaluation.json").read_text("utf-8"))
     assert sorted(stored["measures"]) == ["centroids", "retrieval"]
     assert set(pq.read_table(run_folder / "evaluation" / "centroids.parquet")["layer"].to_pylist()) == {0, 1, 2}
     assert "centroids" in [measure["name"] for measure in json.loads(run(site, "ls", "--json"))["measures"]]
     # without the package, what it measured is kept, and is reported
-    assert cli("evaluate", run_folder, "--measure", "alignment").returncode == 0
+    forked("evaluate", run_folder, "--measure", "alignment", "--threads", 1)
     kept = json.loads((run_folder / "evaluation.json").read_text("utf-8"))
     assert sorted(kept["measures"]) == ["alignment", "centroids", "retrieval"]
     is_in_every_form((run_folder,), tmp_path / "report", "centroids", "cosine")
     assert "did you mean" in run(site, "evaluate", run_folder, "--measure", "centroid", code=2)
-    assert cli("evaluate", run_folder, "--measure", "centroids").returncode == 2
+    forked("evaluate", run_folder, "--measure", "centroids", code=2)
 
 
 class Failing(Transform):
