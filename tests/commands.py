@@ -14,7 +14,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -102,22 +102,42 @@ def run(*arguments: object, code: int | None = 0) -> Ran:
     return ran
 
 
-def forked(*arguments: object, code: int | None = 0, path: Sequence[Path] = (), cwd: Path | None = None) -> Ran:
-    """A command in a copy of this process, which has torch and the like loaded. path: folders before the rest."""
-    with TemporaryDirectory(prefix="derivlang-tests-") as folder:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which a copy does not have
-            child = os.fork()
-        if child == 0:
-            _in_copy(list(map(str, arguments)), out, err, path, cwd)
-        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        ran = Ran(ended, out.read_text("utf-8"), err.read_text("utf-8"))
+def forked(*arguments: object, code: int | None = 0, **options: Any) -> Ran:
+    """A command in a `Copy` of this process."""
+    ran = Copy(*arguments, **options).wait()
     assert code is None or ran.code == code, (ran.code, ran.out, ran.err)
     return ran
 
 
-def _in_copy(arguments: list[str], out: Path, err: Path, path: Sequence[Path], cwd: Path | None) -> NoReturn:
+class Copy:
+    """A command that runs in a copy of this process, which has torch and the like loaded.
+
+    path: folders before the rest on sys.path. first: what the copy calls first.
+    """
+
+    def __init__(self, *arguments: object, path: Sequence[Path] = (), first: Callable[[], object] = int) -> None:
+        self._folder = TemporaryDirectory(prefix="derivlang-tests-")
+        self._said = Path(self._folder.name, "out"), Path(self._folder.name, "err")
+        for file in self._said:
+            file.touch()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which a copy does not have
+            self.pid = os.fork()
+        if self.pid == 0:
+            _in_copy(list(map(str, arguments)), *self._said, path, first)
+
+    def is_running(self) -> bool:
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def wait(self) -> Ran:
+        """Wait for its end. The code of one that is killed is the negative number of the signal."""
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        out, err = (file.read_text("utf-8") for file in self._said)
+        self._folder.cleanup()
+        return Ran(code, out, err)
+
+
+def _in_copy(arguments: list[str], out: Path, err: Path, path: Sequence[Path], first: Callable[[], object]) -> NoReturn:
     code = 1
     signal.alarm(120)
     try:
@@ -127,8 +147,7 @@ def _in_copy(arguments: list[str], out: Path, err: Path, path: Sequence[Path], c
         sys.path[:0] = map(str, path)
         plug_ins.cache_clear()
         _load.cache_clear()
-        if cwd is not None:
-            os.chdir(cwd)
+        first()
         main(arguments)
         code = 0
     except SystemExit as end:

@@ -40,7 +40,7 @@ from derivlang.training.objectives.registry import objective_names, read_objecti
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
-from tests.commands import command_line, cut_off, environment, run, written
+from tests.commands import Copy, command_line, cut_off, environment, forked, run, written
 from tests.tiny_runs import seal
 from tests.training import (
     data_folder,
@@ -248,15 +248,14 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     ]  # fmt: skip
     out = tmp_path / "run"
     for number, status, step in ((signal.SIGKILL, "training", 40), (signal.SIGTERM, "stopped", 120)):
-        line = command_line(*options, "-o", out, *(["--resume"] if out.exists() else []))
-        process = subprocess.Popen(line, env=environment(), stderr=subprocess.PIPE)
+        process = Copy(*options, "-o", out, *(["--resume"] if out.exists() else []))
         end = time.monotonic() + 100
         while not (out / "checkpoints" / f"step-{step:08}").exists():
-            assert process.poll() is None, process.communicate()
+            assert process.is_running(), process.wait()
             assert time.monotonic() < end
             time.sleep(0.005)
-        process.send_signal(number)
-        said = process.communicate()[1].decode()
+        os.kill(process.pid, number)
+        said = process.wait().err
         assert number == signal.SIGKILL or "interrupted; the same command with --resume continues from here" in said
         assert runs.read(out)["status"] == status
     run(*options, "-o", out, "--resume")
@@ -881,12 +880,9 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
         "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file(), "--data", data_folder(),
         "--steps", 4, "--threads", 1, "-o", tmp_path / "run",
     ]  # fmt: skip
-    done = subprocess.run(
-        command_line(*options), env=environment(), capture_output=True, text=True, preexec_fn=limited, check=False
-    )
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "[cannot-write]" in done.stderr or "[disk-full]" in done.stderr
+    told = forked(*options, code=1, first=limited).err
+    assert "Traceback" not in told
+    assert "[cannot-write]" in told or "[disk-full]" in told
     assert not list((tmp_path / "run").glob("checkpoints/*"))
     assert run(*options, "--resume", "--json").json["steps"] == 4
 
