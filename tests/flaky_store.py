@@ -134,6 +134,7 @@ class _Proxy(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client
     server: _Proxy
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -81,6 +81,7 @@ class Hub:
 class _Handler(BaseHTTPRequestHandler):
     hub: Hub
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client
 
     def log_message(self, *arguments: object) -> None:
         pass

@@ -269,7 +269,7 @@ for arguments in {commands!r}:
         main(arguments)
     except SystemExit as end:
         assert not end.code, (arguments, end.code)
-print("\\nLOADED " + json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+    print("\\nLOADED " + json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 """
 
 
@@ -280,14 +280,24 @@ def loaded(*arguments: object) -> set[str]:
 
 def loaded_by(*commands: Sequence[object]) -> set[str]:
     """The packages that one of several commands has loaded."""
-    return packages(CALL.format(commands=[[str(a) for a in arguments] for arguments in commands]))
+    return loaded_after_each(*commands)[-1]
+
+
+def loaded_after_each(*commands: Sequence[object]) -> list[set[str]]:
+    """The packages that are loaded after each of several commands of one process."""
+    return printed(CALL.format(commands=[[str(a) for a in arguments] for arguments in commands]))
 
 
 def packages(code: str) -> set[str]:
+    (found,) = printed(code)
+    return found
+
+
+def printed(code: str) -> list[set[str]]:
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
-    line = next(line for line in done.stdout.splitlines() if line.startswith("LOADED "))
-    return set(json.loads(line.removeprefix("LOADED ")))
+    lines = [line for line in done.stdout.splitlines() if line.startswith("LOADED ")]
+    return [set(json.loads(line.removeprefix("LOADED "))) for line in lines]
 
 
 def test_help_loads_nothing() -> None:
@@ -344,10 +354,13 @@ def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:
 def test_training_and_evaluation_load_what_they_use(tmp_path: Path) -> None:
     sizes = ("--model", "tiny", "--vocab-size", 400, "--steps", 2, "--threads", 1)
     unused = {"sklearn", "seqeval", "matplotlib", "datasets", "spacy", "tensorboard", "wandb", "distributed"}
-    found = loaded("pretrain", "--source", "demo", "--t", "trans,inv", *sizes, "-o", tmp_path / "run")
-    assert found.isdisjoint(unused | {"pandas"})  # the tables of `evaluate` are made by `pa.array`, which loads it
     asked = ("--task", "pos:demo", "--epochs", 1, "--seeds", 1, "--train-examples", 9, "--threads", 1)
-    assert loaded("evaluate", tmp_path / "run", *asked).isdisjoint(unused)
+    trained, evaluated = loaded_after_each(
+        ("pretrain", "--source", "demo", "--t", "trans,inv", *sizes, "-o", tmp_path / "run"),
+        ("evaluate", tmp_path / "run", *asked),
+    )
+    assert trained.isdisjoint(unused | {"pandas"})  # the tables of `evaluate` are made by `pa.array`, which loads it
+    assert evaluated.isdisjoint(unused)
 
 
 def test_a_study_loads_no_torch_itself(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -473,14 +474,17 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def test_a_plan_with_values_of_other_types_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path
 ) -> None:
-    """Each value in turn: a DerivlangError, or the change has no effect on what is read."""
+    """Each value in turn: a DerivlangError, or the change has no effect on what is read.
+
+    Each place has values of four kinds, and one of the others in turn.
+    """
     out = tmp_path / "out"
     planned("inv", jsonl(tmp_path), out, "--shard-tokens", 1250, "--limit", 20)
     path = out / ".derivlang" / "plan.json"
     plan = json.loads(path.read_text("utf-8"))
     told = []
-    for place in leaves(plan):
-        for value in (7, -1, None, "x", [1], {"x": 1}, 1.5, True):
+    for other, place in zip(cycle((-1, [1], 1.5, True)), leaves(plan), strict=False):
+        for value in (7, None, "x", {"x": 1}, other):
             changed = json.loads(json.dumps(plan))
             if not place:
                 continue
@@ -497,7 +501,7 @@ def test_a_plan_with_values_of_other_types_is_one_message(
             for made in (*out.glob("[!.]*.*"), *out.glob("data/*"), *shards(out), *out.glob(".derivlang/*/*.record")):
                 made.unlink(missing_ok=True)
             (out / ".derivlang").mkdir(exist_ok=True)
-    assert len(told) > 500
+    assert len(told) > 300
 
 
 def test_links_are_not_followed(tmp_path: Path, text: Path) -> None:

@@ -205,9 +205,9 @@ def test_a_wait_ends_when_the_other_process_names_another_text(tmp_path: Path) -
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can make one")
-def test_a_lock_that_cannot_be_made_is_one_error(source: Path) -> None:
-    ran = spawn("make", "--t", "inv", source, "-o", "/proc/x/y", code=1)
+def test_a_lock_that_cannot_be_made_is_one_error(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("derivlang.store.disk._PAUSE", 0.0)  # between tries, of which there are many
+    ran = run("make", "--t", "inv", source, "-o", "/proc/x/y", code=1)
     assert ran.err.startswith("derivlang: /proc/x/y: ")
-    ran = spawn("make", "--t", "syn:fr", source, "-o", "out", "--parses", "/proc/x", code=1)
+    ran = run("make", "--t", "syn:fr", source, "-o", tmp_path / "out", "--parses", "/proc/x", code=1)
     assert ran.err.startswith("derivlang: /proc/x/")
-    assert "Traceback" not in ran.err

@@ -6,6 +6,7 @@ import hashlib
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +142,16 @@ def test_each_leaf_of_a_manifest_is_checked(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["wiki", "questions"])
 def test_a_manifest_without_a_field_or_of_other_types_is_one_error(tmp_path: Path, kind: str) -> None:
-    """Its hash forged; whatever a command makes of it, it is no traceback."""
+    """Its hash forged; whatever a command makes of it, it is no traceback.
+
+    Each field has values of four kinds, and one of the others in turn.
+    """
     out = tmp_path / "out"
     make("trans,inv", getattr(commands, kind)(tmp_path), out)
     file = out / "derivlang.json"
     manifest = json.loads(file.read_text("utf-8"))
-    for name in manifest:
-        for value in (None, 7, "x", [], {}, [[]], -1):
+    for other, name in zip(cycle(([], [[]], -1)), manifest, strict=False):
+        for value in (None, 7, "x", {}, other):
             changed = {**manifest, name: value}
             if value is None:
                 del changed[name]
@@ -352,7 +356,7 @@ def test_right_text_is_right(tmp_path: Path, content: str, suffix: str, files: i
 
 # Hostile numbers
 
-HUGE = (2**31 - 1, -(2**31), -1, 10**6)
+HUGE = (2**31 - 1, -1, 10**6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
