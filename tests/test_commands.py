@@ -37,6 +37,7 @@ from derivlang.cli import (
 from derivlang.cli import dict as dict_command
 from tests.commands import TREES, run, snapshot
 from tests.helpers import python
+from tests.study_calls import Here
 
 SMALL: dict[str, Any] = {"vocab_size": 300, "steps": 2, "threads": 1}
 # Options that a function does not have: what is printed, and what follows from its other arguments.
@@ -278,11 +279,12 @@ measure = "alignment"
 """
 
 
-def test_a_study_of_python_is_that_of_the_command(tmp_path: Path) -> None:
+def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setattr("derivlang.studies.processes.Server", Here)
     file = tmp_path / "grid.toml"
     file.write_text(STUDY, "utf-8")
-    made = derivlang.study(file, tmp_path / "python", threads=1, workers=2)
+    made = derivlang.study(file, tmp_path / "python", threads=1)
     told = run("study", file, "-o", tmp_path / "command", "--threads", 1, "--json").json
     other = derivlang.Study(tmp_path / "command")
     assert (len(made.runs), list(made.runs)) == (told["cells"], ["mlm.1", "align-mlm.1"])

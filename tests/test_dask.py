@@ -101,7 +101,7 @@ def test_relative_paths_and_what_a_dead_worker_left(
 
 @pytest.mark.parametrize("address", ["", "tcp://127.0.0.1:{port}", "nonsense://x", "127.0.0.1:nonsense", "tcp://"])
 def test_an_address_without_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    monkeypatch.setattr(cluster, "CONNECT", 1.0)
+    monkeypatch.setattr(cluster, "CONNECT", 0.3)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         engine = "dask:" + address.format(port=free.getsockname()[1])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +18,7 @@ from derivlang.core.errors import StoreError
 from derivlang.store.at import store_at
 from derivlang.store.base import Store
 from tests import commands
-from tests.commands import make, run, snapshot, spawn, wiki, written
+from tests.commands import Copy, make, run, snapshot, spawn, wiki, written
 from tests.object_store import Bucket, InMemory
 from tests.test_ranks import SPEC, TEXT, jsonl, lexicon, planned, worked
 
@@ -372,12 +372,10 @@ def test_killed_ranks(tmp_path: Path, bucket: Bucket) -> None:
         arguments = ("work", out, "--rank", kill % 2, "--world", 2) if kill < 5 else ("finish", out)
         if kill == 5:
             worked(out)  # type: ignore[arg-type]
-        line = commands.command_line(*arguments, warnings="ignore")
-        process = subprocess.Popen(line, env=commands.environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0.9, 2.2))
-        process.send_signal(signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
-        assert b"Traceback" not in err
+        process = Copy(*arguments)
+        time.sleep(rng.uniform(0.1, 1.0))
+        os.kill(process.pid, signal.SIGKILL)
+        assert "Traceback" not in process.wait().err
     if not bucket.keys("out/derivlang.json"):
         worked(out, 2)  # type: ignore[arg-type]
     run("finish", out)
