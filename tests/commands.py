@@ -132,7 +132,7 @@ class Copy:
     def wait(self) -> Ran:
         """Wait for its end. The code of one that is killed is the negative number of the signal."""
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        out, err = (file.read_text("utf-8") for file in self._said)
+        out, err = (file.read_bytes().decode("utf-8", "surrogateescape") for file in self._said)
         self._folder.cleanup()
         return Ran(code, out, err)
 

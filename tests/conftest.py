@@ -14,7 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # No test depends on the speed of the machine: Hypothesis sets no time limit for an example, nor for making examples.
-settings.register_profile("derivlang", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The examples are others in each run, so that few of them find what many would. `--hypothesis-profile long`: many.
+_CHECKS = [HealthCheck.too_slow]
+settings.register_profile("derivlang", deadline=None, suppress_health_check=_CHECKS, max_examples=40)
+settings.register_profile("long", deadline=None, suppress_health_check=_CHECKS, max_examples=1000)
 settings.load_profile("derivlang")
 
 _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")

@@ -42,11 +42,7 @@ from derivlang.formats.words import Splitter
 from derivlang.pipeline import Derivation, Pipeline
 from derivlang.transforms.base import Transform
 
-laws = settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # words
 

@@ -23,7 +23,7 @@ from derivlang.cli.folders import default_folder
 from derivlang.cli.main import COMMANDS, main
 from derivlang.cli.types import SpecOption, WholeNumber
 from tests import commands
-from tests.commands import run, spawn
+from tests.commands import forked, run
 from tests.helpers import python
 
 Words = tuple[str, ...]
@@ -289,24 +289,22 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=" ".join,
 )  # fmt: skip
 def test_the_file_goes_to_standard_output_and_talk_to_standard_error(
-    line: Words, derived: Path, tmp_path: Path
+    line: Words, derived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands.written(tmp_path / "en.txt", "the cat sleeps\na cat\n" * 2000)
     commands.written(tmp_path / "fr.txt", "le chat dort\nun chat\n" * 2000)
     words = [str(derived) if word == "{}" else word for word in line]
     suffix = {"tsv": ".tsv", "json": ".json"}.get(line[-1], ".txt")
-    run(*words, "-o", tmp_path / f"x{suffix}") if line[0] != "align" else spawn(
-        *words, "-o", f"x{suffix}", cwd=tmp_path
-    )
+    monkeypatch.chdir(tmp_path)
+    run(*words, "-o", f"x{suffix}")
+    done = forked(*words)
+    assert done.out.encode(errors="surrogateescape") == (tmp_path / f"x{suffix}").read_bytes()
+    assert "standard output" in done.err
+    as_json = forked(*words, "--json")
+    assert as_json.out == done.out
+    assert as_json.err.startswith("{")
     typed = [sys.executable, "-m", "derivlang", *words]
     options = {"cwd": tmp_path, "env": commands.environment(), "timeout": 60, "check": False}
-    done = subprocess.run(typed, capture_output=True, **options)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == (tmp_path / f"x{suffix}").read_bytes()
-    assert b"standard output" in done.stderr
-    as_json = subprocess.run([*typed, "--json"], capture_output=True, **options)
-    assert as_json.stdout == done.stdout
-    assert as_json.stderr.startswith(b"{")
     # A reader that stops early, and a disk that is full: never exit 0 after half a file
     piped = subprocess.Popen(typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **_without_checks(options))
     assert piped.stdout is not None
