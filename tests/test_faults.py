@@ -18,7 +18,7 @@ LAST = 8
 @pytest.mark.parametrize("scenario", [one for one in SCENARIOS if not one.slow], ids=lambda scenario: scenario.name)
 def test_a_killed_run_goes_on(scenario: Scenario) -> None:
     total = kills.points(scenario)
-    chosen = {*kills.some(scenario, 4), *(range(max(0, total - LAST), total) if scenario.older else ())}
+    chosen = {*kills.some(scenario, 3), *(range(max(0, total - LAST), total) if scenario.older else ())}
     faults = [(o.point, o.fault) for point in sorted(chosen) if (o := kills.killed_at(scenario, point)).fault]
     assert not faults
 
@@ -40,9 +40,9 @@ _forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="commands run in for
 
 
 @_forks
-def test_twelve_kills_of_ranks_that_count() -> None:
+def test_six_kills_of_ranks_that_count() -> None:
     with ranks.folder() as place:
-        assert ranks.Campaign(place, random.Random(5), defer=True).run(12) is None
+        assert ranks.Campaign(place, random.Random(5), defer=True).run(6) is None
 
 
 @pytest.mark.slow

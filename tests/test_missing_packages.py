@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -148,22 +149,29 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def ended(
-    cases: list[tuple[str, str]],
-    inputs: dict[str, Path],
-    folder: Path,
-    stdout: str = "/dev/null",
-    closed: tuple[int, ...] = (),
-) -> list[Ended]:
-    """Run some cases. stdout: a file or device. closed: numbers of standard streams."""
+PLAIN = [case for case in CASES if not case[1]]
+# How commands run: which of them, a file or device as standard output, the numbers of the streams that are closed.
+WAYS: dict[str, tuple[list[tuple[str, str]], str, tuple[int, ...]]] = {
+    "as usual": (CASES, "/dev/null", ()),
+    "output closed": ([*PLAIN, *[case for case in CASES if case[1]][:4]], "/dev/null", (1,)),
+    "output full": (PLAIN, "/dev/full", ()),
+    "errors closed": (PLAIN, "/dev/null", (2,)),
+}
+
+
+@pytest.fixture(scope="module")
+def ended(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Ended]]:
+    """Every case in each of the ways, in one process."""
+    folder = tmp_path_factory.mktemp("ended")
+    jobs = [(case, stdout, closed) for cases, stdout, closed in WAYS.values() for case in cases]
     lines = []
-    for number, (line, _) in enumerate(cases):
+    for number, ((line, _), _, _) in enumerate(jobs):
         places = {**inputs, "OUT": folder / f"out-{number}.html"}
         words = [str(places.get(word, word)) for word in line.split()]
         lines.append([word.replace(",@", " @").replace(",NOUN", " NOUN") for word in words])
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, json.dumps(BLOCKED)],
-        input=json.dumps([(words, stdout, closed) for words in lines]).encode(),
+        input=json.dumps([(words, *rest) for words, (_, *rest) in zip(lines, jobs, strict=True)]).encode(),
         capture_output=True,
         cwd=folder,
         env=environment(),
@@ -172,8 +180,12 @@ def ended(
     )
     assert done.returncode == 0, done.stderr.decode()
     codes = [int(line.split()[1]) for line in done.stdout.decode().splitlines()]
-    errors = ["" if 2 in closed else (folder / f"{number}.err").read_text("utf-8") for number in range(len(cases))]
-    return [Ended(line, needs, code, err) for (line, needs), code, err in zip(cases, codes, errors, strict=True)]
+    found = []
+    for number, (((line, needs), _, closed), code) in enumerate(zip(jobs, codes, strict=True)):
+        err = "" if 2 in closed else (folder / f"{number}.err").read_text("utf-8")
+        found.append(Ended(line, needs, code, err))
+    left = iter(found)
+    return {way: list(islice(left, len(cases))) for way, (cases, _, _) in WAYS.items()}
 
 
 def names_extra(one: Ended) -> bool:
@@ -198,27 +210,26 @@ def test_every_command_of_the_registry_is_tried() -> None:
     assert untried == [], "add a command line to CASES"
 
 
-def test_a_command_works_without_the_extras_or_names_the_one_to_install(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    found = ended(CASES, inputs, tmp_path)
+def test_a_command_works_without_the_extras_or_names_the_one_to_install(ended: dict[str, list[Ended]]) -> None:
+    found = ended["as usual"]
+    assert len(found) == len(CASES)
     assert [one for one in found if not (names_extra(one) if one.needs else one.code == 0)] == []
     assert [one for one in found if {"Traceback", "Exception ignored"} & set(ids(one))] == []
 
 
-def test_with_standard_output_closed_there_is_one_message(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_with_standard_output_closed_there_is_one_message(ended: dict[str, list[Ended]]) -> None:
     """The exit code is that of an error, also where files are written: the user asked for what would be printed."""
-    found = ended(CASES, inputs, tmp_path, closed=(1,))
+    found = ended["output closed"]
     assert [one for one in found if not (names_extra(one) if one.needs else says(one, "is closed|Bad file"))] == []
 
 
-def test_with_standard_output_full_there_is_one_message(inputs: dict[str, Path], tmp_path: Path) -> None:
-    found = ended([case for case in CASES if not case[1]], inputs, tmp_path, "/dev/full")
+def test_with_standard_output_full_there_is_one_message(ended: dict[str, list[Ended]]) -> None:
+    found = ended["output full"]
     assert [one for one in found if not says(one, "No space left on")] == []
 
 
-def test_with_standard_error_closed_a_command_works(inputs: dict[str, Path], tmp_path: Path) -> None:
-    found = ended([case for case in CASES if not case[1]], inputs, tmp_path, closed=(2,))
+def test_with_standard_error_closed_a_command_works(ended: dict[str, list[Ended]]) -> None:
+    found = ended["errors closed"]
     assert [one for one in found if one.code] == []
 
 
