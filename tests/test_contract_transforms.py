@@ -2,8 +2,7 @@
 
 Batches have tags and trees, one tree per sentence or one per unit, so that a transform that needs them finds them. The
 sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones. `tests/transforms.py`
-has the settings and the batches: `every` runs a test for each transform with each of its settings, `of_text` for those
-that plain text suffices for.
+has the settings and the batches: `every` runs a test for each transform with each of its settings.
 """
 
 from __future__ import annotations
@@ -49,6 +48,7 @@ from tests.strategies import (
 )
 from tests.transforms import (
     ALL,
+    EVERY,
     GIVEN,
     OF_TEXT,
     SAMPLES,
@@ -62,11 +62,15 @@ from tests.transforms import (
     keyed_of_text,
     lexical,
     lexicon_of,
-    of_text,
     of_trees,
     per_sentence,
     reference,
 )
+
+
+def in_turn(transforms: list[Transform], others: list[Any]) -> list[tuple[Transform, Any]]:
+    """Each transform with one of the others."""
+    return list(zip(transforms, itertools.cycle(others), strict=False))
 
 
 @pytest.fixture(autouse=True)
@@ -257,8 +261,7 @@ def test_a_type_looks_the_same_in_any_vocabulary(transform: Transform) -> None:
 # order and lexicon know nothing of each other
 
 
-@every
-@pytest.mark.parametrize("script", ["trans", "trans:copy", "trans:overlap=25"])
+@pytest.mark.parametrize(("transform", "script"), in_turn(EVERY, ["trans", "trans:copy", "trans:overlap=25"]), ids=str)
 def test_trans_commutes_with_an_order(transform: Transform, script: str) -> None:
     if lexicon_of(Pipeline((transform,))).chooses:
         pytest.skip("its choices go by the places of the words as they reach it")
@@ -405,7 +408,14 @@ def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, l
     return out
 
 
-@of_text
+def few(transforms: list[Transform]) -> list[Transform]:
+    """The default and the last setting of each. With every setting a sentence is derived alike among any others."""
+    first = {t.name: t for t in reversed(transforms)}
+    last = {t.name: t for t in transforms}
+    return list(dict.fromkeys([*first.values(), *last.values()]))
+
+
+@pytest.mark.parametrize("transform", few(OF_TEXT), ids=str)
 def test_the_same_rows_for_any_size_of_reading(
     transform: Transform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,24 +429,16 @@ def test_the_same_rows_for_any_size_of_reading(
         assert rows_read(path, transform, 10) == whole
 
 
-def few(transforms: list[Transform]) -> list[Transform]:
-    """The default and the last setting of each."""
-    first = {t.name: t for t in reversed(transforms)}
-    last = {t.name: t for t in transforms}
-    return list(dict.fromkeys([*first.values(), *last.values()]))
-
-
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("transform", few(OF_TEXT), ids=str)
-def test_the_same_rows_for_any_size_of_shards(transform: Transform, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("transform", "size"), in_turn(few(OF_TEXT), [1, 20]), ids=str)
+def test_the_same_rows_for_any_size_of_shards(transform: Transform, size: int, tmp_path: Path) -> None:
     path = tmp_path / "a.tokens"
     path.write_bytes(TEXT.encode())
     parser = "chain" if "head" in transform.needs else None
     whole = make(str(transform), path, tmp_path / "whole", parser=parser)
     right(whole)
     assert undone(whole) == TEXT.encode()
-    for size in (1, 20):
-        cut = make(str(transform), path, tmp_path / f"cut{size}", shard_tokens=size, parser=parser)
-        same_rows(rows(cut), rows(whole))
-        right(cut)
-        assert undone(cut) == TEXT.encode()
+    cut = make(str(transform), path, tmp_path / "cut", shard_tokens=size, parser=parser)
+    same_rows(rows(cut), rows(whole))
+    right(cut)
+    assert undone(cut) == TEXT.encode()

@@ -136,7 +136,6 @@ lexical = pytest.mark.parametrize("transform", [t for t in EVERY if t.has_lexico
 # Plain text has no labels, but a parser gives it tags and trees where heads are needed.
 OF_TEXT = [t for t in EVERY if not t.needs or {"head"} <= {*t.needs} <= {"head", "upos"}]
 of_trees = pytest.mark.parametrize("transform", [t for t in EVERY if {*t.needs} <= {"head", "upos"}], ids=str)
-of_text = pytest.mark.parametrize("transform", OF_TEXT, ids=str)
 keyed_of_text = pytest.mark.parametrize("transform", [t for t in OF_TEXT if t.keyed], ids=str)
 
 
