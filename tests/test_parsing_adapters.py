@@ -29,7 +29,7 @@ from derivlang.parsing.registry import BUNDLED, find_parser, parser_names
 from derivlang.parsing.spacy_adapter import load_spacy, spacy_parser
 from derivlang.parsing.stanza_adapter import load_stanza, stanza_parser
 from tests.commands import run
-from tests.helpers import Touching, cli
+from tests.helpers import Touching
 from tests.leaves import changes
 from tests.test_parsing import ENGLISH, parse
 
@@ -385,22 +385,17 @@ def test_a_pipeline_that_does_not_tag_or_parse_is_refused(components: list[str],
 
 
 def test_parsers_are_listed() -> None:
-    done = cli("parser", "ls", "--json")
-    assert done.returncode == 0, done.stderr
-    found = {row["name"]: row for row in json.loads(done.stdout)}
+    found = {row["name"]: row for row in run("parser", "ls", "--json").json}
     for name in BUNDLED["en"]:
         assert found[name]["language"] == "en"
         assert found[name]["licence"] == "CC-BY-SA-4.0"
     assert "taught by english" in found["english-light"]["summary"]
     assert {"stanza", "spacy:NAME"} <= set(found)
-    assert cli("parser", "ls").stdout.startswith("english ")
+    assert run("parser", "ls").out.startswith("english ")
 
 
 def test_faults_are_one_line_each(tmp_path: Path) -> None:
-    done = cli("parser", "score", "englsh", tmp_path / "a.conllu")
-    assert done.returncode != 0
+    assert "[unknown-parser]" in run("parser", "score", "englsh", tmp_path / "a.conllu", code=2).err
     (tmp_path / "a.conllu").write_text("1\ta\t_\tFOO\t_\t_\t0\troot\t_\t_\n\n", "utf-8")
-    done = cli("parser", "score", "english", tmp_path / "a.conllu")
-    assert done.returncode == 1
-    assert "[upos]" in done.stderr
-    assert cli("parser", "score", "english", tmp_path).stderr.count("[missing-file]") == 1
+    assert "[upos]" in run("parser", "score", "english", tmp_path / "a.conllu", code=1).err
+    assert run("parser", "score", "english", tmp_path, code=1).err.count("[missing-file]") == 1

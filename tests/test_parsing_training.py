@@ -198,21 +198,14 @@ def write_treebank(folder: Path) -> None:
 
 
 def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
-    from tests.helpers import cli
-
     write_treebank(tmp_path)
     out = tmp_path / "model"
-    done = cli("parser", "train", tmp_path, "-o", out, "--epochs", 2, "--licence", "CC0-1.0", "--json")
-    assert done.returncode == 0, done.stderr
-    assert '"xx_tiny-ud-dev.conllu, rare words as <unk>"' in done.stdout
-    again = cli("parser", "train", tmp_path, "-o", out)
-    assert again.returncode == 1
-    assert "holds another parser: epochs is 2, not 30" in again.stderr
-    told = " ".join(cli("parser", "train", "--help").stdout.split())
+    done = run("parser", "train", tmp_path, "-o", out, "--epochs", 2, "--licence", "CC0-1.0", "--json")
+    assert '"xx_tiny-ud-dev.conllu, rare words as <unk>"' in done.out
+    assert "holds another parser: epochs is 2, not 30" in run("parser", "train", tmp_path, "-o", out, code=1).err
+    told = " ".join(run("parser", "train", "--help").out.split())
     assert f"[default: {ParserConfig().epochs}, with --teacher {student().epochs}]" in told
-    scored = cli("parser", "score", out, tmp_path, "--split", "dev", "--json")
-    assert scored.returncode == 0, scored.stderr
-    assert '"words": 52' in scored.stdout
+    assert '"words": 52' in run("parser", "score", out, tmp_path, "--split", "dev", "--json").out
 
 
 def test_the_card_has_the_hashes_of_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,10 +243,6 @@ def append(path: Path) -> None:
 
 
 def test_treebanks_to_score_are_read_first_and_keep_theirnames_of(tmp_path: Path) -> None:
-    import json
-
-    from tests.helpers import cli
-
     write_treebank(tmp_path)
     out, others = tmp_path / "model", [tmp_path / "a" / "test.conllu", tmp_path / "b" / "test.conllu"]
     for path, n in zip(others, (10, 52), strict=True):
@@ -261,12 +250,10 @@ def test_treebanks_to_score_are_read_first_and_keep_theirnames_of(tmp_path: Path
         lines = (tmp_path / "xx_tiny-ud-dev.conllu").read_text("utf-8").split("\n\n")
         path.write_text("\n\n".join(lines if n == 52 else lines[:2]) + "\n\n", "utf-8")
     given = ["parser", "train", tmp_path, "-o", out, "--epochs", 1, "--json"]
-    wrong = cli(*given, "--score", tmp_path / "none.conllu")
-    assert wrong.returncode == 1
-    assert "none.conllu" in wrong.stderr
+    assert "none.conllu" in run(*given, "--score", tmp_path / "none.conllu", code=1).err
     assert not out.exists()  # nothing was trained
-    done = cli(*given, "--score", others[0], "--score", others[1])
-    words = {name: found["words"] for name, found in json.loads(done.stdout)["scores"].items()}
+    done = run(*given, "--score", others[0], "--score", others[1]).json
+    words = {name: found["words"] for name, found in done["scores"].items()}
     assert words == dict.fromkeys(("xx_tiny-ud-dev.conllu", "xx_tiny-ud-dev.conllu, rare words as <unk>"), 52) | {
         "a/test.conllu": 10,
         "b/test.conllu": 52,
@@ -274,18 +261,12 @@ def test_treebanks_to_score_are_read_first_and_keep_theirnames_of(tmp_path: Path
 
 
 def test_the_command_trains_a_student(tmp_path: Path) -> None:
-    import json
-
-    from tests.helpers import cli
-
     write_treebank(tmp_path)
     (tmp_path / "a.txt").write_text("The old dog sees a house .\n" * 3, "utf-8")
     teacher, out = tmp_path / "teacher", tmp_path / "small"
     save_model(parser(fit(bank(), None, replace(TINY, epochs=2)), tmp_path / "tiny").model, teacher)
     given = ["parser", "train", tmp_path, "--text", tmp_path / "a.txt", "-o", out, "--epochs", 1, "--json"]
-    done = cli(*given, "--teacher", teacher)
-    assert done.returncode == 0, done.stderr
-    card = json.loads(done.stdout)
+    card = run(*given, "--teacher", teacher).json
     assert card["teacher"] == {"name": str(teacher), "fingerprint": ModelParser.load(teacher).fingerprint}
     assert card["settings"]["cell"] == "light"
     assert card["settings"]["width"] == TINY.width
