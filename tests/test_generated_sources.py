@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +118,10 @@ def test_rows_do_not_depend_on_workers(kind: str, grammar: Path, tmp_path: Path)
 def test_pieces_are_the_rows(kind: str, target: int, limit: int | None, grammar: Path) -> None:
     source, part = _opened(named(kind, grammar))
     cut = pieces(source, part, "utf-8", target)
-    whole = _table(source, part, None)
-    assert pa.concat_tables([_table(source, part, piece) for piece in cut]).equals(whole)
+    whole, found = _whole(named(kind, grammar)), [_table(source, part, piece) for piece in cut]
+    assert pa.concat_tables(found).equals(whole)
     documents = [FORMAT.documents(part.path, piece=piece, options=source.options)[0] for piece in cut]
-    assert documents == [_table(source, part, piece).num_rows for piece in cut]
+    assert documents == [table.num_rows for table in found]
     read = FORMAT.rows(part.path, limit=limit, options=source.options)
     assert sum(some.table.num_rows for some in read) == min(whole.num_rows, whole.num_rows if limit is None else limit)
 
@@ -129,6 +130,11 @@ def test_pieces_are_the_rows(kind: str, target: int, limit: int | None, grammar:
 def _opened(source: str) -> tuple[Corpus, Any]:
     found = corpus(source)
     return found, found.parts[0]
+
+
+@cache
+def _whole(source: str) -> pa.Table:
+    return _table(*_opened(source), None)
 
 
 def _table(source: Corpus, part: Any, piece: Any) -> pa.Table:
@@ -498,11 +504,11 @@ def test_words_keep_their_frequencies_and_nothing_else(tmp_path: Path, monkeypat
     common = {word: i for i, (word, _) in enumerate(of.most_common(50))}
 
     def information(sentences: list[list[str]]) -> float:
-        pairs = np.zeros((51, 51))
-        for words in sentences:
-            codes = [common.get(word, 50) for word in words]
-            np.add.at(pairs, (codes[:-1], codes[1:]), 1)
-        joint = pairs / pairs.sum()
+        codes = ([common.get(word, 50) for word in words] for words in sentences)
+        pairs = Counter(pair for row in codes for pair in pairwise(row))
+        joint = np.zeros((51, 51))
+        joint[tuple(np.array(list(pairs)).T)] = list(pairs.values())
+        joint /= joint.sum()
         alone = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
         seen = joint > 0
         return float((joint[seen] * np.log2(joint[seen] / alone[seen])).sum())

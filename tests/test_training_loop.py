@@ -842,14 +842,21 @@ class FullDisk:
 
 
 def test_a_disk_that_is_full_at_any_write(tmp_path: Path) -> None:
-    """Each write of a run fails in turn: one message, no debris, and the same command goes on to the same model."""
-    options = {"steps": 4, "save_every": 2, "log_every": 2, "keep": 2}
+    """Each write of a run fails in turn: one message, no debris, and the same command goes on to the same model.
+
+    Of equal writes one after the other, as of the files of a folder, the first and the last.
+    """
+    pair()  # encoded once, for all runs
+    options = {"steps": 2, "save_every": 1, "log_every": 1, "keep": 2}
     with pytest.MonkeyPatch.context() as patch:
         writes = FullDisk(patch)
         trained(tmp_path / "whole", **options)
     assert len(writes.names) > 20
     faults = []
+    before, after = ["", *writes.names], [*writes.names[1:], ""]
     for number, name in enumerate(writes.names):
+        if before[number] == name == after[number]:
+            continue
         run_ = tmp_path / str(number)
         with pytest.MonkeyPatch.context() as patch:
             FullDisk(patch, number)
