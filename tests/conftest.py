@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# As the command line, which loads the same libraries (cli/main.py).
+gc.set_threshold(20_000)
 # No test depends on the speed of the machine: Hypothesis sets no time limit for an example, nor for making examples.
 # The examples are others in each run, so that few of them find what many would. `--hypothesis-profile long`: many.
 _CHECKS = [HealthCheck.too_slow]
@@ -134,6 +137,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Bits are those of a processor: where there is a GPU, only `-m gpu` sees it."""
     if "gpu" not in config.option.markexpr.replace("not gpu", ""):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is there before the first test, torch and 18,000 tests among it, is not looked through for garbage again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
