@@ -112,19 +112,27 @@ def forked(*arguments: object, code: int | None = 0, **options: Any) -> Ran:
 class Copy:
     """A command that runs in a copy of this process, which has torch and the like loaded.
 
-    path: folders before the rest on sys.path. first: what the copy calls first.
+    path: folders before the rest on sys.path. first: what the copy calls first. input: its standard input.
     """
 
-    def __init__(self, *arguments: object, path: Sequence[Path] = (), first: Callable[[], object] = int) -> None:
+    def __init__(
+        self,
+        *arguments: object,
+        path: Sequence[Path] = (),
+        first: Callable[[], object] = int,
+        input: str | bytes = b"",
+    ) -> None:
         self._folder = TemporaryDirectory(prefix="derivlang-tests-")
-        self._said = Path(self._folder.name, "out"), Path(self._folder.name, "err")
-        for file in self._said:
+        streams = [Path(self._folder.name, name) for name in ("in", "out", "err")]
+        for file in streams:
             file.touch()
+        streams[0].write_bytes(input.encode() if isinstance(input, str) else input)
+        self._said = streams[1:]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which a copy does not have
             self.pid = os.fork()
         if self.pid == 0:
-            _in_copy(list(map(str, arguments)), *self._said, path, first)
+            _in_copy(list(map(str, arguments)), streams, path, first)
 
     def is_running(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
@@ -137,12 +145,15 @@ class Copy:
         return Ran(code, out, err)
 
 
-def _in_copy(arguments: list[str], out: Path, err: Path, path: Sequence[Path], first: Callable[[], object]) -> NoReturn:
+def _in_copy(
+    arguments: list[str], streams: Sequence[Path], path: Sequence[Path], first: Callable[[], object]
+) -> NoReturn:
     code = 1
     signal.alarm(120)
     try:
-        for number, file in enumerate((out, err), 1):
-            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+        for number, file in enumerate(streams):
+            os.dup2(os.open(file, os.O_WRONLY if number else os.O_RDONLY), number)
+        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
         sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8") for number in (1, 2))  # noqa: PTH123, SIM115
         sys.path[:0] = map(str, path)
         plug_ins.cache_clear()

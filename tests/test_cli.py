@@ -24,7 +24,7 @@ from derivlang.sources.generated.registry import find_generator
 from derivlang.training.objectives.registry import read_objective
 from tests import commands
 from tests import runs as synthetic
-from tests.commands import make, rows, run, spawn, wiki
+from tests.commands import forked, make, rows, run, spawn, wiki
 from tests.real import SHARED, needs_data
 
 RESULT = {"out", "splits", "document", "changed", "dropped", "seconds", "tokens_per_second"}
@@ -144,18 +144,18 @@ def test_make_as_scripts_call_it(tmp_path: Path) -> None:
     assert isinstance(result["tokens_per_second"], int)
 
     links = tmp_path / "links"
-    assert spawn("export", out, "--split", "test", "--format", "pharaoh", "-o", links).out == ""
+    assert forked("export", out, "--split", "test", "--format", "pharaoh", "-o", links).out == ""
     pairs = [sorted((i, j) for j, i in enumerate(row["order"])) for row in rows(out, "test")]
     expected = [" ".join(f"{i}-{j}" for i, j in row) for row in pairs]
     assert links.read_text() == "".join(f"{line}\n" for line in expected)
     assert links.read_text().splitlines()[0] == "0-4 1-3 2-2 3-1 4-0"
 
-    checked = spawn("verify", out, "--json").json
+    checked = forked("verify", out, "--json").json
     assert checked["ok"] is True
     assert checked["problems"] == []
     assert checked["splits"]["test"] == {"rows": 6, "tokens": 37}
 
-    spawn("undo", out, "--split", "test", "-o", tmp_path / "undone")
+    forked("undo", out, "--split", "test", "-o", tmp_path / "undone")
     assert (tmp_path / "undone").read_text("utf-8") == commands.WIKI
 
 
@@ -587,17 +587,17 @@ def test_undo_gives_text_back_byte_for_byte(tmp_path: Path, content: str, suffix
 
 def test_standard_output(text: Path, tmp_path: Path) -> None:
     file = exported(text, "text", tmp_path)
-    ran = spawn("export", text, "--format", "text", "-o", "-")
+    ran = forked("export", text, "--format", "text", "-o", "-")
     assert ran.out == file
-    undone = spawn("undo", text, "-o", "-")
+    undone = forked("undo", text, "-o", "-")
     assert undone.out == commands.WIKI
     assert "Traceback" not in ran.err + undone.err
 
 
 @pytest.mark.parametrize("command", [["export", "--format", "jsonl"], ["undo"]])
 def test_standard_output_stays_clean_with_json(text: Path, command: list[str], tmp_path: Path) -> None:
-    plain = spawn(command[0], text, *command[1:], "-o", "-").out
-    assert spawn(command[0], text, *command[1:], "-o", "-", "--json", code=None).out in (plain, "")
+    plain = forked(command[0], text, *command[1:], "-o", "-").out
+    assert forked(command[0], text, *command[1:], "-o", "-", "--json", code=None).out in (plain, "")
 
 
 def test_a_reader_that_stops_early(text: Path) -> None:

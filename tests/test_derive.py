@@ -15,7 +15,7 @@ from derivlang.api import derive_lines
 from derivlang.cli.derive import _lines_as_they_come
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from tests.commands import command_line, environment, on_terminal, run, spawn
+from tests.commands import command_line, environment, forked, on_terminal, run
 from tests.helpers import make, obeyed, rows
 from tests.real import SHARED, needs_data
 
@@ -164,13 +164,13 @@ def test_a_line_in_gives_a_line_out(words: Any) -> None:
     lines = [*LINES, "", "  ", "last line"]
     options = [] if words is None else ["--words", words]
     text = "\ufeff" + "\n".join(lines)  # a mark at the head of a file, and no newline at its end
-    ran = spawn("derive", "--t", "trans,perm", *options, "-", input=text)
+    ran = forked("derive", "--t", "trans,perm", *options, "-", input=text)
     assert ran.out == "".join(f"{derivlang.derive(line, 'trans,perm', words=words).text}\n" for line in lines)
     assert ran.err == ""
 
 
 def test_derived_lines_as_json() -> None:
-    lines = spawn("derive", "--t", "trans,inv", "--json", "-", input="Hello, world!\n\nYes.\n").out.splitlines()
+    lines = forked("derive", "--t", "trans,inv", "--json", "-", input="Hello, world!\n\nYes.\n").out.splitlines()
     assert [json.loads(line)["source"] for line in lines] == [["Hello", ",", "world", "!"], [], ["Yes", "."]]
     assert json.loads(lines[0]) == {
         "text": "წორლდ ， Ჰელლო ！",
@@ -198,18 +198,15 @@ def test_lines_are_written_as_they_come() -> None:
 
 def test_chunks_make_no_difference() -> None:
     lines = [f"{LINES[i % len(LINES)]} {i}" for i in range(3000)]  # more than one block
-    out = spawn("derive", "--t", "trans,perm", "-", input="\n".join(lines)).out
+    out = forked("derive", "--t", "trans,perm", "-", input="\n".join(lines)).out
     assert out == "".join(f"{text.text}\n" for text in next(iter(derive_lines([lines], "trans,perm"))))
 
 
 @pytest.mark.parametrize(("text", "id"), [(b"a\nb \xff\n", "encoding"), (b"a\nb\0\n", "nul-byte")])
 def test_input_that_is_no_text_is_refused_with_its_line(text: bytes, id: str) -> None:
-    done = subprocess.run(
-        command_line("derive", "--t", "inv", "-"), input=text, env=environment(), capture_output=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr.decode().startswith("derivlang: standard input:2: ")
-    assert f"[{id}]" in done.stderr.decode()
+    told = forked("derive", "--t", "inv", "-", input=text, code=1).err
+    assert told.startswith("derivlang: standard input:2: ")
+    assert f"[{id}]" in told
 
 
 def test_derive_needs_a_lexicon_where_make_does(tmp_path: Path) -> None:
@@ -237,7 +234,7 @@ SHOWN = ["a\\u001b[8mb", "c\\u202ed", "\\u009b8me"]
 def test_only_a_terminal_gets_escapes(options: tuple[str, ...]) -> None:
     """A pipe gets the words as they are; in both, JSON means the same."""
     command = ("derive", "--t", "inv", "--words", "space", *options, " ".join(OBEYED))
-    piped, shown = spawn(*command).out, on_terminal(*command)
+    piped, shown = forked(*command).out, on_terminal(*command)
     assert not obeyed(shown)
     if options:
         assert json.loads(shown) == json.loads(piped)
@@ -251,5 +248,5 @@ def test_a_file_is_shown_by_a_terminal_with_escapes(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(" ".join(OBEYED), "utf-8")
     make("inv", tmp_path / "a.txt", tmp_path / "set", words="space")
     command = ("export", tmp_path / "set", "--format", "text")
-    assert spawn(*command).out == f"{' '.join(OBEYED[::-1])}\n"
+    assert forked(*command).out == f"{' '.join(OBEYED[::-1])}\n"
     assert on_terminal(*command) == f"{' '.join(SHOWN[::-1])}\n"
