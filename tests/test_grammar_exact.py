@@ -20,7 +20,8 @@ from tests.grammars import MODELS, old, plain_distribution, plain_weights, sizes
 from tests.real import SHARED, needs_data
 
 TREEBANKS = ("UD_English-EWT", "UD_French-GSD", "UD_German-GSD", "UD_Persian-Seraji", "UD_Irish-IDT", "UD_Turkish-BOUN")
-PER_FILE = {2: 6, 3: 12, 4: 12, 5: 8, 6: 1}  # families of each size
+PER_FILE = {2: 6, 3: 12, 4: 12, 5: 8, 6: 1}  # families of each size, for a third of the models of nouns and of verbs
+FEW = {2: 2, 3: 6, 4: 4}  # for the others
 
 
 def real_heads(number: int, head_class: str, wanted: dict[int, int]) -> list[list[str]]:
@@ -42,7 +43,7 @@ def test_a_published_model_gives_the_plain_distribution(path: Path) -> None:
     name = path.name.partition(".")[0][-1]
     weights = plain_weights(path)
     model = OrderModel(load_grammar(path), labels="as-is")
-    for labels in real_heads(number, name, PER_FILE):
+    for labels in real_heads(number, name, FEW if number % 3 else PER_FILE):
         plain = plain_distribution(labels, (1.0, weights))
         orders, probabilities = model.distribution(labels)
         assert [tuple(order) for order in orders.tolist()] == list(plain)
@@ -181,8 +182,8 @@ def test_logarithms_give_what_sums_give(d: int) -> None:
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-@pytest.mark.parametrize("temperature", [0.01, 1e-3, 1e-4, 1e-6])
-@pytest.mark.parametrize("n", [8, 10, 13])
+@pytest.mark.parametrize("temperature", [0.01, 1e-4, 1e-6])
+@pytest.mark.parametrize("n", [8, 13])
 def test_draws_at_low_temperatures_are_the_most_probable_orders(n: int, temperature: float) -> None:
     """Sums of products underflow there, even those of extended precision."""
     pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl AUX&aux PRON&iobj VERB&advcl SCONJ&mark PART&discourse ADJ&xcomp"
