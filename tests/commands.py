@@ -1,7 +1,7 @@
 """The command line as the tests use it, and small sources written in a test's own folder.
 
 run("make", "--t", "inv", wiki(tmp_path), "-o", out)             in this process: quick, stdout and stderr apart
-forked("make", "--t", "inv", wiki(tmp_path), "-o", out)          in a copy of it: other packages, another folder
+forked("make", "--t", "inv", wiki(tmp_path), "-o", out)          in a copy of it: with other packages, or killed
 spawn("make", "--t", "inv", wiki(tmp_path), "-o", out)           in its own: exit codes, tracebacks, signals
 """
 

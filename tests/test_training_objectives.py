@@ -339,27 +339,33 @@ def test_micro_batches_add_up_to_the_step(name: str, accumulate: int, world: int
         torch.testing.assert_close(summed[weight], gradient, rtol=1e-3, atol=1e-5)
 
 
-@cases
-def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
+def learnt(name: str) -> str:
+    """The setting of an objective that learns two rows in a short time."""
     if name.startswith("xlm-align"):
-        name = "xlm-align:labels=gold:pairs=1.0"  # labels of the model's own change as it learns
-    elif name == "ppa":
-        name = "ppa:queue=500"  # its 32,000 take most of the time
+        return "xlm-align:labels=gold:pairs=1.0"  # labels of the model's own change as it learns
+    return "ppa:queue=500" if name == "ppa" else name  # its 32,000 take most of the time
+
+
+@pytest.mark.parametrize(("name", "kind"), list(dict.fromkeys((learnt(name), kind) for name, kind in CASES)))
+def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
     net, _ = network(name, kind)
     made = loader(name, batch_size=2, seed=5)
-    micros = [micro_of(made, step) for step in range(99)]
-    every = set().union(*(net(micro)[1] for micro in micros))
-    micro = next(micro for micro in micros if every <= (parts := net(micro)[1]).keys() and all(parts.values()))
+    micros = [micro_of(made, step) for step in range(30)]
+    with torch.no_grad():
+        every = set().union(*(net(micro)[1] for micro in micros))
+        micro = next(micro for micro in micros if every <= (parts := net(micro)[1]).keys() and all(parts.values()))
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.02, weight_decay=0.0)
     for _ in range(80):
         optimizer.zero_grad()
         total, parts = net(micro)
         total.backward()
         optimizer.step()
-    found = {name: value.item() for name, value in parts.items() if not name.endswith((SOME, OF))}
-    assert found.pop("align", -1.0) < -0.9
-    assert found
-    assert all(0 < value < 0.1 for value in found.values())
+        found = {name: value.item() for name, value in parts.items() if not name.endswith((SOME, OF))}
+        align = found.pop("align", -1.0)
+        assert found
+        if align < -0.9 and all(0 < value < 0.1 for value in found.values()):
+            return
+    pytest.fail(f"not after 80 steps: align {align}, {found}")
 
 
 @every
