@@ -221,14 +221,14 @@ def test_a_head_with_many_dependents_is_ordered(n: int) -> None:
 def test_the_work_for_a_large_family_grows_with_its_size(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Places that are looked at: the square of the size up to a bound, a multiple of it above."""
     looked = 0
-    gaps = gibbs._gaps
+    gaps = gibbs._Tables.gaps
 
-    def counting(local: Any, labels: Any, line: Any, n_left: int, x: int) -> Any:
+    def counting(tables: Any, labels: Any, n_left: int, me: int) -> Any:
         nonlocal looked
-        looked += len(line)
-        return gaps(local, labels, line, n_left, x)
+        looked += len(labels)
+        return gaps(tables, labels, n_left, me)
 
-    monkeypatch.setattr(gibbs, "_gaps", counting)
+    monkeypatch.setattr(gibbs._Tables, "gaps", counting)
     monkeypatch.setattr(gibbs, "MOST_TOGETHER", 100)
     monkeypatch.setattr(gibbs, "_MOST_STEPS", 100)
     work = {}

@@ -13,6 +13,8 @@ head the stretches follow one another.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
@@ -46,95 +48,138 @@ def arrange(local: Local, labels: Int64, head: int, key: np.uint64, draws: Draws
         first_draw += steps
         u = fractions(drawn)
         # The head's place counts from the begin of the stretch; it may lie before or behind the stretch.
-        line, n_left = _line(local, some, head - begin, sweeps, u, best)
-        left.append(begin + line[:n_left])
-        right.append(begin + line[n_left:])
+        on_left, on_right = _line(local, some, head - begin, sweeps, u, best)
+        left.append(begin + on_left)
+        right.append(begin + on_right)
     members = np.concatenate([*left, *right])
     # From dependents to members: with the head at 1 the dependents 0, 1, 2 are the members 0, 2, 3.
     members += members >= head
     return np.insert(members, sum(map(len, left)), head).astype(np.int32)
 
 
-def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, int]:
-    """Return (the dependents in their new order, the number left of the head). u: one draw per step."""
-    d = len(labels)
-    line = np.zeros(0, np.int64)
-    n_left = 0
-    step = 0
-    for x in range(d):
-        place, is_left = _choose(local, labels, line, n_left, x, u[step], head, best)
-        line = np.insert(line, place, x)
-        n_left += is_left
-        step += 1
-    for _ in range(sweeps):
-        before = (line.tolist(), n_left)
-        for x in range(d):
-            at = int(np.flatnonzero(line == x)[0])
-            # Before the line gets shorter: whether x stood left of the head.
-            n_left -= at < n_left
-            line = np.delete(line, at)
-            place, is_left = _choose(local, labels, line, n_left, x, u[step], head, best)
-            line = np.insert(line, place, x)
-            n_left += is_left
-            step += 1
-        if best and before == (line.tolist(), n_left):
-            break
-    return line, n_left
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """Scores of L labels, as rows that are read at the labels of a line; row b is of a dependent with label b.
 
-
-def _choose(
-    local: Local, labels: Int64, line: Int64, n_left: int, x: int, u: float, head: int, best: bool
-) -> tuple[int, bool]:
-    """Return (index at which x is inserted into the line, whether it is left of the head), given the others.
-
-    There is a gap more than indices, because the head stands in the line of gaps: with line [a, b], n_left = 1, gaps
-    are 0 before a, 1 before the head, 2 after the head, 3 after b; gaps 1 and 2 both insert at index 1.
+    left, right: the pairs with a dependent that stands behind, on the same side. lead_left, lead_right: the same, for
+    one that stands ahead, less that. across_right, across_left: the pairs with one on the other side, right or left.
+    into, out_of: the neighbours before and behind; BOS, the head and EOS are the labels L, L + 1 and L + 2. following:
+    float64[(L + 3)²], all neighbours. before, after: the pair with the head.
     """
-    scores = _gaps(local, labels, line, n_left, x)
-    if best:
-        scores += _KEEP * _kept(line, n_left, x, head)
-        gap = int(scores.argmax())
-    else:
-        ends = np.exp(scores - scores.max()).cumsum()
-        gap = min(int(np.searchsorted(ends, u * ends[-1], "right")), len(ends) - 1)
-    return (gap, True) if gap <= n_left else (gap - 1, False)
+
+    left: list[Float]
+    right: list[Float]
+    lead_left: list[Float]
+    lead_right: list[Float]
+    across_right: list[Float]
+    across_left: list[Float]
+    into: list[Float]
+    out_of: list[Float]
+    following: Float
+    before: list[float]
+    after: list[float]
+
+    @classmethod
+    def of(cls, local: Local) -> _Tables:
+        n = local.n_dependents
+        bos, head, eos = n, n + 1, n + 2
+        following = np.zeros((n + 3, n + 3))
+        following[:n, :n] = local.next[..., 0]
+        following[bos, :n], following[:n, eos] = local.first[:, 0], local.last[:, 0]
+        following[:n, head], following[head, :n] = local.to_head[:, 0], local.from_head[:, 0]
+        following[bos, head], following[head, eos] = local.bare[:, 0]
+        left, right, across = (table[..., 0] for table in (local.left, local.right, local.across))
+        return cls(
+            _rows(left),
+            _rows(right),
+            _rows(left.T - left),
+            _rows(right.T - right),
+            _rows(across),
+            _rows(across.T),
+            _rows(following.T),
+            _rows(following),
+            following.reshape(-1),
+            local.before[:, 0].tolist(),
+            local.after[:, 0].tolist(),
+        )
+
+    def gaps(self, labels: Int64, n_left: int, me: int) -> Float:
+        """Return float64[m + 2]: the score of a dependent with label `me` at each gap of a line, from the left.
+
+        labels: int64[m + 3], of the line; n_left of its m dependents are left of the head.
+        """
+        left, right = labels[1 : n_left + 1], labels[n_left + 2 : -1]
+        out = np.empty(len(labels) - 1)
+        on_left, on_right = out[: n_left + 1], out[n_left + 1 :]
+        _chain(self.lead_left[me], self.left[me], left, on_left)
+        on_left += self.before[me]
+        on_left += np.add.reduce(self.across_right[me].take(right))
+        _chain(self.lead_right[me], self.right[me], right, on_right)
+        on_right += self.after[me]
+        on_right += np.add.reduce(self.across_left[me].take(left))
+        # The one before the gap and `me` become neighbours, `me` and the one behind it too; those two are no longer.
+        before, behind = labels[:-1], labels[1:]
+        out += self.into[me].take(before)
+        out += self.out_of[me].take(behind)
+        out -= self.following.take(before * len(self.into[me]) + behind)
+        return out
+
+
+def _rows(table: Float) -> list[Float]:
+    return list(np.ascontiguousarray(table))
+
+
+def _chain(lead: Float, behind: Float, side: Int64, out: Float) -> None:
+    """Write the pairs of a dependent with the members of its side at each gap, float64[len(side) + 1].
+
+    lead, behind: float64[L], by label of a member: its score before the dependent less behind it; behind it.
+    """
+    out[0] = 0.0
+    np.add.accumulate(lead.take(side), out=out[1:])
+    out += np.add.reduce(behind.take(side))
+
+
+def _line(local: Local, labels: Int64, head: int, sweeps: int, u: Float, best: bool) -> tuple[Int64, Int64]:
+    """Return the dependents left of the head and those right of it, in their new order. u: one draw per step.
+
+    The line holds dependents, and d for BOS, d + 1 for the head and d + 2 for EOS. So gap g lies between the places g
+    and g + 1, and a dependent at gap g gets the place g + 1.
+    """
+    d, tables = len(labels), _Tables.of(local)
+    label_of, my_label = np.append(labels, local.n_dependents + np.arange(3)), labels.tolist()
+    line = np.append(d + np.arange(3), np.zeros(d, np.int64))
+    n_left, size = 0, 3
+    draws = iter(u.tolist())
+    for turn in range(1 + sweeps):
+        earlier = line.tolist()
+        for x in range(d):
+            if turn == 0:
+                size += 1
+            else:
+                at = int((line == x).argmax())
+                n_left -= at <= n_left
+                line[at:-1] = line[at + 1 :]
+            others = line[: size - 1]
+            scores = tables.gaps(label_of.take(others), n_left, my_label[x])
+            if best:
+                scores += _KEEP * _kept(others[1:-1], n_left, x, head)
+                gap = int(scores.argmax())
+            else:
+                scores -= np.maximum.reduce(scores)
+                ends = np.add.accumulate(np.exp(scores, out=scores))
+                gap = min(int(ends.searchsorted(next(draws) * ends[-1], "right")), len(ends) - 1)
+            n_left += gap <= n_left
+            line[gap + 2 : size] = line[gap + 1 : size - 1]
+            line[gap + 1] = x
+        if best and turn and earlier == line.tolist():
+            break
+    return line[1 : n_left + 1], line[n_left + 2 : -1]
 
 
 def _kept(line: Int64, n_left: int, x: int, head: int) -> Float:
-    """Return for each gap the number of pairs with x that are in surface order."""
-    earlier = np.concatenate([line[:n_left] < x, [head <= x], line[n_left:] < x]).astype(np.float64)
+    """Return for each gap the number of pairs with x that are in surface order. line: without BOS and EOS."""
+    earlier = (line < x).astype(np.float64)
+    earlier[n_left] = head <= x
     ahead = np.concatenate([[0.0], earlier.cumsum()])
     behind = (1 - earlier).sum() - np.concatenate([[0.0], (1 - earlier).cumsum()])
     return np.asarray(ahead + behind)
-
-
-def _gaps(local: Local, labels: Int64, line: Int64, n_left: int, x: int) -> Float:
-    """Return float64[m + 2]: the score of x at each gap between the m others and the head, from the left."""
-    me = labels[x]
-    left, right = labels[line[:n_left]], labels[line[n_left:]]
-    on_left = _chain(local.left[..., 0], left, me) + local.before[me, 0] + local.across[me, right, 0].sum()
-    on_right = _chain(local.right[..., 0], right, me) + local.after[me, 0] + local.across[left, me, 0].sum()
-    # neighbours at each gap: x follows the one before (into), the one after follows x (out_of), and the two of them
-    # are neighbours no longer (lost)
-    following = local.next[..., 0]
-    into = np.concatenate([local.first[[me], 0], following[left, me], local.from_head[[me], 0], following[right, me]])
-    out_of = np.concatenate([following[me, left], local.to_head[[me], 0], following[me, right], local.last[[me], 0]])
-    lost = np.concatenate(
-        [
-            local.first[left[:1], 0] if len(left) else local.bare[:1, 0],
-            following[left[:-1], left[1:]],
-            local.to_head[left[-1:], 0],
-            local.from_head[right[:1], 0] if len(right) else local.bare[1:, 0],
-            following[right[:-1], right[1:]],
-            local.last[right[-1:], 0],
-        ]
-    )
-    return np.asarray(np.concatenate([on_left, on_right]) + into + out_of - lost)
-
-
-def _chain(pair: Float, side: Int64, me: np.int64) -> Float:
-    """Return float64[len(side) + 1]: the pairs of `me` with the members of its side, at each gap."""
-    ahead, behind = pair[side, me], pair[me, side]
-    out = np.zeros(len(side) + 1)
-    np.cumsum(ahead - behind, out=out[1:])
-    return np.asarray(out + behind.sum())
