@@ -13,7 +13,9 @@ together.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -64,12 +66,15 @@ class Scores:
             [(Sequences(component.weights.sequences), np.zeros(0, np.int32)) for component in classes[name]]
             for name in self.class_names
         ]  # with the code of each label number
-        # One flat row for each of left, right, across and next. The table of class c begins at _begins[c] and has
-        # _widths[c] rows and columns; label `number` has row _places[c, number] of it, -1 if none.
-        self._flat = np.zeros((4, 0))
+        # Cells of four numbers side by side: left, right, across and next of a pair. The table of class c begins with
+        # cell _begins[c] and has _widths[c] rows and columns; label `number` has row _places[c, number] of it, -1 if
+        # none.
+        self._flat = np.zeros(0)
+        self._n_cells = 0
         self._begins, self._widths = np.zeros((2, len(classes)), np.int64)
         self._places = np.full((len(classes), 0), -1, np.int32)
         self._labels = [np.zeros(0, np.int64) for _ in classes]  # the numbers of each class's rows
+        self._class_cells: list[list[Float]] = [[] for _ in classes]  # of `_cells`
         self._known: tuple[tuple[str, ...], Int32, Int32] = ((), np.zeros(0, np.int32), np.zeros(0, np.int32))
         self.numbers((BOS, EOS))
 
@@ -100,12 +105,14 @@ class Scores:
         # dependent i is member i before the head, member i + 1 after it: head at 1 of 3 -> dependents 0, 2
         index = np.arange(n - 1)[:, None]
         rows = member_rows[index + (index >= head_places), np.arange(b)]
-        c, base = self._widths[classes], self._begins[classes]
-        left, right, across, following = self._flat
-        # Cell [a, b] of a class is base + a · c + b in the flat tables; c is the number of columns.
-        below = base + rows * c
-        pairs = below[:, None] + rows
-        to_head, from_head = below + head, base + head * c + rows
+        # Cell [a, b] of a class begins at base + a · c + b · 4 in the flat tables. A view that begins 1, 2 or 3 numbers
+        # later reads the other numbers of a cell at the same index.
+        c, base = 4 * self._widths[classes], 4 * self._begins[classes]
+        left, right, across, following = (self._flat[at:] for at in range(4))
+        below, columns, its_column = base + rows * c, 4 * rows, 4 * head
+        pairs = below[:, None] + columns
+        under_head = base + head * c
+        to_head, from_head = below + its_column, under_head + columns
         return Local(
             left.take(pairs),
             right.take(pairs),
@@ -113,12 +120,12 @@ class Scores:
             following.take(pairs),
             left.take(to_head),
             left.take(from_head),
-            following.take(base + rows),  # BOS has row 0
+            following.take(base + columns),  # BOS has row 0
             # EOS has row 1.
-            following.take(below + 1),
+            following.take(below + 4),
             following.take(to_head),
             following.take(from_head),
-            np.stack([following.take(base + head), following.take(base + head * c + 1)]),
+            np.stack([following.take(base + its_column), following.take(under_head + 4)]),
         )
 
     def add(self, numbers: Int32, classes: Int32) -> None:
@@ -216,31 +223,47 @@ class Scores:
         self._fill(at, slice(0, begin), slice(begin, len(labels)))
 
     def _widen(self, at: int, width: int) -> None:
-        tables = [self._table(c) for c in range(len(self.class_names))]
-        wider = np.zeros((4, width, width))
-        old = tables[at].shape[1]
-        wider[:, :old, :old] = tables[at]
-        tables[at] = wider
-        self._flat = np.concatenate([table.reshape(4, -1) for table in tables], axis=1)
-        self._widths[at] = width
-        self._begins = np.cumsum(self._widths**2) - self._widths**2
+        """Move the table of a class behind all others, with more room."""
+        begin, old = self._n_cells, int(self._widths[at])
+        self._n_cells += width * width
+        # In place: the system moves a large array without a copy, and fills it with zeros. No view outlives a call.
+        self._flat.resize(4 * self._n_cells, refcheck=False)
+        table = self._table(at)
+        self._begins[at], self._widths[at] = begin, width
+        self._table(at)[:old, :old] = table
 
     def _table(self, at: int) -> Float:
-        """Return float64[4, width, width], a view: the tables of one class."""
-        begin, width = int(self._begins[at]), int(self._widths[at])
-        return self._flat[:, begin : begin + width * width].reshape(4, width, width)
+        """Return float64[width, width, 4], a view: the table of one class."""
+        begin, width = 4 * int(self._begins[at]), int(self._widths[at])
+        return self._flat[begin : begin + 4 * width * width].reshape(width, width, 4)
 
     def _fill(self, at: int, firsts: slice, seconds: slice) -> None:
-        tables = self._table(at)[:, firsts, seconds]
         first, second = self._labels[at][firsts, None], self._labels[at][seconds]
-        for component, rows in zip(self.classes[self.class_names[at]], self._rows[at], strict=True):
-            for view, weights in enumerate(component.weights.pairs):
-                pair_weights = weights[:, rows[view][first], rows[view][second]]
-                four = pair_weights[[_BFR, _AFT, _BTW, _BI]]
-                four[:3] += pair_weights[_PRE]
-                four *= component.share * self._scale
-                # A view of the flat tables: adding in place changes them.
-                tables += four
+        table = self._table(at)[firsts, seconds]
+        for cells, row in zip(self._cells(at), chain.from_iterable(self._rows[at]), strict=True):
+            # A view of the flat tables: adding in place changes them.
+            table += cells.take(row[first] * math.isqrt(len(cells)) + row[second], axis=0)
+
+    def _cells(self, at: int) -> list[Float]:
+        """Return for each component and view of a class float64[rows², 4]: what a pair adds to its cell.
+
+        They are computed when the first labels are added, and kept.
+        """
+        if not self._class_cells[at]:
+            self._class_cells[at] = [
+                _cells_of(weights, component.share * self._scale)
+                for component in self.classes[self.class_names[at]]
+                for weights in component.weights.pairs
+            ]
+        return self._class_cells[at]
+
+
+def _cells_of(weights: Float, factor: float) -> Float:
+    """Return float64[rows², 4]: left, right, across and next of each pair. weights: float64[5, rows, rows]."""
+    cells = weights[[_BFR, _AFT, _BTW, _BI]]
+    cells[:3] += weights[_PRE]
+    cells *= factor
+    return np.ascontiguousarray(cells.reshape(4, -1).T)
 
 
 def _mapped(token: str, name: str, component: Component) -> str:
