@@ -135,16 +135,17 @@ def test_multisets_of_labels_give_the_states_of_all_sets(counts: tuple[int, ...]
     local, numbers = some_local(labels, range(3))
     plain, found = exact.chains(local), exact.chains(local, labels=numbers)
     np.testing.assert_allclose(found.splits, plain.splits, rtol=1e-12)
-    d = len(labels)
-    outside = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) == 0  # the next member is not in the set
-    outside = np.append(outside, np.ones((1 << d, 1), bool), axis=1)
-    np.testing.assert_allclose(found.states[outside], plain.states[outside], rtol=1e-12)
+    sets, rows, side = (of.ravel() for of in np.meshgrid(np.arange(1 << len(labels)), np.arange(3), np.arange(2)))
+    ours, theirs = (tables.states.before(sets, rows, side) for tables in (found, plain))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    assert ((theirs > 0) == (sets >> np.arange(len(labels))[:, None] & 1)).all()
 
 
 def test_places_of_multisets_are_those_of_the_example() -> None:
     places = multisets._Places.of((2, 1))
     assert (places.order.tolist(), places.sizes) == ([0, 1, 3, 2, 4, 5], [1, 3, 5, 6])
     assert places.before[places.rank[4]].tolist() == [2 * 3, 1 * 3 + 1]  # y before x; x before y
+    assert places.exchanges.ravel().tolist() == [1, 1, 1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("d", [5, 7, 9])

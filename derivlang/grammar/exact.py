@@ -15,14 +15,17 @@ temperature, the family is computed again with logarithms, which takes longer.
 Sets are numbers whose bit i stands for dependent i. For d = 2:
 
     set              0 {}      1 {0}     2 {1}     3 {0, 1}
-    states[S, j]     start[j]  0 then j  1 then j  0 and 1 in either order, then j      j = 2: the side ends
-    splits[S]        states[0, 2] left · states[3, 2] right · across({})  for S = 0, and so on
+    chain[S, j]      start[j]  0 then j  1 then j  0 and 1 in either order, then j      j = 2: the side ends
+    splits[S]        chain[0, 2] left · chain[3, 2] right · across({})  for S = 0, and so on
+
+The chains of all sets of one size are filled at once, from the smallest size on, and stand in this order (`places`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -41,20 +44,55 @@ _JOIN: dict[str, np.ufunc] = {"logs": np.logaddexp, "best": np.maximum}
 MOST_DEPENDENTS = 14
 TINY = {np.float32: 1e-25, np.float64: 1e-150}  # smaller sums need a type with more range, or logarithms
 BY_LAYER = 10  # fewest dependents for which matrix products are faster
-_CHUNK = 1 << 19  # numbers in the largest table of a chunk: 2 MB in 32 bits
+BY_MULTISET = 9  # the same, of states by multiset of labels
+_CHUNK = 1 << 20  # numbers in the largest table of a chunk: 4 MB in 32 bits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetStates:
+    """The states of b families of d dependents, by set.
+
+    array: [2^d + 1, d + 1, 2, b], by place of the set (`Places`), next member and side; the last column is the value of
+    a finished side, the last row is 0 (minus infinity, if they are logarithms).
+    """
+
+    array: NDArray[Any]
+
+    def finished(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return ([2^d, b] the value of each set left of the head, the same right of it)."""
+        d = self.array.shape[1] - 1
+        rank = Places.of(d).rank
+        return self.array[rank, d, 0], self.array[rank, d, 1]
+
+    def before(self, rest: Int64, rows: Int64, side: Int64) -> NDArray[Any]:
+        """Return [d, q]: the value of the state before each member came last in a set `rest`, 0 if it is not in it.
+
+        rest, rows, side: int64[q], set, family and side of each draw.
+        """
+        d = self.array.shape[1] - 1
+        flat, (by_place, by_next, by_side, by_row) = flat_of(self.array)
+        at = Places.of(d).without.take(rest, axis=1)
+        at *= by_place
+        at += (np.arange(d) * by_next)[:, None]
+        at += rows * by_row + side * by_side
+        return flat.take(at)
+
+
+def flat_of(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """Return (all elements in the order of memory, the number of elements between neighbours on each axis)."""
+    return array.ravel(order="K"), tuple(stride // array.itemsize for stride in array.strides)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
     """The filled tables of b families with d dependents; side 0 is left of the head, side 1 right.
 
-    states: [2^d, d + 1, 2, b], by set, next member and side; the last column is the value of a finished side. steps:
-    [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the value of
-    each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the last are
-    logarithms, unless `kind` is "sums".
+    steps: [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the
+    value of each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the
+    last are logarithms, unless `kind` is "sums".
     """
 
-    states: NDArray[Any]
+    states: SetStates | multisets.MultisetStates
     steps: NDArray[Any]
     splits: NDArray[Any]
     total: NDArray[Any]
@@ -111,7 +149,7 @@ def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, l
     """Return the filled tables.
 
     dtype: of sums, np.float32 or np.float64. labels: int32[d, b], if the scores of dependents with equal labels are
-    equal: families of `BY_LAYER` dependents and more then take less work.
+    equal: families of `BY_MULTISET` dependents and more then take less work.
     """
     d = local.n_dependents
     b = local.before.shape[-1]
@@ -147,18 +185,18 @@ def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, l
         log_scale += top.sum(axis=0)
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
-    if d < BY_LAYER:
-        states = _by_family(pair, steps, start, kind)
-    elif labels is None or kind != "sums":
-        states = _by_layer(pair, steps, start, kind)
-    else:
+    states: SetStates | multisets.MultisetStates
+    if d >= BY_MULTISET and labels is not None and kind == "sums":
         states = multisets.fill(pair, steps, start, labels)
+    else:
+        states = SetStates((_by_family if d < BY_LAYER else _by_layer)(pair, steps, start, kind))
     split = _across(across, head, d, b)
     split = np.exp(split) if kind == "sums" else split
     times, _, _ = _arithmetic(kind)
-    times(split, states[:, d, 0], out=split)
+    left, right = states.finished()
+    times(split, left, out=split)
     # The right side of set S is 2^d - 1 - S, so the rows of the right side are read from the back.
-    times(split, states[::-1, d, 1], out=split)
+    times(split, right[::-1], out=split)
     total = split.sum(axis=0) if kind == "sums" else _JOIN[kind].reduce(split, axis=0)
     return Chains(states, steps, split, total, log_scale, kind)
 
@@ -169,30 +207,30 @@ def _arithmetic(kind: ChainKind) -> tuple[np.ufunc, float, float]:
 
 
 def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
-    """Return the states, all sets of one size at once, elementwise over families: fast for few dependents."""
+    """Return the states, elementwise over families: fast for few dependents."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = _arithmetic(kind)
+    places = Places.of(d)
     # inside[S, j]: product of pair[i, j] for i in S. Member a doubles what is known: sets 4 … 7 are sets 0 … 3 with 2.
     inside = np.empty((1 << d, d, 2, b), pair.dtype)
     inside[0] = one
     for a in range(d):
         times(inside[: 1 << a], pair[a], out=inside[1 << a : 2 << a])
+    inside = inside.take(places.order, axis=0)
     # Set 3 = {0, 1} for d = 2: member 0 came last from set 2, or member 1 from set 1. So
-    # states[3, 2] = states[2, 0] · steps[0, 2] + states[1, 1] · steps[1, 2], the value of the finished side.
+    # chain[3, 2] = chain[2, 0] · steps[0, 2] + chain[1, 1] · steps[1, 2], the value of the finished side.
     states = np.empty(((1 << d) + 1, d + 1, 2, b), pair.dtype)
     states[0], states[1 << d] = start, zero
-    last = states.reshape(-1, 2 * b)
+    last, flat = states.reshape(-1, 2 * b), states.reshape(-1, d + 1, 2 * b)
     flat_steps = steps.reshape(d, d + 1, 2 * b)
-    for sets, before in _layers(d):
-        values = last.take(before, axis=0)  # [sets, d, 2 · b]
+    for begin, end in pairwise(places.sizes):
+        values = last.take(places.before[begin:end], axis=0)  # [sets, d, 2 · b]
         if kind == "sums":
-            layer = np.einsum("sib,ijb->sjb", values, flat_steps)
+            np.einsum("sib,ijb->sjb", values, flat_steps, out=flat[begin:end])
         else:
-            layer = _joined_steps(values, flat_steps, _JOIN[kind])
-        layer = layer.reshape(len(sets), d + 1, 2, b)
-        times(layer[:, :d], inside[sets], out=layer[:, :d])
-        states[sets] = layer
-    return states[: 1 << d]
+            flat[begin:end] = _joined_steps(values, flat_steps, _JOIN[kind])
+        times(states[begin:end, :d], inside[begin:end], out=states[begin:end, :d])
+    return states
 
 
 def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> NDArray[Any]:
@@ -204,47 +242,68 @@ def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> 
 
 
 def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
-    """Return the same states, all sets of one size at once, by matrix products: fast for many dependents."""
+    """Return the same states, by matrix products: fast for many dependents."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = _arithmetic(kind)
+    places = Places.of(d)
     # [d, d, 2, b] -> [b, 2, d, d]: matrix products take the last two axes. `start` has no second axis, so it gets one.
     pair, steps, start = (np.ascontiguousarray(a.T.swapaxes(-1, -2)) for a in (pair, steps, start[..., None, :, :]))
     inside = np.empty((b, 2, 1 << d, d), pair.dtype)
     inside[:, :, 0] = one
     for a in range(d):
         times(inside[:, :, : 1 << a], pair[:, :, a, None], out=inside[:, :, 1 << a : 2 << a])
+    inside = inside.take(places.order, axis=2)
     states = np.empty((b, 2, (1 << d) + 1, d + 1), pair.dtype)
     states[:, :, 0] = start[:, :, :, 0]
     states[:, :, 1 << d] = zero
     flat = states.reshape(b, 2, -1)
-    for sets, before in _layers(d):
-        values = flat.take(before, axis=2)
-        layer = values @ steps if kind == "sums" else _JOIN[kind].reduce(values[..., None] + steps[:, :, None], axis=3)
-        times(layer[..., :d], inside[:, :, sets], out=layer[..., :d])
-        states[:, :, sets] = layer
-    return states[:, :, : 1 << d].transpose(2, 3, 1, 0)
+    for begin, end in pairwise(places.sizes):
+        values = flat.take(places.before[begin:end], axis=2)
+        layer = states[:, :, begin:end]
+        if kind == "sums":
+            np.matmul(values, steps, out=layer)
+        else:
+            _JOIN[kind].reduce(values[..., None] + steps[:, :, None], axis=3, out=layer)
+        times(layer[..., :d], inside[:, :, begin:end], out=layer[..., :d])
+    return states.transpose(2, 3, 1, 0)
 
 
 def _exp(scores: Float, dtype: Any) -> NDArray[Any]:
     return np.asarray(np.exp(scores.astype(dtype, copy=False)))
 
 
-@cache
-def _layers(d: int) -> list[tuple[Int64, Int64]]:
-    """Return for each size from 1 the sets int64[C], and int64[C, d]: the flat index of the state before i came last.
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """The sets of d dependents by size, so that sets of one size stand side by side.
 
-    d = 2, size 2: set 3; before 0 came last the state was (set 2, next 0), before 1 (set 1, next 1): [[6, 4]].
-    A member that is not in the set points at the row of zeros behind all sets.
+    order: int64[2^d], the set at each place; rank: the place of each set. sizes: the end of each size. without:
+    int64[d, 2^d], the place of each set without each member, 2^d if it is not in it: the row of zeros behind all sets.
+    before: int64[2^d, d], for each place and member i the index of the state before i came last, in states
+    [2^d + 1, d + 1].
+
+    d = 2: order [0, 1, 2, 3], sizes [1, 3, 4]; set 3: before 0 came last the state was (set 2, next 0), before 1 it was
+    (set 1, next 1), so its row of `before` is [6, 4].
     """
-    everything = np.arange(1 << d)
-    bits = 1 << np.arange(d)
-    sizes = (everything[:, None] & bits > 0).sum(axis=1)
-    out = []
-    for size in range(1, d + 1):
-        sets = everything[sizes == size]
-        has = (sets[:, None] & bits) > 0
-        out.append((sets, np.where(has, (sets[:, None] ^ bits) * (d + 1) + np.arange(d), (1 << d) * (d + 1))))
-    return out
+
+    order: Int64
+    rank: Int64
+    sizes: list[int]
+    without: Int64
+    before: Int64
+
+    @classmethod
+    @cache
+    def of(cls, d: int) -> Places:
+        everything = np.arange(1 << d)
+        bits = 1 << np.arange(d)
+        sizes = (everything[:, None] & bits > 0).sum(axis=1)
+        order = np.argsort(sizes, kind="stable")
+        rank = np.empty(1 << d, np.int64)
+        rank[order] = everything
+        has = (everything & bits[:, None]) > 0
+        without = np.where(has, rank[np.where(has, everything ^ bits[:, None], 0)], 1 << d)
+        before = without.T[order] * (d + 1) + np.where(has.T[order], np.arange(d), 0)
+        return cls(order, rank, np.cumsum(np.bincount(sizes)).tolist(), without, before)
 
 
 def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray[Any]:

@@ -3,9 +3,9 @@
 Going back through the filled chains (`exact`) draws an order. Each choice narrows the interval of the numbers that give
 the same order, so the last interval belongs to the order: `memo` keeps it.
 
-Up to `exact.BY_LAYER` dependents the chains are filled with 32-bit numbers first, in half the time. Their intervals are
-right to 1e-6 (`tests/test_grammar_exact.py`). Where u is within `GUARD` of a border, the family is computed again with
-64 bits, so that no order depends on the type; the intervals that are kept are narrower by GUARD on both sides.
+Up to `exact.BY_MULTISET` dependents the chains are filled with 32-bit numbers first, in half the time. Their intervals
+are right to 1e-6 (`tests/test_grammar_exact.py`). Where u is within `GUARD` of a border, the family is computed again
+with 64 bits, so that no order depends on the type; the intervals that are kept are narrower by GUARD on both sides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int32, Int64
 from derivlang.grammar import exact
-from derivlang.grammar.exact import Chains, chains
+from derivlang.grammar.exact import Chains, chains, flat_of
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
@@ -33,11 +33,11 @@ def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDA
     labels: int32[d, b], of the dependents; equal labels have equal scores. rows: int64[q], the family of each draw;
     each family occurs. u: float64[q] in [0, 1).
     """
-    types: list[Any] = [np.float32] if local.n_dependents < exact.BY_LAYER else []
     q = len(u)
     orders = np.empty((q, local.n_dependents + 1), np.int8)
     low, width = np.empty(q), np.empty(q)
     todo = np.arange(q)
+    types: tuple[Any, ...] = (np.float32,) if local.n_dependents < exact.BY_MULTISET else ()
     for dtype in (*types, np.float64, None):  # None: with logarithms, whose range is always enough
         tables = chains(local, "logs") if dtype is None else chains(local, dtype=dtype, labels=labels)
         with np.errstate(invalid="ignore"):  # a total of 0 is computed again
@@ -63,13 +63,13 @@ class _Interval:
     def __init__(self, u: Float) -> None:
         self.low, self.width, self.v = np.zeros(len(u)), np.ones(len(u)), u.copy()
 
-    def narrow(self, bottom: Float, top: Float) -> None:
-        """Go on with the part [bottom, top) of each interval: [.3, 1) of [0, 1) and v = .65  ->  v = .35 / .7."""
+    def narrow(self, bottom: Float, top: Float, total: Float) -> None:
+        """Go on with the part [bottom, top) of [0, total): [3, 10) of [0, 10) and v = .65  ->  v = 3.5 / 7."""
+        self.low += self.width * (bottom / total)
         share = top - bottom
-        self.low += self.width * bottom
-        self.width *= share
-        inside = np.divide(self.v - bottom, share, out=np.zeros(len(share)), where=share > 0)
-        self.v = np.clip(inside, 0.0, 1 - 2**-53)
+        self.width *= share / total
+        inside = np.divide(self.v * total - bottom, share, out=np.zeros(len(share)), where=share > 0)
+        self.v = np.clip(inside, 0.0, 1 - 2**-53, out=inside)
 
 
 def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
@@ -82,35 +82,32 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
     First the left set is chosen. Then each side is filled from its end: left set {0, 2} of d = 3 gives the places 1, 0
     left of the head at place 2, and the right set {1} gives place 3. So all draws take d rounds, one member in each.
     """
-    d = tables.states.shape[1] - 1
-    q = len(rows)
-    everyone = np.arange(q)
+    d, q = len(tables.steps), len(rows)
     interval = _Interval(u)
     left = _left_sets(tables, rows, interval)
     order = np.full((q, d + 1), d, np.int8)
-    rest, side, following = left.copy(), np.zeros(q, np.int64), np.full(q, d)
-    place = _set_sizes(d)[left] - 1
-    members = np.arange(d)[:, None]
+    flat_order, line = order.reshape(-1), np.arange(q) * (d + 1)  # line: where each order begins
+    rest, following = left.copy(), np.full(q, d)
+    place = line + _set_sizes(d)[left] - 1
+    side = np.zeros(q, np.int64)
+    steps, (by_member, by_following, by_side, by_row) = flat_of(tables.steps)
+    members = (np.arange(d) * by_member)[:, None]
     for _ in range(d):
         turns = np.flatnonzero(rest == 0)  # the left side is complete: the right one is next
         rest[turns] = (1 << d) - 1 - left[turns]
-        side[turns], following[turns], place[turns] = 1, d, d
-        has = (rest >> members & 1).astype(bool)
-        # The state before member i came last: the rest without i. Where i is not in the rest, set 0 is read and
-        # dropped.
-        before = np.where(has, rest ^ (1 << members), 0)
-        values = tables.states[before, members, side, rows]
-        steps = tables.steps[members, following, side, rows]
-        if tables.kind == "best":
-            chosen = np.where(has, values + steps, -np.inf).argmax(axis=0)
+        side[turns], following[turns], place[turns] = 1, d, line[turns] + d
+        values = tables.states.before(rest, rows, side)
+        values_of_steps = steps.take(members + (following * by_following + side * by_side + rows * by_row))
+        if tables.kind == "sums":
+            values *= values_of_steps
+            following = _chosen(values, interval)
         elif tables.kind == "logs":
-            chosen = _chosen(_from_logs(np.where(has, values + steps, -np.inf)), interval)
+            following = _chosen(_from_logs(values + values_of_steps), interval)
         else:
-            chosen = _chosen(np.where(has, values * steps, 0), interval)
-        order[everyone, place] = chosen
+            following = (values + values_of_steps).argmax(axis=0)
+        flat_order[place] = following
         place -= 1
-        rest ^= 1 << chosen
-        following = chosen
+        rest ^= 1 << following
     return order, interval.low, interval.width
 
 
@@ -118,18 +115,20 @@ def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
     """Return int64[q]: the set left of the head of each draw."""
     if tables.kind == "best":
         return np.asarray(tables.splits.argmax(axis=0)[rows])
-    # As in `tables`: a row's width is a power of two, so that the search needs no bounds.
-    ends = np.cumsum((_from_logs(tables.splits) if tables.kind == "logs" else tables.splits).T, axis=1)
-    ends = (ends / ends[:, -1:]).astype(np.float64, copy=False)
+    # As in `tables`: a row's width is a power of two, so that the search needs no bounds. Sums of 32-bit numbers have
+    # 64 bits: the borders of left sets have the largest error of all.
+    splits = _from_logs(tables.splits) if tables.kind == "logs" else tables.splits
+    ends = np.cumsum(splits.T, axis=1, dtype=np.float64)
     width = ends.shape[1]
     flat, base = ends.reshape(-1), rows * width
-    index = base.copy()
+    total = flat.take(base + (width - 1))
+    index, wanted = base.copy(), interval.v * total
     step = width // 2
-    # Binary search: `index` moves on by `step` as long as the end of the step is not above v. Widths are powers of two.
+    # Binary search: `index` moves on by `step` as long as the end of the step is not above `wanted`.
     while step:
-        index += step * (flat.take(index + (step - 1)) <= interval.v)
+        index += step * (flat.take(index + (step - 1)) <= wanted)
         step //= 2
-    interval.narrow(np.where(index > base, flat.take(index - 1), 0.0), flat.take(index))
+    interval.narrow(np.where(index > base, flat.take(index - 1), 0.0), flat.take(index), total)
     return np.asarray(index - base)
 
 
@@ -140,13 +139,14 @@ def _from_logs(values: NDArray[Any]) -> NDArray[Any]:
 
 def _chosen(values: NDArray[Any], interval: _Interval) -> Int64:
     """Return int64[q]: the option that each draw takes of values [options, q], by their shares."""
-    ends = np.zeros((len(values) + 1, len(interval.v)), np.float64 if values.dtype == np.float32 else values.dtype)
-    for option in range(len(values)):
+    n, q = values.shape
+    ends = np.zeros((n + 1, q))
+    for option in range(n):
         np.add(ends[option], values[option], out=ends[option + 1])
-    ends = (ends / ends[-1]).astype(np.float64, copy=False)
-    choices = np.minimum((ends[1:] <= interval.v).sum(axis=0), len(values) - 1)
-    everyone = np.arange(len(choices))
-    interval.narrow(ends[choices, everyone], ends[choices + 1, everyone])
+    total = ends[n]
+    choices = np.minimum((ends[1:] <= interval.v * total).sum(axis=0), n - 1)
+    at, flat = choices * q + np.arange(q), ends.reshape(-1)
+    interval.narrow(flat.take(at), flat.take(at + q), total)
     return np.asarray(choices)
 
 
