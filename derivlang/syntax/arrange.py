@@ -73,17 +73,25 @@ def _arranged(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, In
 
     The positions of a tree that needs more care are not valid. The last is the number of trees that are not projective.
     """
+    place, nodes, _, more = _laid_out(block, choose, rules)
+    again = block.forest.tree_of[more]
+    if not rules.free_marks:
+        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
+    return place, np.unique(again).astype(np.int64), more, int(nodes.words[0].is_crossing.sum())
+
+
+def _laid_out(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, LayoutNodes, Listing, Bool]:
+    """Return (positions int64[n], the nodes, their reordered families, bool[n] the bonds to add).
+
+    The positions of a tree to which bonds are to be added are not valid.
+    """
     nodes, more = prepare(block, rules)
-    crossing = int(nodes.words[0].is_crossing.sum())
     listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
     place = laid_out(nodes, listing)
     invalid = np.zeros(len(block.forest.trees) - 1, bool)
     invalid[block.forest.tree_of[more]] = True
     more |= _taken_in(block, nodes, place) & ~invalid[block.forest.tree_of]
-    again = block.forest.tree_of[more]
-    if not rules.free_marks:
-        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
-    return place, np.unique(again).astype(np.int64), more, crossing
+    return place, nodes, listing, more
 
 
 def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, int]:
@@ -93,21 +101,14 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     comma before the first phrase moves behind it; if a tree begins with another mark, such as a bracket, it keeps its
     order.
     """
-    nodes, more = prepare(block, rules)
-    while more.any():
-        block = replace(block, bonds=block.bonds | more)
-        nodes, more = prepare(block, rules)
-    forest = block.forest
-    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
-    place = laid_out(nodes, listing)
-    more = _taken_in(block, nodes, place)
-    crossing = np.unique(forest.tree_of[more]).astype(np.int64)
+    place, nodes, listing, more = _laid_out(block, choose, rules)
+    again = np.unique(block.forest.tree_of[more]).astype(np.int64)
     kept = np.zeros(0, np.int64)
     if not rules.free_marks:
         place, kept = _without_leading_marks(block, nodes, listing, place)
-    n_kept = len(np.setdiff1d(kept, crossing))
-    if len(crossing):
-        part, words = replace(block, bonds=block.bonds | more).take(crossing)
+    n_kept = len(np.setdiff1d(kept, again))
+    if len(again):
+        part, words = replace(block, bonds=block.bonds | more).take(again)
         positions, more_kept = _with_care(part, choose, rules)
         place[words] = words[positions]
         n_kept += more_kept
