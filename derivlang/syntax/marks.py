@@ -41,18 +41,21 @@ class Marks:
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, np.zeros(0, np.int8), np.zeros(0, bool))
 
-    def count(self, side: int, n: int) -> Int64:
-        """Return int64[n]: the number of marks of each node on this side."""
-        return np.bincount(self.node[self.side == side], minlength=n).astype(np.int64)
+    def counts(self, n: int) -> Int64:
+        """Return int64[4, n]: the number of marks on each side of each node."""
+        return np.bincount(self._key(n), minlength=4 * n).reshape(4, n)
 
-    def ranks(self, n: int) -> Int64:
+    def ranks(self, counts: Int64) -> Int64:
         """Return int64[K]: the rank of each mark among the marks of its node and side, in surface order."""
-        key = self.side.astype(np.int64) * n + self.node
-        several = np.flatnonzero((np.bincount(key) > 1)[key])
+        key = self._key(counts.shape[1])
+        several = np.flatnonzero(counts.reshape(-1).take(key) > 1)
         by = several[np.argsort(key[several], kind="stable")]  # `at` ascends
         rank = np.zeros(len(key), np.int64)
         rank[by] = ranks_in_runs(key[by])
         return rank
+
+    def _key(self, n: int) -> Int64:
+        return self.side.astype(np.int64) * n + self.node
 
 
 def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:

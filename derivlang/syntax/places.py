@@ -13,22 +13,23 @@ from derivlang.syntax.nodes import LayoutNodes
 def laid_out(nodes: LayoutNodes, listing: Listing) -> Int64:
     """Return int64[words]: the position of each word under these orders of the families."""
     n, marks = len(nodes.inner), nodes.marks
-    tied_before = marks.count(TIED_BEFORE, n)
-    words = lengths_of(nodes.groups)[nodes.kept]
-    own = words + tied_before + marks.count(TIED_AFTER, n)
-    sizes = Sizes(own, marks.count(BEFORE, n), marks.count(AFTER, n))
+    counts = marks.counts(n)
+    tied_before = counts[TIED_BEFORE]
+    words = lengths_of(nodes.groups).take(nodes.kept)
+    own = words + tied_before + counts[TIED_AFTER]
+    sizes = Sizes(own, counts[BEFORE], counts[AFTER])
     layout = lay_out(nodes.inner, listing, sizes)
     first = layout.own + tied_before  # the node's own first word
     begins = {BEFORE: layout.start, AFTER: layout.end - sizes.after, TIED_BEFORE: layout.own, TIED_AFTER: first + words}
-    place = _places(nodes, first, begins)
-    return _uncrowded(nodes, layout, place) if len(marks.at) else place
+    place = _places(nodes, first, begins, counts)
+    return _uncrowded(nodes, layout, place, counts) if len(marks.at) else place
 
 
-def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64]) -> Int64:
+def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64], counts: Int64) -> Int64:
     """Return int64[words]: the position of each word, pins and marks included.
 
     first: int64[n], the position of each node's first word in the layout. begins: for each side int64[n], the position
-    of a node's first mark there.
+    of a node's first mark there. counts: of the marks.
 
     at[g] is the position of the first word of part g; its other words follow. The parts of several words are why the
     last line subtracts their offsets: groups [0, 2, 3] with at [1, 0]  ->  positions [1, 2, 0].
@@ -37,9 +38,9 @@ def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64]) -> Int64
     forest, tree, inner_tree = nodes.forest, nodes.full.tree_of, nodes.inner.tree_of
     at = np.zeros(len(groups) - 1, np.int64)
     shift, n_back = nodes.shift
-    at[nodes.kept] = first + shift[inner_tree]
+    at[nodes.kept] = first + shift.take(inner_tree)
     if len(marks.at):
-        base = marks.ranks(len(nodes.inner)) + shift[inner_tree[marks.node]]
+        base = marks.ranks(counts) + shift[inner_tree[marks.node]]
         for side, begin in begins.items():
             here = np.flatnonzero(marks.side == side)
             base[here] += begin[marks.node[here]]
@@ -53,10 +54,10 @@ def _places(nodes: LayoutNodes, first: Int64, begins: dict[int, Int64]) -> Int64
     # pins. Pins of one word each in trees 0 0 1: ends 0 1 2, base 0 0 2, so places 0 1 0.
     base = np.repeat(ends[begin], np.diff(np.append(begin, len(pinned))))
     at[pinned] = (forest.trees[1:] - n_back)[trees] + ends - base
-    return (at - groups[:-1])[nodes.part_of] + np.arange(len(forest))
+    return (at - groups[:-1]).take(nodes.part_of) + np.arange(len(forest))
 
 
-def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
+def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64, counts: Int64) -> Int64:
     """Return the positions with some marks moved from the end of their phrase to its beginning.
 
     A comma separates its phrase from its neighbours: `, when he came .`, not `when he came , .` So a mark moves if
@@ -68,7 +69,7 @@ def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
     which = np.flatnonzero((marks.side == AFTER) & ~marks.paired)
     if not len(which):
         return place
-    which = which[marks.count(BEFORE, len(nodes.inner))[marks.node[which]] == 0]
+    which = which[counts[BEFORE][marks.node[which]] == 0]
     node = marks.node[which]
     tree = nodes.inner.tree_of[node]
     is_mark, opens = np.zeros((2, len(forest) + 1), bool)
@@ -90,6 +91,6 @@ def _uncrowded(nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
     np.add.at(covers, at, -1)
     # begin 2, at 5: +1 at 2 and -1 at 5, so the positions 2 3 4 have 1 and move right by one.
     covers = np.cumsum(covers)
-    out = place + covers[place]
+    out = place + covers.take(place)
     out[word] = begin + covers[at]
     return out
