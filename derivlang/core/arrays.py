@@ -44,6 +44,17 @@ def owners(offsets: Ints) -> Int32:
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
 
 
+def group_of(offsets: Int64) -> Int64:
+    """Return int64[N]: the row of each element, if no row is empty: [0, 2, 3] -> [0, 0, 1].
+
+    As `owners`, but fast if rows are short. To read a number of the row for each element, `take` with it is several
+    times as fast as a `repeat` of the numbers.
+    """
+    begins = np.zeros(int(offsets[-1]), bool)
+    begins[offsets[1:-1]] = True
+    return np.cumsum(begins, dtype=np.int64)
+
+
 def positions(offsets: Ints) -> Int32:
     """Return int32[N]: the position of each element in its row, from 0."""
     total = int(offsets[-1])

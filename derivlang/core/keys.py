@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Float64, Int64, Ints, UInt8, UInt32, UInt64, lengths_of, offsets_of
+from derivlang.core.arrays import Float64, Int32, Int64, Ints, UInt8, UInt32, UInt64, lengths_of, offsets_of, positions
 from derivlang.core.arrow import to_numpy
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -82,19 +82,19 @@ def hash_types(types: pa.Array) -> UInt64:
     return hash_bytes(np.concatenate([data, np.zeros(8, np.uint8)]), offsets[:-1], lengths_of(offsets))
 
 
-def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
+def sequence_keys(word_hashes: UInt64, offsets: Ints, places: Int32 | None = None) -> UInt64:
     """Return uint64[S]: the key of each word sequence. word_hashes: uint64[N]; offsets: [S + 1], empty ones allowed.
 
+    places: `positions(offsets)`, if they are known.
     A sequence's sum is the difference of two running sums. They wrap around at 2^64, and so does the difference.
     """
     lengths = lengths_of(offsets)
     longest = int(lengths.max(initial=0))
     odd = mix(np.arange(1, longest + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
-    place = np.arange(int(offsets[-1]), dtype=np.int32)
-    place -= np.repeat(offsets[:-1].astype(np.int32), lengths)
-    running = np.empty(len(place) + 1, np.uint64)
+    places = positions(offsets) if places is None else places
+    running = np.empty(len(places) + 1, np.uint64)
     running[0] = 0
-    np.cumsum(word_hashes * odd.take(place, mode="clip"), out=running[1:])
+    np.cumsum(word_hashes * odd.take(places, mode="clip"), out=running[1:])
     sums = running[offsets[1:]] - running[offsets[:-1]]
     return mix(sums + lengths.astype(np.uint64) * GOLDEN)
 

@@ -8,11 +8,12 @@ A model sees only the label of a member: `UPOS&deprel` of a dependent, `@UPOS&@`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from derivlang.core import schema
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, group_of, lengths_of, offsets_of
 from derivlang.core.errors import LayerError
 
 # Nouns, proper nouns and pronouns share one model, as published. Verbs, and each other UPOS, are a class of their own.
@@ -48,7 +49,7 @@ class Families:
 
     def __post_init__(self) -> None:
         heads = np.array([is_head(token) for token in self.tokens], bool)
-        places = np.flatnonzero(heads[self.members]) if len(self.members) else np.zeros(0, np.int64)
+        places = np.flatnonzero(heads.take(self.members)) if len(self.members) else np.zeros(0, np.int64)
         n = len(self.offsets) - 1
         if len(places) != n or not ((self.offsets[:-1] <= places) & (places < self.offsets[1:])).all():
             counts = np.diff(offsets_of(heads[self.members])[self.offsets])
@@ -62,6 +63,11 @@ class Families:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @cached_property
+    def owner(self) -> Int64:
+        """int64[M]: the family of each member."""
+        return group_of(self.offsets)
 
     def labels(self, at: int) -> list[str]:
         """Return the labels of one family."""

@@ -74,8 +74,8 @@ class Memo:
             todo = todo[bad]
         return families
 
-    def same(self, families: Int32, numbers: Int32, offsets: Int64, lengths: Int64) -> Bool:
-        """Return bool[F]: whether the labels match the families of `find`. numbers: int32[M].
+    def same(self, families: Int32, numbers: Int32, offsets: Int64, owner: Int64) -> Bool:
+        """Return bool[F]: whether the labels match the families of `find`. numbers: int32[M]. owner: int64[M].
 
         Two families [7 8] [5 6 9] at offsets [0, 2, 5], whose kept labels start at 10 and 4: shift [10, 2], so the
         kept labels are gathered at [10 11] [4 5 6].
@@ -83,13 +83,12 @@ class Memo:
         if self._n_families == 0:
             return np.zeros(len(families), bool)
         shift = self._start.take(families, mode="clip") - offsets[:-1]
-        index = np.repeat(shift.astype(np.int32), lengths)
-        index += np.arange(len(numbers), dtype=np.int32)
+        index = shift.take(owner)
+        index += np.arange(len(numbers))
         kept = self._labels.take(index, mode="clip")
         out = families >= 0
         unequal = np.flatnonzero(kept != numbers)
-        if unequal.size:
-            out[np.searchsorted(offsets, unequal, "right") - 1] = False
+        out[owner.take(unequal)] = False
         return out
 
     def orders(self, families: Int32, u: Float) -> tuple[UInt64, Bool]:

@@ -188,7 +188,7 @@ class OrderModel:
     def _numbered(self, families: Families) -> tuple[Int32, Int32]:
         """Return (label number of each member int32[M], class number of each family int32[F]; -1: no model)."""
         numbers, classes = self._scores.numbers(families.tokens)
-        return numbers[families.members], classes[families.members[families.head_places]]
+        return numbers.take(families.members), classes.take(families.members.take(families.head_places))
 
 
 def _chunks(lengths: Int64, classes: Int32) -> Iterator[tuple[int, Int64]]:

@@ -28,14 +28,14 @@ def pack(orders: NDArray[np.int8]) -> UInt64:
     return out
 
 
-def unpack(packed: UInt64, positions: Int32, lengths: Int64) -> Int32:
+def unpack(packed: UInt64, positions: Int32, owner: Int64) -> Int32:
     """Return int32[M]: the members of F orders, one after the other.
 
-    packed: uint64[F]. lengths: int64[F], members of each. positions: int32[M], 0 … length - 1 for each order.
+    packed: uint64[F]. positions: int32[M], 0 … length - 1 for each order. owner: int64[M], the order of each member.
 
-    packed ...3102 and ...3201, lengths [3, 2], positions [0, 1, 2, 0, 1]  ->  [2, 0, 1, 1, 0]
+    packed ...3102 and ...3201, positions [0, 1, 2, 0, 1], owner [0, 0, 0, 1, 1]  ->  [2, 0, 1, 1, 0]
 
     Orders longer than LONGEST have no packed form; their members come out wrong and must be replaced.
     """
     shift = (np.minimum(positions, LONGEST - 1) * 4).astype(np.uint64)
-    return ((np.repeat(packed, lengths) >> shift) & np.uint64(15)).astype(np.int32)
+    return ((packed.take(owner) >> shift) & np.uint64(15)).astype(np.int32)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, positions
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of
 from derivlang.core.keys import Draws, fractions, mix, sequence_keys, text_key
 from derivlang.grammar import enumerate_orders, exact, gibbs, inverse, tables
 from derivlang.grammar.enumerate_orders import all_orders, to_members
@@ -77,19 +77,20 @@ class Sampler:
         labels: int32[M], label number of each member. classes: int32[F], -1 for families that stay as they are.
         """
         lengths = lengths_of(families.offsets)
-        unmoved = positions(families.offsets)
+        unmoved = np.arange(len(labels), dtype=np.int32)
         if not len(families):
             return unmoved
+        unmoved -= families.offsets[:-1].astype(np.int32).take(families.owner)
         # Only here, before anything is looked up: rows and families that are found below stay valid until the end of
         # the call.
         if self._tables.is_full or self._memo.is_full:
             self._memo.clear()
             self._tables.clear()
         heads = families.head_places - families.offsets[:-1]
-        hashes = sequence_keys(self._hashes_of(families.tokens)[families.members], families.offsets)
+        hashes = sequence_keys(self._hashes_of(families.tokens).take(families.members), families.offsets, unmoved)
         random = draws.draw(families.keys, np.zeros(len(families), np.int64))
         memo_families = self._memo.find(hashes)
-        known = self._memo.same(memo_families, labels, families.offsets, lengths)
+        known = self._memo.same(memo_families, labels, families.offsets, families.owner)
         new = np.flatnonzero(~known & (classes >= 0))
         at = expand_ranges(families.offsets[new], lengths[new])
         self._scores.add(labels[at], np.repeat(classes[new], lengths[new]))
@@ -121,7 +122,7 @@ class Sampler:
         for n in np.unique(lengths[left]).tolist():
             at = left[lengths[left] == n]
             packed[at] = self._compute(of_size(n, at), u[at])
-        out = unpack(packed, unmoved, lengths)
+        out = unpack(packed, unmoved, families.owner)
         for f in np.flatnonzero(lengths > exact.MOST_DEPENDENTS + 1):
             begin, end = families.offsets[f], families.offsets[f + 1]
             out[begin:end] = unmoved[begin:end]

@@ -35,7 +35,7 @@ def open_yields(forest: Forest, part: Ints) -> Int64:
     tops = np.zeros(len(forest), bool)
     tops[words[out]] = True
     busy = np.zeros(len(forest), bool)  # words with a dependent outside their part
-    child = np.flatnonzero(inside[parent])
+    child = np.flatnonzero(inside.take(parent))
     child = child[part[child] != part[parent[child]]]
     busy[parent[child]] = True
     # Parts with several words that depend on words outside.

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, sorting
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, group_of, lengths_of, offsets_of, owners, sorting
 from derivlang.core.layers.tree import parents
 
 
@@ -46,7 +46,7 @@ class Forest:
         """
         up = np.append(0, self.parent + 1)
         depth = (up > 0).astype(np.int64)
-        while up.any():
+        while up.max():
             depth += depth.take(up)
             up = up.take(up)
         return depth[1:]
@@ -55,7 +55,7 @@ class Forest:
     def levels(self) -> list[tuple[Int64, Int64]]:
         """(nodes, their parents) of each depth, from the roots down; nodes in surface order."""
         by = self.by_level
-        parent = self.parent[by]
+        parent = self.parent.take(by)
         ends = np.cumsum(np.bincount(self.depth)).tolist()
         return [(by[begin:end], parent[begin:end]) for begin, end in pairwise([0, *ends])]
 
@@ -76,14 +76,14 @@ class Forest:
         """Return int64[n]: the sum of values[n] over each node and all its ancestors."""
         total = values.copy()
         for level, up in self.levels[1:]:
-            total[level] += total[up]
+            total[level] += total.take(up)
         return total
 
     def below(self, values: Int64) -> Int64:
         """Return int64[n]: the sum of values[n] over each node and all its descendants."""
         total = values.copy()
         for level, up in self.levels[:0:-1]:
-            np.add.at(total, up, total[level])
+            np.add.at(total, up, total.take(level))
         return total
 
     @cached_property
@@ -91,8 +91,8 @@ class Forest:
         """int64[n] each: the first and the last node of each node's yield."""
         first, last = np.arange(len(self)), np.arange(len(self))
         for level, up in self.levels[:0:-1]:
-            np.minimum.at(first, up, first[level])
-            np.maximum.at(last, up, last[level])
+            np.minimum.at(first, up, first.take(level))
+            np.maximum.at(last, up, last.take(level))
         return first, last
 
     @cached_property
@@ -129,16 +129,16 @@ class Forest:
         """
         kept = np.flatnonzero(~gone)
         gone = np.append(gone, False)  # for parent -1
-        parent, moved = self.parent[kept], False
-        while len(lost := np.flatnonzero(gone[parent])):
+        parent, moved = self.parent.take(kept), False
+        while len(lost := np.flatnonzero(gone.take(parent))):
             parent[lost] = self.parent[parent[lost]]
             moved = True
         number = offsets_of(~gone)
         trees = number[self.trees]
         number[-1] = -1  # for parent -1
-        out = Forest(number[parent], trees)
+        out = Forest(number.take(parent), trees)
         if not moved:
-            out.__dict__["depth"] = self.depth[kept]  # what `depth` would compute
+            out.__dict__["depth"] = self.depth.take(kept)  # what `depth` would compute
         return out
 
     def contracted(self, groups: Int64) -> tuple[Forest, Int64]:
@@ -158,17 +158,7 @@ class Forest:
         key = self.depth[nodes] * len(self) + nodes  # the first of those with the least depth
         top[several] = np.minimum.reduceat(key, offsets_of(sizes[several])[:-1]) % len(self)
         of = np.append(group_of(groups), -1)  # for parent -1
-        return Forest(of[self.parent[top]], np.searchsorted(groups, self.trees)), top
-
-
-def group_of(groups: Int64) -> Int64:
-    """Return int64[n]: the group of each node. groups: int64[G + 1], node offsets, none empty: [0, 2, 3] -> [0, 0, 1].
-
-    As `owners`, but fast if most groups have one node.
-    """
-    begins = np.zeros(int(groups[-1]), bool)
-    begins[groups[1:-1]] = True
-    return np.cumsum(begins, dtype=np.int64)
+        return Forest(of.take(self.parent.take(top)), np.searchsorted(groups, self.trees)), top
 
 
 def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
@@ -182,11 +172,10 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     # ones before them. `low` and `high` are the sentences of both ends.
     crossed = np.zeros(len(sentences), np.int64)  # number of arcs over the begin of each sentence, as differences
     sentence = owners(sentences)
-    child = np.flatnonzero(parent >= 0)
-    low, high = sentence[child], sentence[parent[child]]
-    apart = low != high
-    if apart.any():
-        low, high = np.minimum(low, high)[apart], np.maximum(low, high)[apart]
+    apart = np.flatnonzero((sentence.take(parent, mode="clip") != sentence) & (parent >= 0))
+    if len(apart):
+        child, head = sentence[apart], sentence[parent[apart]]
+        low, high = np.minimum(child, head), np.maximum(child, head)
         np.add.at(crossed, low + 1, 1)
         np.add.at(crossed, high + 1, -1)
     joined = np.cumsum(crossed)[:-1] > 0

@@ -46,7 +46,7 @@ class Listing:
         entries [0 1 2] of [a b c], members [2 0 1]  ->  [c a b].
         """
         nodes, itself = self.nodes.copy(), self.itself.copy()
-        nodes[entries], itself[entries] = self.nodes[members], self.itself[members]
+        nodes[entries], itself[entries] = self.nodes.take(members), self.itself.take(members)
         return replace(self, nodes=nodes, itself=itself)
 
 
@@ -61,11 +61,11 @@ def list_families(forest: Forest) -> Listing:
     """
     n = len(forest)
     by = forest.by_level
-    above = forest.above[by]
+    above = forest.above.take(by)
     begins = np.empty(int(above.max(initial=0)) + 1, np.int64)
     # Written from the back, so that the first child of a family is written last and stays.
     begins[above[::-1]] = np.arange(len(by) - 1, -1, -1)  # of each family: the place of its first child
-    key = begins[above]
+    key = begins.take(above)
     if (key[1:] < key[:-1]).any():  # in trees that are not projective, children of several heads alternate
         together = np.argsort(key, kind="stable")
         by, above = by[together], above[together]
@@ -80,7 +80,7 @@ def list_families(forest: Forest) -> Listing:
     # Roots have n + t above them, which no node exceeds: their family has no head to insert.
     right = by > above
     # A child moves right by the heads of earlier families, and by its own head if it stands right of it.
-    entry = np.arange(len(by)) + n_self[family] + right
+    entry = np.arange(len(by)) + n_self.take(family) + right
     offsets = np.append(first + n_self, len(by) + np.count_nonzero(has_self))
     own = np.flatnonzero(has_self)
     lefts = lengths_of(offsets_of(~right)[np.append(first, len(by))])
@@ -133,21 +133,21 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
     n = len(forest)
     size = forest.below(sizes.own + sizes.before + sizes.after)
     own, child = np.flatnonzero(listing.itself), np.flatnonzero(~listing.itself)
-    lengths = size[listing.nodes]
-    lengths[own] = sizes.own[listing.nodes[own]]
+    heads = listing.nodes.take(own)
+    lengths = size.take(listing.nodes)
+    lengths[own] = sizes.own.take(heads)
     starts = np.cumsum(lengths) - lengths
     begins = np.zeros(n + len(forest.trees), np.int64)  # by head
     begins[listing.heads] = starts[listing.offsets[:-1]]
-    step, inner = np.empty(n, np.int64), np.zeros(n, np.int64)
-    step[listing.nodes[child]] = starts[child]
-    # A child follows the marks before its parent's block; the roots of a tree follow the trees before it.
-    step -= begins[forest.above]
-    # Parent -1 of roots reads the 0.
-    step += np.append(sizes.before, 0)[forest.parent]
+    begins[:n] -= sizes.before  # the members of a family follow the marks before its block
+    step = np.empty(n, np.int64)
+    step[listing.nodes.take(child)] = starts.take(child)
+    step -= begins.take(forest.above)
+    # The roots of a tree follow the trees before it.
     roots = np.flatnonzero(forest.parent < 0)
     ends = np.append(0, np.cumsum(np.bincount(forest.tree_of[roots], size[roots], len(forest.trees) - 1)))
     step[roots] += ends.astype(np.int64)[forest.tree_of[roots]]
-    heads = listing.nodes[own]
-    inner[heads] = starts[own] - begins[heads]
+    inner = sizes.before.copy()
+    inner[heads] = starts.take(own) - begins.take(heads)
     start = forest.along(step)
-    return Layout(start, start + sizes.before + inner, start + size)
+    return Layout(start, start + inner, start + size)

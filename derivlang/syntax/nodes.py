@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int64, expand_ranges, group_of, lengths_of, offsets_of
 from derivlang.syntax.block import Rules, TreeBlock
-from derivlang.syntax.forest import Forest, group_of
+from derivlang.syntax.forest import Forest
 from derivlang.syntax.marks import Marks, pairs, tie
 
 

@@ -81,12 +81,12 @@ class WordKinds:
 
     def has_tag(self, *tags: str) -> Bool:
         """Return bool[N]: the words with one of these UPOS."""
-        return np.isin(np.array(self.tags), tags)[self.upos]
+        return np.array([tag in tags for tag in self.tags], bool).take(self.upos)
 
     def has_relation(self, *relations: str) -> Bool:
         """Return bool[N]: the words with one of these relations, with or without a subtype (`flat`, `flat:name`)."""
-        plain = np.array([relation.partition(":")[0] for relation in self.relations])
-        return np.isin(plain, relations)[self.relation]
+        wanted = [relation.partition(":")[0] in relations for relation in self.relations]
+        return np.array(wanted, bool).take(self.relation)
 
 
 def see(batch: Batch) -> WordKinds:

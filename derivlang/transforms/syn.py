@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, UInt64, group_of, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws
@@ -33,7 +33,7 @@ from derivlang.core.spec_files import parts_of
 from derivlang.formats.paths import is_path
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar
+from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_counts, load_grammar, shipped
 from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
@@ -154,29 +154,28 @@ class Syn(TreeTransform):
         ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
         # Families of roots have no head to order them: their number is n + t.
         which = np.flatnonzero(listing.heads < len(forest))
-        which = which[np.flatnonzero(ordered[seen.upos[top[listing.heads[which]]]])]
+        which = which.compress(ordered.take(seen.upos.take(top.take(listing.heads.take(which)))))
         if not len(which):
             return listing
-        sizes = lengths_of(listing.offsets)[which]
-        offsets = offsets_of(sizes)
-        begins = np.repeat(listing.offsets[which], sizes)
-        entries = expand_ranges(listing.offsets[which], sizes)
-        words = top[listing.nodes[entries]]
-        itself = np.flatnonzero(listing.itself[entries])
+        offsets = offsets_of(lengths_of(listing.offsets)[which])
+        owner, begins = group_of(offsets), listing.offsets[which]
+        entries = np.arange(len(owner)) + (begins - offsets[:-1]).take(owner)
+        words = top.take(listing.nodes.take(entries))
+        itself = np.flatnonzero(listing.itself.take(entries))
         n_relations = len(seen.relations)
-        codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
-        codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
+        codes = seen.upos.take(words).astype(np.int64) * n_relations + seen.relation.take(words)
+        codes[itself] = len(seen.tags) * n_relations + seen.upos.take(words.take(itself))
         # np.unique would sort them
         is_used = np.zeros(len(seen.tags) * (n_relations + 1), bool)
         is_used[codes] = True
-        members = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[codes]
+        numbers = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
         tokens = tuple(_token(code, seen) for code in np.flatnonzero(is_used).tolist())
-        head = listing.heads[which]
-        tree = forest.tree_of[head]
+        head = listing.heads.take(which)
+        tree = forest.tree_of.take(head)
         # The head's place in its tree, so that a draw does not depend on the batch.
-        family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
-        families = Families(offsets, members, tokens, family_keys)
-        return listing.reordered(entries, begins + model.draw(families, draws))
+        family_keys = draws.draw(keys[block.numbers[tree]], top.take(head) - block.forest.trees.take(tree))
+        families = Families(offsets, numbers.take(codes), tokens, family_keys)
+        return listing.reordered(entries, begins.take(owner) + model.draw(families, draws))
 
 
 def _token(code: int, seen: WordKinds) -> str:
@@ -189,6 +188,8 @@ def _token(code: int, seen: WordKinds) -> str:
 
 def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     """Return (name, size, modification time) of the files that a name may mean; () for a shipped grammar."""
+    if name in shipped():  # comes before a file of that name
+        return ()
     path = Path(name)
     try:
         files = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
