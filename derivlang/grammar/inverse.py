@@ -4,7 +4,7 @@ Going back through the filled chains (`exact`) draws an order. Each choice narro
 the same order, so the last interval belongs to the order: `memo` keeps it.
 
 Up to `exact.BY_MULTISET` dependents the chains are filled with 32-bit numbers first, in half the time. Their intervals
-are right to 1e-6 (`tests/test_grammar_exact.py`). Where u is within `GUARD` of a border, the family is computed again
+are right to 4e-7 (`tests/test_grammar_exact.py`). Where u is within `GUARD` of a border, the family is computed again
 with 64 bits, so that no order depends on the type; the intervals that are kept are narrower by GUARD on both sides.
 """
 
@@ -22,7 +22,7 @@ from derivlang.grammar.exact import Chains, chains, flat_of
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
-GUARD = 1e-5  # ten times the largest error that the tests allow for the borders of 32-bit intervals
+GUARD = 4e-6  # ten times the largest error that the tests allow for the borders of 32-bit intervals
 
 
 def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
