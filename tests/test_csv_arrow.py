@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
 from derivlang.formats import csv
-from derivlang.formats.csv_arrow import Stretch
 
 bits = st.sampled_from(
     ['"', '"', '""', ",", ",", "a", "b c", "\n", "\n", "\r\n", "\r", " ", "é", ";", "\ufeff", "\u2028"]
@@ -108,10 +107,10 @@ def test_fields_that_are_too_long_are_refused_wherever_they_stand(tmp_path: Path
 def test_arrow_takes_usual_files(tmp_path: Path) -> None:
     """Also records that go on in the next block of text, under a header."""
     taken: list[int] = []
-    real = Stretch.table
+    real = csv.table_of
 
-    def table(self: Stretch, *arguments: Any) -> Any:
-        found = real(self, *arguments)
+    def table(*arguments: Any) -> Any:
+        found = real(*arguments)
         taken.append(-1 if found is None else found.num_rows)
         return found
 
@@ -119,7 +118,7 @@ def test_arrow_takes_usual_files(tmp_path: Path) -> None:
     rows = [("a" * (i % 700) + '\n"quoted", too', str(i)) for i in range(9000)]
     path.write_text("text,n\n" + "".join('"{}",{}\n'.format(a.replace('"', '""'), n) for a, n in rows), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stretch, "table", table)
+        patch.setattr(csv, "table_of", table)
         parts = list(csv.read(path))
     assert taken == [4096, 4096, 808]
     assert [tuple(row.values()) for part in parts for row in part.table.to_pylist()] == rows

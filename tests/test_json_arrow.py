@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats.json_arrow import table_of
+from derivlang.formats.json_arrow import LineStarts, table_of
 from derivlang.formats.jsonl import _objects, _table, read
 from derivlang.formats.rows import ROWS_PER_TABLE
+from derivlang.formats.stretches import stretches
 
 SCHEMA = pa.schema([("text", pa.string()), ("n", pa.int64()), ("words", pa.list_(pa.string()))])
 
@@ -25,6 +26,13 @@ def one_by_one(lines: list[str]) -> pa.Table | None:
         return _table(_objects(Path("x"), range(1, len(lines) + 1), lines, SCHEMA), SCHEMA)
     except DataError:
         return None
+
+
+def by_arrow(lines: list[str], end: str = "\n") -> pa.Table | None:
+    """The table by Arrow's reader; None where it does not take the lines."""
+    text = "".join(f"{line}{end}" for line in lines).encode()
+    (stretch,) = stretches(iter([text]), 1, LineStarts(), rows=ROWS_PER_TABLE, limit=None)
+    return table_of(stretch, SCHEMA)
 
 
 texts = st.text(st.sampled_from('ab "\\/{}[]:,\u00e9\u2028\U0001f600\ufeff\x7f'), max_size=6)
@@ -45,21 +53,24 @@ def some_lines(draw: st.DrawFn) -> list[str]:
         which = draw(st.integers(0, len(lines) - 1))
         at = draw(st.integers(0, len(lines[which])))
         lines[which] = lines[which][:at] + draw(spoilt) + lines[which][at + draw(st.integers(0, 2)) :]
-    return [line for line in lines if line and not line.isspace()] or ["{}"]
+    blank = draw(st.sampled_from([[], [], [""], [" \u3000"]]))
+    where = draw(st.integers(0, len(lines)))
+    lines[where:where] = blank
+    return lines if any(line and not line.isspace() for line in lines) else ["{}"]
 
 
-@given(some_lines())
-def test_it_gives_the_same_table_or_none(lines: list[str]) -> None:
-    found = table_of(lines, SCHEMA)
-    assert found is None or found.equals(one_by_one(lines))
+@given(some_lines(), st.sampled_from(["\n", "\r\n"]))
+def test_it_gives_the_same_table_or_none(lines: list[str], end: str) -> None:
+    found = by_arrow(lines, end)
+    assert found is None or found.equals(one_by_one([line for line in lines if line and not line.isspace()]))
 
 
-@given(st.lists(usual, min_size=1, max_size=4), st.booleans())
-def test_it_takes_usual_rows(rows: list[dict[str, Any]], ascii: bool) -> None:
+@given(st.lists(usual, min_size=1, max_size=4), st.booleans(), st.sampled_from(["\n", "\r\n"]))
+def test_it_takes_usual_rows(rows: list[dict[str, Any]], ascii: bool, end: str) -> None:
     lines = [json.dumps(row, ensure_ascii=ascii) for row in rows]
     expected = one_by_one(lines)
     assert expected is not None
-    found = table_of(lines, SCHEMA)
+    found = by_arrow(lines, end)
     assert found is not None
     assert found.equals(expected)
     assert found.schema.equals(expected.schema)
@@ -82,7 +93,6 @@ def test_it_takes_usual_rows(rows: list[dict[str, Any]], ascii: bool) -> None:
 )
 @pytest.mark.parametrize("at", [1, ROWS_PER_TABLE + 1, ROWS_PER_TABLE + 2])
 def test_bad_rows_are_named_wherever_they_stand(line: str, id: str, at: int, tmp_path: Path) -> None:
-    """The first table is read line by line, the second by Arrow."""
     path = tmp_path / "x.jsonl"
     rows = ['{"text":"a","n":1}'] * (ROWS_PER_TABLE + 2)
     rows.insert(at, line)

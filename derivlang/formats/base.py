@@ -21,10 +21,9 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
-from derivlang.formats.opening import packing_of
+from derivlang.formats.opening import is_utf8, packing_of
 from derivlang.formats.places import size_of
 from derivlang.formats.rows import Rows
-from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
 
 SAMPLE = 1000  # rows that the meaning of columns is inferred from

@@ -25,7 +25,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.csv_arrow import Stretch, stretches
+from derivlang.formats.csv_arrow import table_of
 from derivlang.formats.csv_lines import RecordStarts, cut_records
 from derivlang.formats.delimiter import NAMES, find_delimiter
 from derivlang.formats.file_piece import WHOLE, Piece
@@ -34,6 +34,7 @@ from derivlang.formats.line_cuts import count_lines
 from derivlang.formats.opening import empty_file, open_lines, whole_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows, as_strings
+from derivlang.formats.stretches import Stretch, stretches
 
 LONGEST = 1 << 24  # characters of a field, so that an unclosed quotation mark does not load the whole file into memory
 
@@ -67,7 +68,7 @@ def read(
     for stretch in stretches(
         whole_lines(path, encoding, piece),
         piece.line + 1,
-        delimiter,
+        RecordStarts(delimiter),
         header=header and not piece.begin,
         rows=ROWS_PER_TABLE,
         limit=limit,
@@ -83,7 +84,7 @@ def _tables(
     stretch: Stretch, path: Path, columns: Sequence[str], delimiter: str, limit: int | None
 ) -> Iterator[tuple[Int64, pa.Table]]:
     """Yield (lines, table) of the records of a stretch. limit: of them at most. Raises DataError csv, csv-columns."""
-    table = stretch.table(columns, delimiter)
+    table = table_of(stretch, columns, delimiter)
     if table is not None:
         yield stretch.lines, table
         return

@@ -8,34 +8,64 @@ refuses: it writes the message.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import numpy as np
 import pyarrow as pa
 
-LONG = 1 << 11  # mean characters of a row; for longer rows, Python's own readers are faster
+from derivlang.core.arrays import Int64, UInt8
+from derivlang.formats.line_cuts import bounds_of_lines
+from derivlang.formats.stretches import Stretch
+
 _TYPES = {pa.string(), pa.int64(), pa.list_(pa.string()), pa.list_(pa.int64())}
 
 
-def table_of(lines: Sequence[str], schema: pa.Schema) -> pa.Table | None:
-    """Return the table of some lines, an object each, or None if they have to be read one by one."""
-    if not _TYPES.issuperset(schema.types) or sum(map(len, lines)) > LONG * len(lines):
-        return None
-    # No object goes on from a line that ends with } to one that begins with {. So where there are as many objects as
-    # lines, each line holds one.
-    if not all(line[0] == "{" and line[-1] == "}" for line in lines):
+class LineStarts:
+    """Finds the lines that are not blank."""
+
+    quoted = broken = False
+
+    def starts(self, text: UInt8) -> Int64:
+        """Return the first bytes of these lines of a block, int64[R]."""
+        starts, ends = bounds_of_lines(text)
+        full = text[starts] == ord("{")
+        for line in np.flatnonzero(~full).tolist():
+            full[line] = not is_blank(text[starts[line] : ends[line]].tobytes().decode())
+        found: Int64 = starts[full]
+        return found
+
+
+def is_blank(line: str) -> bool:
+    """Return whether a line holds nothing but white space, of any kind."""
+    return not line or line.isspace()
+
+
+def table_of(stretch: Stretch, schema: pa.Schema) -> pa.Table | None:
+    """Return the objects of a stretch, one a line, as a table, or None if they have to be read one by one."""
+    if not (stretch.for_arrow and _TYPES.issuperset(schema.types) and _begin_and_end(stretch)):
         return None
     from pyarrow import json
 
     try:
-        text = "\n".join(lines).encode()
         table = json.read_json(
-            pa.BufferReader(text),
-            read_options=json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+            pa.BufferReader(stretch.text),
+            read_options=json.ReadOptions(use_threads=False, block_size=len(stretch.text) + 1),
             parse_options=json.ParseOptions(
                 explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="error"
             ),
         ).combine_chunks()
-    except (pa.ArrowInvalid, UnicodeEncodeError):
+    except pa.ArrowInvalid:
         return None
-    whole = table.num_rows == len(lines) and not any(column.null_count for column in table.columns)
+    whole = table.num_rows == len(stretch.starts) and not any(column.null_count for column in table.columns)
     return table if whole else None
+
+
+def _begin_and_end(stretch: Stretch) -> bool:
+    """Return whether each line begins with { and ends with }, and no line is blank but the last ones.
+
+    No object goes on from a line that ends with } to one that begins with {. So where there are as many objects as such
+    lines, each line holds one.
+    """
+    starts, text = stretch.starts, np.frombuffer(stretch.text, np.uint8)
+    end = int(starts[-1]) + len(stretch.text[starts[-1] :].rstrip())
+    last = np.append(starts[1:] - 2, end - 1)  # before the newlines
+    last -= text[last] == ord("\r")
+    return bool((text[starts] == ord("{")).all() and (text[last] == ord("}")).all())

@@ -17,17 +17,19 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from derivlang.core.arrays import Int64
 from derivlang.core.arrow import array_of
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.json_arrow import table_of
+from derivlang.formats.json_arrow import LineStarts, is_blank, table_of
 from derivlang.formats.json_text import load_json
 from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
-from derivlang.formats.opening import open_lines
+from derivlang.formats.opening import empty_file, whole_lines
 from derivlang.formats.places import located
-from derivlang.formats.rows import Rows, in_tables
+from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
+from derivlang.formats.stretches import Stretch, stretches
 
 Row: TypeAlias = dict[str, Any]
 
@@ -42,17 +44,16 @@ def read(
     key is missing or new), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
     path = located(path)
-    schema = None if piece == WHOLE else next(read(path, encoding=encoding)).table.schema
-    for first, chunk in in_tables(_lines(path, encoding, piece), limit, path, "row", piece):
-        numbers, lines = [number for number, _ in chunk], [line for _, line in chunk]
-        table = None if schema is None else table_of(lines, schema)
-        if table is None:
-            rows = _objects(path, numbers, lines, schema)
-            table = _table(rows, schema)
-            if table is None:
-                raise _misfit(path, numbers, rows, schema)
-        schema = table.schema
-        yield Rows.of_documents(path, table, np.array(numbers, np.int64), first)
+    schema, done = None if piece == WHOLE else next(read(path, encoding=encoding)).table.schema, 0
+    for stretch in stretches(
+        whole_lines(path, encoding, piece), piece.line + 1, LineStarts(), rows=ROWS_PER_TABLE, limit=limit
+    ):
+        for numbers, table in _tables(stretch, path, schema, None if limit is None else limit - done):
+            schema = table.schema
+            yield Rows.of_documents(path, table, numbers, done)
+            done += table.num_rows
+    if not done and limit != 0 and piece == WHOLE:
+        raise empty_file(path, "row")
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
@@ -86,9 +87,37 @@ def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) ->
     return count_lines(located(path), piece, encoding, partial(count_full, raw=True))
 
 
-def _lines(path: Path, encoding: str, piece: Piece) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line) for each line that is not blank."""
-    return ((n, line) for n, line in open_lines(path, encoding, piece=piece) if line and not line.isspace())
+def _tables(
+    stretch: Stretch, path: Path, schema: pa.Schema | None, limit: int | None
+) -> Iterator[tuple[Int64, pa.Table]]:
+    """Yield (lines, table) of the rows of a stretch, of which there are at most `limit`. Raises as `read`.
+
+    schema: of the file; None if these are its first rows.
+    """
+    if stretch.for_arrow:
+        known = schema
+        if known is None:  # if Arrow takes all rows with the types of the first, all have them
+            first = next(_chunks(stretch, 1, path))
+            one = _table(_objects(path, *first, None), None)
+            known = None if one is None else one.schema
+        table = None if known is None else table_of(stretch, known)
+        if table is not None:
+            yield stretch.lines, table
+            return
+    for numbers, lines in _chunks(stretch, limit, path):
+        rows = _objects(path, numbers, lines, schema)
+        table = _table(rows, schema)
+        if table is None:
+            raise _misfit(path, numbers, rows, schema)
+        schema = table.schema
+        yield np.array(numbers, np.int64), table
+
+
+def _chunks(stretch: Stretch, limit: int | None, path: Path) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield (line numbers, lines) of at most a table, without line ends and blank lines."""
+    lines = ((n, line.removesuffix("\n").removesuffix("\r")) for n, line in enumerate(stretch.texts(), stretch.line))
+    for _, chunk in in_tables(((n, line) for n, line in lines if not is_blank(line)), limit, path, "row"):
+        yield [n for n, _ in chunk], [line for _, line in chunk]
 
 
 def _objects(path: Path, numbers: Sequence[int], lines: Sequence[str], schema: pa.Schema | None) -> list[Row]:

@@ -26,10 +26,9 @@ import numpy as np
 from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.errors import DataError
 from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
-from derivlang.formats.opening import LONGEST_LINE, packing_of, too_large
+from derivlang.formats.opening import BOM, LONGEST_LINE, open_utf8, packing_of, too_large
 from derivlang.formats.pieces import Edges, find
 from derivlang.formats.places import size_of
-from derivlang.formats.utf8 import BOM, open_utf8
 
 BLOCK = 1 << 20  # bytes read at once: larger blocks leave the cache (8 MB costs 2.4 times as much in `find`)
 NEWLINE = 10

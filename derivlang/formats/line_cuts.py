@@ -13,8 +13,8 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, UInt8
 from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.opening import BOM, open_utf8
 from derivlang.formats.pieces import UNICODE_SPACES, find
-from derivlang.formats.utf8 import BOM, open_utf8
 
 BLOCK = 1 << 20  # bytes read at once
 NEWLINE = 10

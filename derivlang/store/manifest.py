@@ -22,8 +22,8 @@ from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.seal import sealed
 from derivlang.core.splits import split_name
+from derivlang.formats.opening import is_utf8
 from derivlang.formats.spec_paths import files_of
-from derivlang.formats.utf8 import is_utf8
 from derivlang.pipeline import Pipeline
 from derivlang.store.record import Kind, check_types, read_record, record_text
 
