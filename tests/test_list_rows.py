@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from derivlang.core.arrow import coded, decoded, to_arrow
-from derivlang.core.list_rows import first_known, only_rows
+from derivlang.core.list_rows import first_known, only_rows, take_rows
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.store.shards import ShardWriter
 
@@ -48,6 +48,20 @@ def test_only_rows_is_if_else(kind: str, values: list[list[str]], data: st.DataO
     if kind == "coded":  # the codes that are written, too
         assert found.flatten().equals(expected.flatten())
         assert found.flatten().dictionary.equals(expected.flatten().dictionary)
+
+
+@pytest.mark.parametrize("kind", ["plain", "coded"])
+@given(data=st.data(), values=LISTS, other=LISTS)
+def test_take_rows_is_take(kind: str, values: list[list[str]], other: list[list[str]], data: st.DataObject) -> None:
+    n = min(len(values), len(other))
+    rows = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=9)) if n else [], np.int32)
+    columns = {"a": rows_of(values[:n], kind), "same": rows_of(values[:n], "plain"), "b": rows_of(other[:n], kind)}
+    for name, found in take_rows(columns, rows).items():
+        expected = columns[name].take(to_arrow(rows))
+        found.validate(full=True)
+        assert found.equals(expected)
+        if name != "same" and kind == "coded":
+            assert found.values.dictionary.equals(columns[name].values.dictionary)
 
 
 @pytest.mark.parametrize("kind", ["plain", "coded", "struct"])

@@ -5,11 +5,13 @@ pyarrow's `if_else` and `coalesce` do the same, but copy lists value by value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, expand_ranges, offsets_of
+from derivlang.core.arrays import Bool, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.arrow import coded, decoded, filled, list_array, to_arrow, to_numpy
 
 
@@ -45,6 +47,24 @@ def first_known(first: pa.Array, second: pa.Array) -> pa.Array:
     starts = np.where(rows, starts, others + lengths.sum())
     lengths = np.where(rows, lengths, other_lengths)
     return _lists(values.take(to_arrow(expand_ranges(starts, lengths))), lengths, rows | to_numpy(second.is_valid()))
+
+
+def take_rows(columns: Mapping[str, pa.Array], rows: Ints) -> dict[str, pa.Array]:
+    """Return some rows of columns of lists without nulls. Lists of the same lengths are looked up once.
+
+    [[1, 2], [3]] and rows [0, 0, 1]   ->   [[1, 2], [1, 2], [3]]
+    """
+    taken = dict[str, pa.Array]()
+    known = list[tuple[Ints, Int64, pa.Array]]()  # offsets, new offsets, and where the values stand
+    for name, column in columns.items():
+        offsets = to_numpy(column.offsets)
+        found = next((entry for entry in known if np.array_equal(entry[0], offsets)), None)
+        if found is None:
+            lengths = lengths_of(offsets)[rows]
+            found = offsets, offsets_of(lengths), to_arrow(expand_ranges(offsets[:-1][rows], lengths))
+            known.append(found)
+        taken[name] = list_array(found[1], column.values.take(found[2]))
+    return taken
 
 
 def _extents(column: pa.Array) -> tuple[Int64, Int64]:

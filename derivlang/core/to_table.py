@@ -20,7 +20,7 @@ from derivlang.core.batch import Batch, realign
 from derivlang.core.groups import write_groups
 from derivlang.core.layers.base import Layer, Realignment
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.list_rows import only_rows
+from derivlang.core.list_rows import only_rows, take_rows
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema, answered_side
@@ -41,7 +41,7 @@ def to_table(
 
     has_order: the pipeline has an order. exact: its order is a permutation.
     """
-    rows = [to_arrow(source.records[:, side]) for side in range(len(schema.sides))]
+    rows = [source.records[:, side] for side in range(len(schema.sides))]
     out: dict[str, pa.Array] = {
         "document": to_arrow(source.documents),
         "key": to_arrow(source.record_keys),
@@ -59,13 +59,14 @@ def to_table(
     straight = len(schema.sides) == 1 and np.array_equal(source.records[:, 0], np.arange(source.n_units))
     for side, take in zip(schema.sides, rows, strict=True):
         if side.text is not None and texts is not None:
-            out[side.text] = texts if straight else texts.take(take)
-        for part, column in unit_columns.items():
-            out[side.column(part)] = column if straight else column.take(take)
+            out[side.text] = texts if straight else texts.take(to_arrow(take))
+        taken = unit_columns if straight else take_rows(unit_columns, take)
+        out |= {side.column(part): column for part, column in taken.items()}
     answered = answered_side(schema)
     if source.grouped is not None and answered is not None:
         groups = write_groups(source.grouped, source.unit_words)
-        out[answered.column("groups")] = groups if straight else groups.take(rows[schema.sides.index(answered)])
+        taken = groups if straight else groups.take(to_arrow(rows[schema.sides.index(answered)]))
+        out[answered.column("groups")] = taken
     for layer in derived.layers.values():
         out |= layer.columns(derived)
     changed = {n: layer for n, layer in source.layers.items() if layer.may_change(has_order=has_order, exact=exact)}
