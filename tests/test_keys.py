@@ -85,6 +85,15 @@ def test_a_hundred_thousand_long_words_do_not_share_a_hash() -> None:
 # keys of sequences
 
 
+def test_sequence_keys_do_not_depend_on_the_other_sequences() -> None:
+    """Of more words than are looked at together, and one sequence longer than that."""
+    lengths = np.array([70_000, 0, 3, *[1, 20, 500] * 200, 0])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    hashes = mix(np.arange(offsets[-1], dtype=np.uint64))
+    alone = [sequence_keys(hashes[a:b], np.array([0, b - a]))[0] for a, b in itertools.pairwise(offsets)]
+    assert sequence_keys(hashes, offsets).tolist() == [int(key) for key in alone]
+
+
 @laws
 @given(units_of(any_word))
 def test_sequence_keys_are_the_reference_s(units: list[list[str]]) -> None:

@@ -65,6 +65,12 @@ def test_encode_is_a_dictionary(parts: list[list[str]], dtype: npt.DTypeLike) ->
     assert vocabulary.hashes(used).tolist() == hash_types(pa.array(types, pa.string())).tolist()[::-2]
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_many_words_are_encoded_in_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", size)
+    check_against_dictionary([[b"a", b"cat", b"a", b"a word that is long", b"dog", b"cat", b"e"], [b"dog", b"f"]])
+
+
 def test_words_around_eight_bytes_that_share_prefixes() -> None:
     letters = b"abcdefghijklmnopqrstuvwxyz" * 2
     words = [letters[:n] for n in range(1, 50)] + [letters[:n] + b"!" for n in range(1, 50)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.formats import text
+from derivlang.formats import pieces, text
 from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
@@ -41,6 +43,24 @@ def words_of(texts: list[str], language: str) -> list[list[str]]:
     split = splitting.texts(texts)
     flat = splitting.words.types().to_pylist() if len(splitting.words) else []
     return [[flat[w] for w in split.words[a:b]] for a, b in itertools.pairwise(split.units)]
+
+
+@pytest.mark.parametrize("mode", ["space", "unicode"])
+@given(st.lists(st.text("ab,\u00a0\t \u00e9", max_size=8), max_size=4), st.integers(1, 5))
+def test_texts_are_split_in_parts(mode: Any, texts: list[str], size: int) -> None:
+    """However many bytes and pieces are looked at together."""
+    with pytest.MonkeyPatch.context() as patch:
+        splits = []
+        for at_once in (1 << 20, size):
+            patch.setattr(pieces, "_AT_ONCE", at_once)
+            splitting = Splitting(Splitter(mode))
+            found = splitting.texts(texts)
+            splits.append((splitting.words.since(0), splitting.gaps.since(0), *map(np.ndarray.tolist, parts_of(found))))
+    assert splits[0] == splits[1]
+
+
+def parts_of(split: pieces.Split) -> list[Any]:
+    return [getattr(split, field.name) for field in fields(split)]
 
 
 def test_written_examples() -> None:

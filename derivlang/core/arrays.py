@@ -67,8 +67,9 @@ def expand_ranges(starts: Ints, lengths: Ints) -> Int64:
     starts [5, 0], lengths [2, 3]  ->  [5, 6, 0, 1, 2]
     """
     offsets = offsets_of(lengths)
-    shift = np.asarray(starts, np.int64) - offsets[:-1]
-    return np.arange(offsets[-1], dtype=np.int64) + np.repeat(shift, lengths)
+    places = np.repeat(np.asarray(starts, np.int64) - offsets[:-1], lengths)
+    places += np.arange(offsets[-1])
+    return places
 
 
 def take_kept(values: Int32, index: Int32) -> Int32:

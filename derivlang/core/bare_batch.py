@@ -33,7 +33,7 @@ class BareBatch:
     sentences: int64[S + 1], word offsets. tails: int32[S], words in each sentence's tail.
     units: int64[U + 1], sentence offsets. records: int32[R, K], the unit of each side.
     documents: int64[R], number of the document that a record stands in. keys: uint64[S], content keys
-    of the *source* words.
+    of the *source* words; empty until the units are split into sentences.
     running: records are the sentences of running text, documents its lines.
     gaps: the source's white space, where it is known.
     grouped: bool[N], words that continue the group of the word before (`answers=atomic`), where groups are settled:
@@ -87,7 +87,7 @@ class BareBatch:
     @cached_property
     def unit_keys(self) -> UInt64:
         """uint64[U]: content keys of the units' source words."""
-        if len(self.units) == len(self.sentences) and (self.units == np.arange(len(self.units))).all():
+        if len(self.keys) == self.n_units and (self.units == np.arange(len(self.units))).all():
             return self.keys
         return sequence_keys(self.type_hashes[self.words], self.unit_words)
 

@@ -20,7 +20,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Float64, Int32, Int64, Ints, UInt8, UInt32, UInt64, lengths_of, offsets_of, positions
+from derivlang.core.arrays import (
+    Float64,
+    Int32,
+    Int64,
+    Ints,
+    UInt8,
+    UInt32,
+    UInt64,
+    lengths_of,
+    offsets_of,
+    positions,
+    stretches,
+)
 from derivlang.core.arrow import to_numpy
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -91,11 +103,14 @@ def sequence_keys(word_hashes: UInt64, offsets: Ints, places: Int32 | None = Non
     lengths = lengths_of(offsets)
     longest = int(lengths.max(initial=0))
     odd = mix(np.arange(1, longest + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
-    places = positions(offsets) if places is None else places
-    running = np.empty(len(places) + 1, np.uint64)
-    running[0] = 0
-    np.cumsum(word_hashes * odd.take(places, mode="clip"), out=running[1:])
-    sums = running[offsets[1:]] - running[offsets[:-1]]
+    sums = np.zeros(len(lengths), np.uint64)
+    for first, last in stretches(offsets):  # each small enough for the cache
+        local = offsets[first : last + 1] - offsets[first]
+        words = slice(offsets[first], offsets[last])
+        here = positions(local) if places is None else places[words]
+        running = np.zeros(len(here) + 1, np.uint64)
+        np.cumsum(word_hashes[words] * odd.take(here, mode="clip"), out=running[1:])
+        sums[first:last] = running[local[1:]] - running[local[:-1]]
     return mix(sums + lengths.astype(np.uint64) * GOLDEN)
 
 
@@ -132,16 +147,20 @@ class Draws:
 
 def string_buffers(strings: pa.Array) -> tuple[UInt8, Ints]:
     """Return (bytes uint8[B], offsets int64[T + 1] from 0) of an Arrow string array without nulls."""
+    data, offsets = _buffers(strings)
+    return data[offsets[0] : offsets[-1]], offsets.astype(np.int64) - offsets[0]
+
+
+def _buffers(strings: pa.Array) -> tuple[UInt8, Ints]:
+    """Return (bytes, offsets [T + 1] into them) of an Arrow string array without nulls, both over its memory."""
     if isinstance(strings, pa.ChunkedArray):
         strings = strings.combine_chunks()
     width = np.int64 if pa.types.is_large_string(strings.type) else np.int32
     _, offset_buffer, data_buffer = strings.buffers()
     if len(strings) == 0 or offset_buffer is None:
         return np.zeros(0, np.uint8), np.zeros(len(strings) + 1, np.int64)
-    offsets = np.frombuffer(offset_buffer, width)[strings.offset : strings.offset + len(strings) + 1]
-    offsets = offsets.astype(np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
-    return data[offsets[0] : offsets[-1]], offsets - offsets[0]
+    offsets: Any = np.frombuffer(offset_buffer, width)[strings.offset : strings.offset + len(strings) + 1]
+    return np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8), offsets
 
 
 def joined(strings: pa.Array, offsets: Ints) -> pa.Array:
@@ -149,8 +168,9 @@ def joined(strings: pa.Array, offsets: Ints) -> pa.Array:
 
     The bytes of Arrow strings follow each other anyway, so that only the offsets change.
     """
-    data, begins = string_buffers(strings)
-    return strings_from(data, begins[offsets])
+    data, begins = _buffers(strings)
+    ends = begins[offsets]
+    return strings_from(data[begins[0] : begins[-1]], ends - begins[0])
 
 
 def strings_from(data: UInt8, offsets: Ints) -> pa.Array:

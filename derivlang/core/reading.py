@@ -70,6 +70,7 @@ def to_batch(
         documents,
         sides=tuple(side.name for side in schema.sides),
         gaps=merged.gaps if any(side.words is None for side in schema.sides) else None,
+        keys=np.zeros(0, np.uint64),  # the keys of sentences are made when the units are split into sentences
     )
     columns = {name: whole(table[name]) for name in table.column_names}
     columns |= {field.column: columns[field.given] for field in schema.fields if field.given is not None}
@@ -105,14 +106,10 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
     if column.null_count:
         row = int(np.flatnonzero(to_numpy(column.is_null()))[0])
         raise LayerError(f"no text in {name}", where=where(row, None), id="null-text")
-    nul = pc.match_substring(column, "\0")
-    if pc.any(nul).as_py():
-        row = int(np.flatnonzero(to_numpy(nul))[0])
-        raise LayerError(f"the text in {name} holds a NUL character", where=where(row, None), id="nul-byte")
     new = np.ones(len(column), bool)
     if shares:
         new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))
-    texts = column.filter(to_arrow(new))
+    texts = column if new.all() else column.filter(to_arrow(new))
     return split(texts, lambda text: where(int(np.flatnonzero(new)[text]), None)), np.cumsum(new) - 1
 
 

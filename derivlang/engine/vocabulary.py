@@ -60,7 +60,7 @@ def count_types(batch: Batch) -> Int64:
     weights = None
     if not batch.running:
         rows = np.bincount(batch.records.ravel(), minlength=len(batch.units) - 1)
-        weights = np.repeat(rows, np.diff(batch.unit_words))
+        weights = np.repeat(rows, np.diff(batch.unit_words)) if (rows != 1).any() else None
     return np.bincount(batch.words, weights, minlength=len(batch.types)).astype(np.int64)
 
 

@@ -30,6 +30,9 @@ _ASCII_SPACES = np.zeros(256, bool)
 _ASCII_SPACES[[*range(9, 14), *range(28, 33)]] = True
 
 
+_AT_ONCE = 1 << 17  # bytes or pieces: larger arrays leave the cache, and cost a fault for each page
+
+
 @dataclass(frozen=True, slots=True)
 class Edges:
     """Byte ranges of P pieces: starts, ends: int64[P]. plain: every gap of one byte is a space or a newline."""
@@ -61,12 +64,15 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
         odd |= _mark_unicode_spaces(bytes_, space)
     if skip:
         space[:skip] = True
-    flips = np.flatnonzero(space[1:] != space[:-1])
-    flips += 1
-    if size and not space[0]:
-        flips = np.concatenate([np.zeros(1, np.int64), flips])
-    plain = not odd and not skip
-    return Edges(np.ascontiguousarray(flips[0::2]), np.ascontiguousarray(flips[1::2]), plain)
+    inside = bool(size and not space[0])  # whether a piece goes on at the next flip, which then ends it
+    starts, ends = [np.zeros(int(inside), np.int64)], list[Int64]()
+    for at in range(1, max(size, 2), _AT_ONCE):
+        flips = np.flatnonzero(space[at : at + _AT_ONCE] != space[at - 1 : min(at + _AT_ONCE, size) - 1])
+        flips += at
+        starts.append(flips[int(inside) :: 2])
+        ends.append(flips[int(not inside) :: 2])
+        inside ^= bool(len(flips) & 1)
+    return Edges(np.concatenate(starts), np.concatenate(ends), not odd and not skip)
 
 
 def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
@@ -142,7 +148,7 @@ class Splitting:
         usual = np.frombuffer("".join(USUAL).encode() + bytes(8), np.uint8)
         self.gaps.encode(usual, np.array([0, 1, 1]), np.array([1, 0, 1]))
         self._pieces = Vocabulary() if self.raw else self.words
-        self._counts = np.zeros(0, np.int64)  # words of each piece
+        self._starts, self._counts = np.zeros((2, 0), np.int32)  # the first word of each piece, and how many it has
         self._flat = np.zeros(0, np.int32)  # words of all pieces, one after the other
         self._undivided = Undivided(splitter.divides, strict=self.raw)
 
@@ -206,10 +212,10 @@ class Splitting:
             gap        SPACE at 0 and 2, NOTHING at 1 and 3; then two spaces at 2, from `split.inner`
             at         [1, 2, 3]        all words but 0, whose gap is its unit's lead
         """
-        counts = self._counts[codes]
+        starts, counts = self._starts[codes], self._counts[codes]
         offsets = offsets_of(counts)
-        piece_starts = offsets_of(self._counts)[:-1]
-        words = self._flat[expand_ranges(piece_starts[codes], counts)]
+        parts = [slice(i, i + _AT_ONCE) for i in range(0, max(len(codes), 1), _AT_ONCE)]
+        words = np.concatenate([self._flat[expand_ranges(starts[part], counts[part])] for part in parts])
         first = np.zeros(len(words), bool)
         first[offsets[:-1]] = True
         gap = np.full(len(words), NOTHING, np.int32)
@@ -233,11 +239,13 @@ class Splitting:
         lengths = np.array([len(word) for word in encoded], np.int64)
         buffer = np.frombuffer(b"".join(encoded) + bytes(8), np.uint8)
         codes = self.words.encode(buffer, offsets_of(lengths)[:-1], lengths)
+        counts = np.array([len(piece) for piece in words], np.int32)
+        starts = (offsets_of(counts)[:-1] + len(self._flat)).astype(np.int32)
         self._flat = np.concatenate([self._flat, codes])
-        self._counts = np.concatenate([self._counts, [len(piece) for piece in words]])
+        self._starts, self._counts = np.concatenate([self._starts, starts]), np.concatenate([self._counts, counts])
 
     def texts(self, texts: Sequence[str] | pa.StringArray, place: Callable[[int], str] | None = None) -> Split:
-        """Split U texts, a unit each. Raises DataError nul-byte, and as `units`.
+        """Split U texts, a unit each. Raises DataError nul-byte, and as `units`. place: as for `units`.
 
         The texts are joined with a NUL after each, which `find` takes for white space.
         """
@@ -246,8 +254,8 @@ class Splitting:
         whole = pc.binary_join(list_array(np.array([0, n_texts]), column), scalar("\0"))[0].as_buffer()
         joined = np.frombuffer(whole, np.uint8) if whole.size else np.zeros(0, np.uint8)
         if np.count_nonzero(joined == 0) >= max(n_texts, 1):
-            bad = next(text for text in column.to_pylist() if "\0" in text)
-            raise DataError(f"the text {bad[:40]!r} holds a NUL character", id="nul-byte")
+            bad, text = next((i, text) for i, text in enumerate(column.to_pylist()) if "\0" in text)
+            raise DataError(f"the text {text[:40]!r} holds a NUL character", where=place and place(bad), id="nul-byte")
         begins = offsets_of(lengths + 1)[:-1]
         size = int(lengths.sum()) + n_texts
         buffer = np.concatenate([joined, np.zeros(9, np.uint8)])

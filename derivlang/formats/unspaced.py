@@ -117,8 +117,9 @@ class Undivided:
         self._lines += int(np.count_nonzero(cuts[1:] > cuts[:-1]))
         if not self._some:
             return
-        of_pieces = np.concatenate(self._figures, axis=1)
-        self._figures = [of_pieces]
+        if len(self._figures) > 1:
+            self._figures = [np.concatenate(self._figures, axis=1)]
+        of_pieces = self._figures[0]
         hits = np.flatnonzero((of_pieces[0] > 0).take(codes, mode="clip"))
         lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
         sizes = cuts[lines + 1] - cuts[lines]
