@@ -19,7 +19,7 @@ def table_of(stretch: Stretch, columns: Sequence[str], delimiter: str) -> pa.Tab
     text = stretch.text
     if not stretch.for_arrow or len(delimiter) > 1 or not delimiter.isascii():
         return None
-    if text.count(b"\r") != text.count(b"\r\n") or text.startswith(BOM):
+    if text.startswith(BOM) or (b"\r" in text and text.count(b"\r") != text.count(b"\r\n")):
         return None
     from pyarrow import csv
 

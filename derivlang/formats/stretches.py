@@ -19,6 +19,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.errors import DerivlangError
+from derivlang.formats.opening import newlines
 
 LONG = 1 << 11  # mean bytes of a record; for longer ones, Python's own readers are faster
 
@@ -101,7 +102,7 @@ def stretches(
             whole = b"".join(held)
             end = int(starts[first + most]) if len(starts) > first + most else size
             yield stretch(whole, end)
-            line += whole.count(b"\n", 0, end)
+            line += newlines(whole[:end])
             held, size, starts, first = [whole[end:]], size - end, starts[first + most :] - end, 0
             left -= most
         if left and len(starts) > first and (finder.broken or size > LONG * min(rows, left)):
