@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, expand_ranges, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, expand_ranges, offsets_of, stretches
 from derivlang.core.arrow import list_array, scalar, string_array, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import NOTHING, SPACE, USUAL
@@ -30,6 +30,7 @@ _ASCII_SPACES = np.zeros(256, bool)
 _ASCII_SPACES[[*range(9, 14), *range(28, 33)]] = True
 
 
+_BLOCK = 1 << 19  # bytes of texts whose pieces are found at once
 _AT_ONCE = 1 << 17  # bytes or pieces: larger arrays leave the cache, and cost a fault for each page
 
 
@@ -59,7 +60,6 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
     odd = int(np.count_nonzero(bytes_ < _SPACE)) != int(np.count_nonzero(bytes_ == _NEWLINE))
     if odd:
         space = _ASCII_SPACES[bytes_]
-        space |= bytes_ == 0  # NUL ends a unit in `Splitting.texts`; the readers of files reject it
     if unicode_spaces:
         odd |= _mark_unicode_spaces(bytes_, space)
     if skip:
@@ -247,21 +247,26 @@ class Splitting:
     def texts(self, texts: Sequence[str] | pa.StringArray, place: Callable[[int], str] | None = None) -> Split:
         """Split U texts, a unit each. Raises DataError nul-byte, and as `units`. place: as for `units`.
 
-        The texts are joined with a NUL after each, which `find` takes for white space.
+        The texts are joined with a newline after each, which a gap inside a text may be as well.
         """
         column = texts if isinstance(texts, pa.StringArray) else string_array(texts)
         n_texts, lengths = len(column), np.asarray(to_numpy(pc.binary_length(column)), np.int64)
-        whole = pc.binary_join(list_array(np.array([0, n_texts]), column), scalar("\0"))[0].as_buffer()
+        whole = pc.binary_join(list_array(np.array([0, n_texts]), column), scalar("\n"))[0].as_buffer()
         joined = np.frombuffer(whole, np.uint8) if whole.size else np.zeros(0, np.uint8)
-        if np.count_nonzero(joined == 0) >= max(n_texts, 1):
+        if (joined == 0).any():
             bad, text = next((i, text) for i, text in enumerate(column.to_pylist()) if "\0" in text)
             raise DataError(f"the text {text[:40]!r} holds a NUL character", where=place and place(bad), id="nul-byte")
-        begins = offsets_of(lengths + 1)[:-1]
-        size = int(lengths.sum()) + n_texts
+        bounds = offsets_of(lengths + 1)
+        begins, size = bounds[:-1], int(bounds[-1])
         buffer = np.concatenate([joined, np.zeros(9, np.uint8)])
-        if not n_texts:
-            edges = Edges(np.zeros(0, np.int64), np.zeros(0, np.int64), True)
-        else:
-            edges = find(buffer, size, unicode_spaces=self.raw)
-        cuts = np.append(np.searchsorted(edges.starts, begins), len(edges.starts)).astype(np.int64)
-        return self.units(buffer, edges, cuts, begins, begins + lengths, place)
+        if n_texts:
+            buffer[size - 1] = _NEWLINE
+        found = [
+            (bounds[first], find(buffer[bounds[first] :], int(bounds[last] - bounds[first]), unicode_spaces=self.raw))
+            for first, last in stretches(bounds, _BLOCK)
+        ]
+        starts = np.concatenate([bounds[:0], *(part.starts + begin for begin, part in found)])
+        ends = np.concatenate([bounds[:0], *(part.ends + begin for begin, part in found)])
+        plain = all(part.plain for _, part in found) and int(np.count_nonzero(buffer[:size] == _NEWLINE)) == n_texts
+        cuts = np.append(np.searchsorted(starts, begins), len(starts)).astype(np.int64)
+        return self.units(buffer, Edges(starts, ends, plain), cuts, begins, begins + lengths, place)
