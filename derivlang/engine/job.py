@@ -18,6 +18,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
 from derivlang.core.schema import left_out
 from derivlang.core.to_table import to_table
+from derivlang.engine.memory import keep_freed
 from derivlang.engine.vocabulary import TypeCounts, count_byte_order_marks, count_types
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import words_done
@@ -91,6 +92,7 @@ class Result:
 
 def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     """Read, derive and write one shard, then its record. A task that fails leaves no file behind."""
+    keep_freed()
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
     pipeline = job.pipeline.begin()
