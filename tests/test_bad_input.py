@@ -57,7 +57,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], list[str], list[str]]] = {
     "latin-1 tags": (lambda f: written(f / "x.tsv", b"a\tO\n\nb\xe9\tO\n"), [], ["{}:3", "0xe9", "--encoding"]),
     "latin-1 trees": (lambda f: written(f / "x.conllu", TREES.encode("latin-1", "ignore")), [], ["{}:6", "--encoding"]),
     "bytes that are not even that": (
-        lambda f: written(f / "x.txt", b"a\xff\n"), ["--encoding", "ascii"], ["{}:1", "byte 1", "ascii"]
+        lambda f: written(f / "x.txt", b"a\xff\n"), ["--encoding", "ascii"], ["{}:1", "byte 0xff", "ascii"]
     ),
     "NUL bytes": (lambda f: written(f / "x.txt", b"a b\nc\0d\n"), [], ["{}:2", "NUL"]),
     "UTF-16 unsaid": (lambda f: written(f / "x.txt", "ab\n".encode("utf-16")), [], ["{}:1", "utf-16"]),
