@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats import csv
+from derivlang.formats import csv, stretches
 
 bits = st.sampled_from(
     ['"', '"', '""', ",", ",", "a", "b c", "\n", "\n", "\r\n", "\r", " ", "é", ";", "\ufeff", "\u2028"]
@@ -21,6 +21,14 @@ bits = st.sampled_from(
 fields = st.sampled_from(["a", "", "b c", '"a,b"', '"a\nb"', '"a ""b"""', '""', 'a"b', "é", '"a\r\nb"'])
 usual = st.lists(st.tuples(fields, fields).map(",".join), min_size=1, max_size=9).map("\n".join)
 files = st.one_of(st.lists(bits, max_size=24).map("".join), usual, st.tuples(usual, bits, usual).map("".join))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _any_length() -> Iterator[None]:
+    """Let Arrow try texts of any length, not only those that take Python's reader longer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "SHORT", 0)
+        yield
 
 
 def whole(path: Path, columns: list[str], delimiter: str, limit: int | None) -> list[tuple[int, list[str]]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
+from derivlang.formats import stretches
 from derivlang.formats.json_arrow import LineStarts, table_of
 from derivlang.formats.jsonl import _objects, _table, read
 from derivlang.formats.rows import ROWS_PER_TABLE
-from derivlang.formats.stretches import stretches
 
 SCHEMA = pa.schema([("text", pa.string()), ("n", pa.int64()), ("words", pa.list_(pa.string()))])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _any_length() -> Iterator[None]:
+    """Let Arrow try texts of any length, not only those that take Python's reader longer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "SHORT", 0)
+        yield
 
 
 def one_by_one(lines: list[str]) -> pa.Table | None:
@@ -31,7 +41,7 @@ def one_by_one(lines: list[str]) -> pa.Table | None:
 def by_arrow(lines: list[str], end: str = "\n") -> pa.Table | None:
     """The table by Arrow's reader; None where it does not take the lines."""
     text = "".join(f"{line}{end}" for line in lines).encode()
-    (stretch,) = stretches(iter([text]), 1, LineStarts(), rows=ROWS_PER_TABLE, limit=None)
+    (stretch,) = stretches.stretches(iter([text]), 1, LineStarts(), rows=ROWS_PER_TABLE, limit=None)
     return table_of(stretch, SCHEMA)
 
 
@@ -119,3 +129,33 @@ def test_of_two_faults_the_first_is_named(tmp_path: Path) -> None:
         with pytest.raises(DataError) as error:
             list(read(path))
         assert (error.value.id, error.value.where) == ("json", f"{path}:{at + 1}")
+
+
+def test_blank_lines_between_rows_do_not_matter() -> None:
+    lines = ['{"text":"a","n":1,"words":[]}', '{"text":"b","n":2,"words":["c"]}']
+    whole = by_arrow(lines)
+    assert whole is not None
+    assert by_arrow(["", lines[0], "", "\r", lines[1], ""]) == whole
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_a_byte_that_is_not_utf16_is_named_by_its_line(order: str, tmp_path: Path) -> None:
+    mark = "\ufeff".encode(order)
+    rows = '{"text":"abc def","label":1}\n'.encode(order) * 4000  # more than a block of the decoder
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(mark + rows + b"\xdc\x00\xdc\x00" + "\n".encode(order))
+    with pytest.raises(DataError) as error:
+        list(read(path, encoding="utf-16"))
+    assert error.value.where == f"{path}:4001"
+
+
+def test_bytes_without_a_line_end_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text":"a"}\n' + b"\xff" * 50_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="is not utf-8"):
+            list(read(path))
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()

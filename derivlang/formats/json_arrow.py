@@ -26,8 +26,9 @@ class LineStarts:
     def starts(self, text: UInt8) -> Int64:
         """Return the first bytes of these lines of a block, int64[R]."""
         starts, ends = bounds_of_lines(text)
-        full = text[starts] == ord("{")
-        for line in np.flatnonzero(~full).tolist():
+        first, lengths = text[starts], ends - starts
+        full = first == ord("{")
+        for line in np.flatnonzero(~full & (lengths > 0) & ~((lengths == 1) & (first == ord("\r")))).tolist():
             full[line] = not is_blank(text[starts[line] : ends[line]].tobytes().decode())
         found: Int64 = starts[full]
         return found
@@ -59,13 +60,12 @@ def table_of(stretch: Stretch, schema: pa.Schema) -> pa.Table | None:
 
 
 def _begin_and_end(stretch: Stretch) -> bool:
-    """Return whether each line begins with { and ends with }, and no line is blank but the last ones.
+    """Return whether each line that is not blank begins with { and ends with }.
 
     No object goes on from a line that ends with } to one that begins with {. So where there are as many objects as such
     lines, each line holds one.
     """
     starts, text = stretch.starts, np.frombuffer(stretch.text, np.uint8)
-    end = int(starts[-1]) + len(stretch.text[starts[-1] :].rstrip())
-    last = np.append(starts[1:] - 2, end - 1)  # before the newlines
+    last = np.append(stretch.ends, len(text))[np.searchsorted(stretch.ends, starts)] - 1
     last -= text[last] == ord("\r")
     return bool((text[starts] == ord("{")).all() and (text[last] == ord("}")).all())

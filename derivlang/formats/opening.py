@@ -213,11 +213,13 @@ class _Recoded(io.RawIOBase):
         while not self._left:
             raw = self._stream.read(_RECODED)
             self._read += len(raw)
+            state = self._decoder.getstate()  # the byte order, among others
             try:
                 self._left = self._decoder.decode(raw, final=not raw).encode()
             except UnicodeDecodeError as error:
+                line = self._line + self._lines_before(error, raw, state)
                 offset = self._read - len(error.object)
-                raise _undecodable(self._path, self._encoding, error, offset, self._line) from None
+                raise _undecodable(self._path, self._encoding, error, offset, line) from None
             except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
                 fix = "pass --encoding with the byte order, such as utf-16-le"
                 raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
@@ -228,6 +230,19 @@ class _Recoded(io.RawIOBase):
         target[:n] = self._left[:n]
         self._left = self._left[n:]
         return n
+
+    def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
+        """Return the number of line ends in a block before the byte that cannot be decoded.
+
+        state: of the decoder before the block. `error.object` is what the decoder held, and the block.
+        """
+        held = len(error.object) - len(raw)
+        self._decoder.setstate(state)
+        self._decoder.errors = "ignore"
+        try:
+            return self._decoder.decode(raw[: max(0, error.start - held)]).count("\n")
+        except UnicodeError:  # UTF-16 without a byte-order mark
+            return 0
 
     def close(self) -> None:
         self._stream.close()
@@ -262,13 +277,15 @@ def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 
 
     def checked(text: bytes, offset: int, line: int, *, final: bool = True) -> bytes:
         """Return a text. Raise DataError encoding or nul-byte for a fault. final: whether it ends with a character."""
-        if b"\0" not in text and _is_valid(text):
-            return text.removeprefix(BOM) if not offset else text
-        try:
-            codecs.utf_8_decode(text, "strict", final)
-        except UnicodeDecodeError as error:
-            raise _undecodable(path, encoding, error, offset, line) from None
-        raise _nul(path, line + text.count(b"\n", 0, text.index(0)))
+        if b"\0" in text or not _is_valid(text):
+            try:
+                codecs.utf_8_decode(text, "strict", final)
+            except UnicodeDecodeError as error:
+                before = text[: error.start].decode()
+                raise _undecodable(path, encoding, error, offset, line + before.count("\n")) from None
+            if b"\0" in text:
+                raise _nul(path, line + text.count(b"\n", 0, text.index(0)))
+        return text.removeprefix(BOM) if not offset else text
 
     with open_utf8(path, encoding) as stream:
         if piece.begin:
@@ -280,6 +297,9 @@ def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 
                 checked(b"".join(held), offset, line, final=False)
             end = block.rfind(b"\n") + 1
             if not end:
+                # Tried at 1, 2, 4 … blocks of a line: what has no line ends may be no text, and large.
+                if len(held) & (len(held) - 1) == 0:
+                    checked(b"".join(held), offset, line, final=False)
                 if sum(map(len, held)) > longest and packing_of(path):
                     raise too_large(f"{path}:{line}", "the line of a compressed file has", longest)
                 continue
@@ -309,8 +329,7 @@ def _is_valid(text: bytes) -> bool:
 
 
 def _undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: int, line: int) -> DataError:
-    """Return the error. offset, line: where `error.object` begins in the file."""
-    line += error.object[: error.start].decode(encoding, "ignore").count("\n")
+    """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
     offset += error.start
     fix = "pass the file's own --encoding, such as latin-1, or convert the file"
     if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):

@@ -255,7 +255,8 @@ class Splitting:
         joined = np.frombuffer(whole, np.uint8) if whole.size else np.zeros(0, np.uint8)
         if (joined == 0).any():
             bad, text = next((i, text) for i, text in enumerate(column.to_pylist()) if "\0" in text)
-            raise DataError(f"the text {text[:40]!r} holds a NUL character", where=place and place(bad), id="nul-byte")
+            near = text[max(0, text.index("\0") - 20) :][:40]
+            raise DataError(f"the text {near!r} holds a NUL character", where=place and place(bad), id="nul-byte")
         bounds = offsets_of(lengths + 1)
         begins, size = bounds[:-1], int(bounds[-1])
         buffer = np.concatenate([joined, np.zeros(9, np.uint8)])

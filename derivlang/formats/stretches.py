@@ -8,10 +8,10 @@ message.
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from derivlang.core.errors import DerivlangError
 from derivlang.formats.opening import newlines
 
 LONG = 1 << 11  # mean bytes of a record; for longer ones, Python's own readers are faster
+SHORT = 1 << 13  # bytes; for fewer, too
 
 
 class Finder(Protocol):
@@ -37,7 +38,7 @@ class Finder(Protocol):
         """Return the first bytes of the records that begin in a block of whole lines, int64[R]."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stretch:
     """Whole records, one after the other.
 
@@ -54,18 +55,26 @@ class Stretch:
     @property
     def for_arrow(self) -> bool:
         """Whether Arrow is to try it."""
-        return self.right and len(self.text) <= LONG * len(self.starts)
+        return self.right and SHORT <= len(self.text) <= LONG * len(self.starts)
 
     def texts(self) -> Iterator[str]:
         """Yield the lines, with their ends."""
         for text in chain([self.text], self.rest):
-            yield from io.StringIO(text.decode(), newline="\n")  # lines end there only
+            lines = text.split(b"\n")  # lines end there only
+            last = lines.pop()
+            yield from (f"{line.decode()}\n" for line in lines)
+            if last:
+                yield last.decode()
+
+    @cached_property
+    def ends(self) -> Int64:
+        """int64[L]: where the newlines stand."""
+        return np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
 
     @property
     def lines(self) -> Int64:
         """int64[R]: the line at which each record begins."""
-        ends = np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
-        return np.asarray(self.line + np.searchsorted(ends, self.starts), np.int64)
+        return np.asarray(self.line + np.searchsorted(self.ends, self.starts), np.int64)
 
 
 def stretches(
@@ -97,6 +106,8 @@ def stretches(
         starts = np.concatenate([starts, finder.starts(np.frombuffer(ended, np.uint8)) + size])
         held.append(text)
         size += len(text)
+        if not (len(starts) or finder.quoted or finder.broken):  # blank lines
+            line, held, size = line + newlines(text), [], 0
         # Outside of a field, the last record is whole, too.
         while left and len(starts) - first - finder.quoted >= (most := min(rows, left)):
             whole = b"".join(held)
