@@ -1,7 +1,7 @@
-"""Claims: `derivlang --help` takes less than 0.4 s, start of Python included, and `derive` of raw text 0.9 CPU seconds.
+"""Claims: `derivlang --help` takes less than 0.4 s, start of Python included, and `derive` of raw text at most 5.3 ×
+the CPU of `import pyarrow.parquet`: 0.9 s where the import takes 0.17 s.
 
-Beside them: Python alone, `import derivlang`, and the import of pyarrow's Parquet reader. `derive` loads of spaCy only
-what its tokenizer needs.
+Beside them: Python alone and `import derivlang`. `derive` loads of spaCy only what its tokenizer needs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from measure import Report, Settings, Usage, alternate, derivlang, ratio, run, spread
 
-_HELP, _DERIVE = 0.4, 0.9
+_HELP, _DERIVE = 0.4, 5.3
 
 
 def benchmark(settings: Settings) -> Report:
@@ -38,5 +38,6 @@ def benchmark(settings: Settings) -> Report:
         if name == "derivlang --help":
             report.claim(f"--help in less than {_HELP} s", f"{wall.median:.3f} s", wall.median < _HELP)
         if name.startswith("derivlang derive"):
-            report.claim(f"derive in at most {_DERIVE} CPU s", f"{cpu.median:.3f} s", cpu.median <= _DERIVE)
+            what = f"derive: at most {_DERIVE} x the CPU of import pyarrow.parquet"
+            report.claim(what, over.text(), over.median <= _DERIVE)
     return report

@@ -92,7 +92,8 @@ class Result:
 
 def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     """Read, derive and write one shard, then its record. A task that fails leaves no file behind."""
-    keep_freed()
+    if not job.corpus.schema.running:
+        keep_freed()
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
     pipeline = job.pipeline.begin()

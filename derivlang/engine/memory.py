@@ -1,4 +1,4 @@
-"""Memory that was freed and is taken again: a process that makes a set keeps it from batch to batch.
+"""Memory that was freed and is taken again: a process that makes a set of labelled rows keeps it from batch to batch.
 
 glibc gives memory at the end of its heap back to the system once 128 kB of it are free, a limit that grows with the
 largest array freed. The next batch takes the same memory again, at the cost of a page fault and a zeroed page each:
@@ -11,8 +11,8 @@ import ctypes
 import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of mallopt(3)
-# Bytes that may lie free, and bytes of an array that is kept: arrays of a table of labelled rows are smaller. Twice as
-# much would keep the largest arrays of running text, too, and raise the peak at 100 MB of text from 225 to 255 MB.
+# Bytes that may lie free, and bytes of an array that is kept: arrays of a table of labelled rows are smaller. Running
+# text gains nothing, and its peak would rise.
 _KEPT, _LARGEST = 32 << 20, 6 << 20
 
 

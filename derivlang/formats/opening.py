@@ -48,7 +48,7 @@ def unpacked_name(path: Path) -> str:
 
 def suffix_of(path: Path) -> str:
     """Return the suffix of the format, in lower case, without the suffix of compression."""
-    return Path(unpacked_name(path)).suffix.lower()
+    return (Path(path.stem) if packing_of(path) else path).suffix.lower()
 
 
 def open_lines(

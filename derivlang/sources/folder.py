@@ -32,7 +32,7 @@ def files_below(folder: Path) -> list[Path]:
         if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
         and suffix_of(file) in known
         and not any(name[0] == "." for name in file.relative_to(folder).parts)
-        and written.isdisjoint((file, *file.parents))
+        and not (written and any(path in written for path in (file, *file.parents)))
     )
     if not files:
         raise DataError(
@@ -76,7 +76,8 @@ def _check_twice(files: list[Path], folder: Path) -> None:
     spelled: list[tuple[str, str]] = []
     for file in files:
         name = relative(file, folder)
-        plain = relative(file.with_name(unpacked_name(file)), folder)
+        plain_name = unpacked_name(file)
+        plain = name if plain_name == file.name else relative(file.with_name(plain_name), folder)
         if is_remote(file):
             target = str(file)  # stores have no links
         else:
