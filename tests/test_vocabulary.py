@@ -67,7 +67,7 @@ def test_encode_is_a_dictionary(parts: list[list[str]], dtype: npt.DTypeLike) ->
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_many_words_are_encoded_in_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AT_ONCE", size)
+    monkeypatch.setattr(module, "AT_ONCE", size)
     check_against_dictionary([[b"a", b"cat", b"a", b"a word that is long", b"dog", b"cat", b"e"], [b"dog", b"f"]])
 
 

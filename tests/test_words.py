@@ -48,11 +48,11 @@ def words_of(texts: list[str], language: str) -> list[list[str]]:
 @pytest.mark.parametrize("mode", ["space", "unicode"])
 @given(st.lists(st.text("ab,\u00a0\t \u00e9", max_size=8), max_size=4), st.integers(1, 5))
 def test_texts_are_split_in_parts(mode: Any, texts: list[str], size: int) -> None:
-    """However many bytes and pieces are looked at together."""
+    """The size of the parts changes neither words nor gaps."""
     with pytest.MonkeyPatch.context() as patch:
         splits = []
         for at_once in (1 << 20, size):
-            patch.setattr(pieces, "_AT_ONCE", at_once)
+            patch.setattr(pieces, "AT_ONCE", at_once)
             splitting = Splitting(Splitter(mode))
             found = splitting.texts(texts)
             splits.append((splitting.words.since(0), splitting.gaps.since(0), *map(np.ndarray.tolist, parts_of(found))))

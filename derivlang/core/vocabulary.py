@@ -28,7 +28,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import (
+    AT_ONCE,
+    Bool,
+    Int32,
+    Int64,
+    Ints,
+    UInt8,
+    UInt64,
+    expand_ranges,
+    lengths_of,
+    offsets_of,
+)
 from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError
 from derivlang.core.keys import (
@@ -47,7 +58,6 @@ _LONG = np.uint64(0xFF) << np.uint64(56)
 _NOT_LONG = np.uint64((1 << 56) - 1)
 _EMPTY = np.uint64(0xFE) << np.uint64(56)  # never a word's key, as 0xFE does not occur in UTF-8 either
 _MIN_BITS = 16
-_AT_ONCE = 1 << 17  # words: the arrays of more leave the cache, and cost a page fault for each page
 
 
 class Vocabulary:
@@ -78,8 +88,8 @@ class Vocabulary:
 
     def encode(self, buffer: UInt8, starts: Ints, lengths: Ints) -> Int32:
         """Return int32[n]: the code of each word `buffer[start:start + length]`. New words are added."""
-        if len(starts) > _AT_ONCE:
-            parts = [slice(i, i + _AT_ONCE) for i in range(0, len(starts), _AT_ONCE)]
+        if len(starts) > AT_ONCE:
+            parts = [slice(i, i + AT_ONCE) for i in range(0, len(starts), AT_ONCE)]
             return np.concatenate([self.encode(buffer, starts[part], lengths[part]) for part in parts])
         keys, long = _keys(buffer, starts, lengths)
         if not len(keys):

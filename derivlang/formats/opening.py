@@ -264,10 +264,10 @@ def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = 
 
 
 def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 0) -> Iterator[bytes]:
-    """Yield the text of a piece in UTF-8, in blocks of about `BLOCK` bytes, each of whole lines.
+    """Yield the lines of a piece as UTF-8, some at a time: about `BLOCK` bytes.
 
-    The last line may lack its end. The byte-order mark of the file is left out. longest: a line of a compressed file, 0
-    for LONGEST_LINE. Raises as `open_lines`.
+    The last line may lack its end. The byte-order mark of the file is left out. longest: greatest number of bytes in a
+    line of a compressed file, 0 for LONGEST_LINE. Raises as `open_lines`.
     """
     check_encoding(encoding)
     longest = longest or LONGEST_LINE
@@ -276,7 +276,10 @@ def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 
     left = sys.maxsize if piece.end is None else piece.end - piece.begin
 
     def checked(text: bytes, offset: int, line: int, *, final: bool = True) -> bytes:
-        """Return a text. Raise DataError encoding or nul-byte for a fault. final: whether it ends with a character."""
+        """Return the text, or raise DataError encoding or nul-byte.
+
+        offset, line: of its first byte. final: whether its last character must be whole.
+        """
         if b"\0" in text or not _is_valid(text):
             try:
                 codecs.utf_8_decode(text, "strict", final)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, expand_ranges, offsets_of, stretches
+from derivlang.core.arrays import AT_ONCE, Bool, Int32, Int64, Ints, UInt8, expand_ranges, offsets_of, stretches
 from derivlang.core.arrow import list_array, scalar, string_array, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import NOTHING, SPACE, USUAL
@@ -28,10 +28,7 @@ _SPACE, _NEWLINE = 32, 10
 # ASCII white space as `str.isspace` sees it; other control characters are parts of words.
 _ASCII_SPACES = np.zeros(256, bool)
 _ASCII_SPACES[[*range(9, 14), *range(28, 33)]] = True
-
-
 _BLOCK = 1 << 19  # bytes of texts whose pieces are found at once
-_AT_ONCE = 1 << 17  # bytes or pieces: larger arrays leave the cache, and cost a fault for each page
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +63,8 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
         space[:skip] = True
     inside = bool(size and not space[0])  # whether a piece goes on at the next flip, which then ends it
     starts, ends = [np.zeros(int(inside), np.int64)], list[Int64]()
-    for at in range(1, max(size, 2), _AT_ONCE):
-        flips = np.flatnonzero(space[at : at + _AT_ONCE] != space[at - 1 : min(at + _AT_ONCE, size) - 1])
+    for at in range(1, max(size, 2), AT_ONCE):
+        flips = np.flatnonzero(space[at : at + AT_ONCE] != space[at - 1 : min(at + AT_ONCE, size) - 1])
         flips += at
         starts.append(flips[int(inside) :: 2])
         ends.append(flips[int(not inside) :: 2])
@@ -214,7 +211,7 @@ class Splitting:
         """
         starts, counts = self._starts[codes], self._counts[codes]
         offsets = offsets_of(counts)
-        parts = [slice(i, i + _AT_ONCE) for i in range(0, max(len(codes), 1), _AT_ONCE)]
+        parts = [slice(i, i + AT_ONCE) for i in range(0, max(len(codes), 1), AT_ONCE)]
         words = np.concatenate([self._flat[expand_ranges(starts[part], counts[part])] for part in parts])
         first = np.zeros(len(words), bool)
         first[offsets[:-1]] = True

@@ -21,8 +21,8 @@ from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.errors import DerivlangError
 from derivlang.formats.opening import newlines
 
-LONG = 1 << 11  # mean bytes of a record; for longer ones, Python's own readers are faster
-SHORT = 1 << 13  # bytes; for fewer, too
+# Python's own readers are faster for records of more bytes than LONG, on average, and for texts of fewer than SHORT.
+LONG, SHORT = 1 << 11, 1 << 13
 
 
 class Finder(Protocol):

@@ -50,7 +50,7 @@ _CHUNK = 1 << 20  # numbers in the largest table of a chunk: 4 MB in 32 bits
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetStates:
-    """The states of b families of d dependents, by set.
+    """The states of b families, which have d dependents each: one state for each set of dependents.
 
     array: [2^d + 1, d + 1, 2, b], by place of the set (`Places`), next member and side; the last column is the value of
     a finished side, the last row is 0 (minus infinity, if they are logarithms).
@@ -79,7 +79,10 @@ class SetStates:
 
 
 def flat_of(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Return (all elements in the order of memory, the number of elements between neighbours on each axis)."""
+    """Return the elements as they stand in memory, and by how many of them neighbours on each axis are apart.
+
+    float[2, 3] in C order   ->   float[6], (3, 1): element [i, j] is element 3 · i + j
+    """
     return array.ravel(order="K"), tuple(stride // array.itemsize for stride in array.strides)
 
 

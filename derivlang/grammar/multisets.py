@@ -28,7 +28,7 @@ _Pattern = tuple[int, ...]  # how often each label occurs, the most frequent one
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultisetStates:
-    """The states of b families of d dependents, by multiset.
+    """The states of b families, which have d dependents each: one state for each multiset of labels.
 
     flat: the states of all families, one after the other, [2, N + 1, m + 1] each: by side, place of the multiset and
     label of the next member; the last column is the value of a finished side, the last row is 0. begins: int64[b],

@@ -2,8 +2,8 @@
 
 The permutation of few rows sorts a draw of each row, and is kept for the epoch: 8 bytes per row. Above `SORTED` rows
 any part of it is computed by itself, so that memory and time depend only on the part. It is a generalised Feistel
-network (Black & Rogaway 2002, "Ciphers with arbitrary finite domains", section 4). A number has two digits, and each
-step adds to one of them a keyed draw of the other. Each step can be undone, so different numbers stay different:
+network with cycle walking (Black & Rogaway 2002, "Ciphers with arbitrary finite domains"). A number has two digits, and
+each step adds to one of them a keyed draw of the other. Each step can be undone, so different numbers stay different:
 
     x = high · low_digits + low        low += draw(high) mod low_digits        high += draw(low) mod high_digits
 
