@@ -4,6 +4,8 @@
     python plain.py loop FILE OUT        a loop over lines, Parquet through pyarrow in batches
     python plain.py tuned-map FILE OUT   the same with what depends only on a word kept in dicts, Arrow tables out
     python plain.py tuned-loop FILE OUT
+    python plain.py first FILE OUT       the ten lines that one writes first: each line reversed and transliterated
+    python plain.py polars FILE OUT      the same as expressions of polars
     python plain.py compare FOLDER FILE  are `source`, `tokens`, `order` and `document` of shards and a file equal
 
 The sentence rule is `derivlang`'s in plain Python (docs: a sentence ends after a maximal run of end marks and
@@ -189,6 +191,33 @@ def by_loop(file: Path, out: Path, *, tuned: bool) -> None:
         writer.write_table(pa.table(deriver.columns(batch), schema=_SCHEMA))
 
 
+def first(file: Path, out: Path) -> None:
+    """Reverse and transliterate each line with `datasets`: no sentences, keys or orders, final marks move, too."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    script = Script()
+    text = datasets.load_dataset("text", data_files=str(file), split="train", cache_dir=str(out.parent / "cache"))
+
+    def derive(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
+        source = [line.split() for line in batch["text"]]
+        return {"source": source, "tokens": [[word.translate(script) for word in line[::-1]] for line in source]}
+
+    text.map(derive, batched=True, remove_columns=["text"]).to_parquet(str(out))
+
+
+def by_polars(file: Path, out: Path) -> None:
+    """Do what `first` does, with expressions of polars."""
+    import polars as pl
+
+    script = Script()
+    letters = {chr(point): script[point] for point in range(0x250) if script[point] != chr(point)}
+    lines = pl.Series("text", file.read_text("utf-8").split("\n"))
+    source = pl.col("text").str.strip_chars().str.split(" ")
+    derived = pl.col("text").str.strip_chars().str.replace_many(letters).str.split(" ").list.reverse()
+    lines.to_frame().select(source=source, tokens=derived).write_parquet(out)
+
+
 def compare(shards: Path, file: Path) -> None:
     """All rows of the columns that both hold; SystemExit names the first column that differs."""
     rows = 0
@@ -204,11 +233,13 @@ def compare(shards: Path, file: Path) -> None:
 
 
 def main() -> None:
-    job, first, second = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    job, file, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     if job == "compare":
-        compare(first, second)
+        compare(file, out)
+    elif job in ("first", "polars"):
+        {"first": first, "polars": by_polars}[job](file, out)
     else:
-        {"map": by_map, "loop": by_loop}[job.removeprefix("tuned-")](first, second, tuned=job.startswith("tuned-"))
+        {"map": by_map, "loop": by_loop}[job.removeprefix("tuned-")](file, out, tuned=job.startswith("tuned-"))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ NAMES = (
     "orders",
     "make_loops",
     "make_tuned_loops",
+    "make_first_loops",
     "make_memory",
     "make_workers",
     "many_tasks",
