@@ -16,12 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import ttest_1samp
 
 import derivlang
 from derivlang.evaluation.report.cells import MEAN, Table, estimate_cell, file_name, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
 from derivlang.evaluation.report.compare import compared as of_section
+from derivlang.evaluation.report.correlation import correlation
 from derivlang.evaluation.report.drawing import GREY, INK
 from derivlang.evaluation.report.factors import INTERACTION, Section, sections_of
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
@@ -68,11 +71,12 @@ FACTORS = ("t", "objective", "start", "from")
 STARTS = {"cold": "cold start", "early": "cold start of 3,500 steps"}
 TLM, MIXED, ALIGN = "tlm:reset=no", "xlm-align:pairs=2:start=1500", "xlm-align:pairs=2"
 PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
+HALVES = "deshpande-halves"
 GRIDS = {  # study -> its factors, as the lines of its tables have them
     "align-mlm-parallel": ("parallel", "objective"),
     "align-mlm-overlap": ("overlap",),
     "overlap-objective": ("overlap", "objective"),
-    "deshpande-halves": ("halves", "objective"),
+    HALVES: ("halves", "objective"),
 }
 OF_GRIDS: dict[str, Outcome] = {
     "POS SUP": "pos.accuracy.sup",
@@ -82,6 +86,28 @@ OF_GRIDS: dict[str, Outcome] = {
     "NER ZS": "ner.f1.zs",
     "alignment, held-out": "alignment.heldout",
     "words, layer 2": "contextual.words@2",
+}
+FLOORS = "floors"
+OF_FLOORS: dict[str, Outcome] = {
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "most frequent tag": "pos.accuracy.chance",
+    "alignment, all rows": "alignment.all",
+    "held-out": "alignment.heldout",
+    "words, layer 2": "contextual.words@2",
+}
+RUNS = {
+    "random": "random weights",
+    "alignment-alone": "alignment alone, 100 steps",
+    "mlm-300": "mlm, 300 steps",
+    "align-mlm-300": "align-mlm, 300 steps",
+}
+WITH_ZERO_SHOT = {  # title of a measure -> its outcome: correlated with zero-shot POS
+    "alignment of embeddings, held-out": "alignment.heldout",
+    "words in context, layer 2": "contextual.words@2",
+    "AER of states, argmax, layer 2": "links.argmax@2",
+    "AER of states, OT, layer 2": "links.transport@2",
+    "retrieval of sentences, layer 2": "retrieval.sentences@2",
 }
 IMPOSSIBLE = "impossible-kallini"
 OF_IMPOSSIBLE: dict[str, Outcome] = {
@@ -94,6 +120,11 @@ OF_IMPOSSIBLE: dict[str, Outcome] = {
 }
 CURVES = "impossible-curves"
 SCATTER = f"{file_name('ngrams', 'bits_3')}-{file_name('perplexity', 'bits')}-correlation"
+_TRANSFER = f"{file_name('pos', 'accuracy')}-correlation"
+FIGURE_3 = {
+    f"{file_name('alignment', 'heldout')}-{_TRANSFER}": "alignment-embeddings-transfer.svg",
+    f"{file_name('contextual', 'words')}-{_TRANSFER}": "alignment-words-transfer.svg",
+}
 REVERSED = "inv:from=random:mark=🅁:final=move"
 CONTROLS = [  # (language, the one that it is compared with)
     ("inv:from=end:mark=🅁:final=move", "identity"),
@@ -146,6 +177,7 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     METHODS: [*OF_METHODS.values(), *BY_LAYER],
     IMPOSSIBLE: [*OF_IMPOSSIBLE.values(), *OF_MARKERS.values()],
     CURVES: [OF_IMPOSSIBLE["bits per word"]],
+    FLOORS: list(OF_FLOORS.values()),
     **{name: list(OF_GRIDS.values()) for name in GRIDS},
 }
 
@@ -163,6 +195,9 @@ def tables() -> dict[str, str]:
         "five-seeds-differences": text(differences, ["difference, zero-shot"]),
         "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
+        "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
+        "methods-correlations": correlations(),
+        "overlap-objective-share": gap_closed(),
         "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
         "impossible": means(IMPOSSIBLE, OF_IMPOSSIBLE, ["language"], ["language"], _of_language, intervals=True),
         "markers": means(IMPOSSIBLE, OF_MARKERS, ["language"], ["language"], _of_language, intervals=True),
@@ -179,6 +214,52 @@ def curves() -> str:
     table = curve_table(section, of_section(section), "perplexity", "bits")
     assert table is not None
     return table_text(table).replace(", n=3", "")  # the page says it once
+
+
+def correlations() -> str:
+    """Return Spearman's correlations of measures with zero-shot POS, over the methods that began alike, by language."""
+    found = compared(METHODS)
+    objectives = sorted(set(found[f"{FACTOR}objective"].dropna()))
+    lines = []
+    for title, outcome in WITH_ZERO_SHOT.items():
+        cells = {}
+        for language in ("trans", "trans,inv"):
+            levels = {f"{FACTOR}t": language, f"{FACTOR}from": "", f"{FACTOR}start": ""}
+            x, y = (
+                [_row(found, MEAN, one, **levels, **{f"{FACTOR}objective": level})["value"] for level in objectives]
+                for one in (outcome, "pos.accuracy.zs")
+            )
+            one = correlation(x, y)
+            assert one.rho is not None
+            assert one.p is not None
+            cells[language] = f"{one.rho:+.2f} (p {p_value(one.p)})".replace("-", "−")
+        lines.append(((title,), cells))
+    return text(lines, [f"ρ with zero-shot POS, over {len(objectives)} methods"])
+
+
+def gap_closed() -> str:
+    """Return the share of MLM's gap to SUP that ALIGN-MLM closes, with and without shared words, and the difference.
+
+    Of each seed: (ZS of ALIGN-MLM - ZS of MLM) / (SUP of MLM - ZS of MLM), accuracy of POS.
+    """
+    found = compared("overlap-objective")
+
+    def values(objective: str, overlap: str, regime: str) -> np.ndarray:
+        levels = {f"{FACTOR}objective": objective, f"{FACTOR}overlap": overlap}
+        return np.array(_row(found, MEAN, f"pos.accuracy.{regime}", **levels)["values"])
+
+    shares = {}
+    for overlap in ("0", "50"):
+        start = values("mlm", overlap, ZS)
+        shares[overlap] = 100 * (values("align-mlm", overlap, ZS) - start) / (values("mlm", overlap, SUP) - start)
+    shares["50 − 0"] = shares["50"] - shares["0"]
+    p = p_value(float(ttest_1samp(shares["50 − 0"], 0).pvalue))
+    lines = []
+    for name, share in shares.items():
+        shown = signed if name == "50 − 0" else number
+        cells = {"gap closed": shown(share.mean()), "by seed": ", ".join(map(shown, share))}
+        lines.append(((name,), {**cells, "p": p if name == "50 − 0" else ""}))
+    return text(lines, ["overlap"])
 
 
 def figures() -> dict[str, str]:
@@ -198,6 +279,10 @@ def figures() -> dict[str, str]:
         for one in score_figures(section, of_section(section), task, metric):
             if one.name in names:
                 found[names[one.name]] = one.svg.replace(INK, GREY)
+    section = section_of(METHODS)
+    for one in scatters_of(section, of_section(section)):
+        if one.name in FIGURE_3:
+            found[FIGURE_3[one.name]] = correlation_figure(section, one).svg.replace(INK, GREY)
     section = section_of(IMPOSSIBLE)
     (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
     found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
@@ -205,8 +290,10 @@ def figures() -> dict[str, str]:
 
 
 def sentence() -> str:
-    """Return the difference that the README names."""
-    row = _row(compared(SEEDS), DIFFERENCE, "pos.accuracy.zs", contrast="align-mlm − mlm")
+    """Return the difference that the README names: of ALIGN-MLM from MLM, on one text, in zero-shot POS."""
+    row = _row(
+        compared(HALVES), DIFFERENCE, "pos.accuracy.zs", contrast="align-mlm − mlm", **{f"{FACTOR}halves": "false"}
+    )
     return f"**{signed(row['value'])} points ({number(row['low'])} to {number(row['high'])})**"
 
 
@@ -277,7 +364,7 @@ def means(
         cells = {title: _estimate(name, *row) if intervals else number(row[0]["value"]) for title, row in rows.items()}
         n = {row["n"] for row, _ in rows.values()}
         lines.append((named(*levels), cells if intervals else {"seeds": ", ".join(map(str, n)), **cells}))
-    if name not in (IMPOSSIBLE, *GRIDS):  # whose lines are in the order of the file
+    if name not in (IMPOSSIBLE, FLOORS, *GRIDS):  # whose lines are in the order of the file
         lines.sort(key=lambda line: (line[0][:-1], line[0][-1] not in STARTS.values()))
     return text(lines, labels)
 
