@@ -247,7 +247,7 @@ def _config(path: Path, languages: Languages) -> Any:
         raise StoreError(
             f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
             where=str(path),
-            fix="restore the run's own tokenizer and twin",
+            fix="restore the run's own tokenizer and twin, or train the run again if it is of an earlier version",
             id="vocabulary",
         )
     return config
