@@ -61,7 +61,7 @@ def read(
     columns, sentences_of_piece = _sentences(path, encoding, piece)
     for done, sentences in in_tables(sentences_of_piece, limit, path, "sentence", piece):
         numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
-        words = list(map(columns.plain, chain.from_iterable(sentence.lines for sentence in sentences)))
+        words = columns.plain(list(chain.from_iterable(sentence.lines for sentence in sentences)))
         fields = split_columns(words, max(columns.n, 2), columns.separator)
         if isinstance(fields, int):
             expected = str(columns.n) if columns.n > 1 else "2 or more"
@@ -189,7 +189,7 @@ def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given
     for line, number, next_one in zip(lines, given, expected, strict=True):
         if number != next_one:
             raise DataError(
-                f"the first column counts the words of the sentences before, but holds {number!r} instead of {next_one}",
+                f"the first column counts the words of each sentence, but holds {number!r} here, not {next_one}",
                 where=f"{path}:{line}",
                 fix="number the words of each sentence, or remove the column from all lines",
                 id="word-numbers",

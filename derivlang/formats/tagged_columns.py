@@ -1,10 +1,10 @@
 """The columns of a file of words and tags: which one holds the words and which one the tags, and what is a comment.
 
-    Mara  B-PER                    word, tag
-    Mara  NNP  I-NP  I-PER         word, …, tag (CoNLL 2003)
-    1  Mara  NNP  I-NP  I-PER      number, word, …, tag
-    1  Mara  B-PER  O              number, word, tag, nested tag (GermEval 2014)
-    1  Mara  B-PER  -  ann         number, word, tag, …, no tags (Universal NER)
+Mara  B-PER                    word, tag
+Mara  NNP  I-NP  I-PER         word, …, tag (CoNLL 2003)
+1  Mara  NNP  I-NP  I-PER      number, word, …, tag
+1  Mara  B-PER  O              number, word, tag, nested tag (GermEval 2014)
+1  Mara  B-PER  -  ann         number, word, tag, …, no tags (Universal NER)
 """
 
 from __future__ import annotations
@@ -62,13 +62,15 @@ class Columns:
         read = f"words are read from column {self.word + 1}, and tags from column {tag + 1}"
         return f"{read}; left out: {' and '.join(parts)}" if parts else ""
 
-    def plain(self, line: str) -> str:
-        """Return a line with one separator between two columns: several spaces count as one."""
-        return _SPACES.sub(" ", line) if self.separator == " " and "  " in line else line
+    def plain(self, lines: list[str]) -> list[str]:
+        """Return lines with one separator between two columns: several spaces count as one."""
+        if self.separator == "\t" or "  " not in "\n".join(lines):
+            return lines
+        return [_SPACES.sub(" ", line) for line in lines]
 
     def split(self, line: str) -> list[str]:
         """Return the fields of a line."""
-        return self.plain(line).split(self.separator)
+        return self.plain([line])[0].split(self.separator)
 
     def without_comments(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
         """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
