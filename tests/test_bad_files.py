@@ -262,13 +262,13 @@ def test_conllu_write_refuses_nodes_outside_the_sentence() -> None:
     [
         ("a\tO\nb\n", "tsv-columns", 2, "1 column, expected 2"),
         ("\na\nb\n", "tsv-columns", 2, "1 column, expected 2"),
-        ("a\tO\n \n", "tsv-columns", 2, "1 column, expected 2"),
         ("a\tO\nb\tX\tO\n", "tsv-columns", 2, "3 columns, expected 2"),
         ("a X O\n\nb O\n", "tsv-columns", 3, "2 columns, expected 3"),
         ("a\tO\n\tO\n", "empty-token", 2, "token"),
         ("en:a\tO\nen:\tO\n", "empty-token", 2, "token"),
-        ("a\tO\nb\t\n", "empty-tag", 2, "tag"),
-        ("a\tO\n\nb\tB-LOC \n", "tag-space", 3, "'B-LOC '"),
+        ("a\tX\tO\nb\tX\t\n", "tsv-columns", 2, "2 columns, expected 3"),
+        ("a O\nb\t\n", "tsv-columns", 2, "1 column, expected 2"),
+        ("a\tO\n\nb\tB-LOC\u00a0\n", "tag-space", 3, "white space"),
         ("a\tO\nb\t\u00a0B-LOC\n", "tag-space", 2, "white space"),
     ],
 )

@@ -66,6 +66,9 @@ TAGGED = [
     "-DOCSTART- X O\n",
     "-D\tO\n",
     "d O\n",
+    " \t\n",
+    "e  \tO \r\n",
+    "1\ta\tO\n2\t#\tO\n",
 ]
 TREES = [f"# sent_id = é\n{WORD}\n\n", "# newdoc\n", "# text = a\n", f"{WORD}\r\n\r\n", "\n", WORD, "1-2\ta\n"]
 COLUMNS = {"columns": ["x", "y"]}

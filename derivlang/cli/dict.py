@@ -10,7 +10,16 @@ import click
 
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
-from derivlang.cli.options import STDOUT, Bar, find_options, place_of, refuse_given, request_of, spec_option, told
+from derivlang.cli.options import (
+    STDOUT,
+    Bar,
+    dictionary_source_options,
+    place_of,
+    refuse_given,
+    request_of,
+    spec_option,
+    told,
+)
 from derivlang.cli.settings import settings_options
 from derivlang.cli.streams import message
 from derivlang.cli.types import FILE, OUT_FILE, completes
@@ -26,7 +35,7 @@ from derivlang.lexical.settings import DictionaryOptions
 @click.option("-o", "--out", type=OUT_FILE,
               help="File or URL to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
 @settings_options(DictionaryOptions, without=("repair_tags", "force"))
-@find_options
+@dictionary_source_options
 @settings_options(DictionaryOptions, only=("repair_tags",))
 @click.option("--read", "read", type=FILE,
               help="Dictionary file to check instead of writing one; -o writes a clean copy.")  # fmt: skip

@@ -90,6 +90,11 @@ def find_options(command: Command) -> Command:
     return under("Source", settings_options(SourceRequest))(command)
 
 
+def dictionary_source_options(command: Command) -> Command:
+    """As `find_options`, for `dict`, whose --format is the format of the dictionary."""
+    return under("Source", settings_options(SourceRequest, without=("format",)))(command)
+
+
 def text_options(command: Command) -> Command:
     """How a text or a file is read, for commands that take one beside derived sets."""
     needs = dict.fromkeys(declared(SourceRequest), OptionNeeds(only_with="--t"))

@@ -34,7 +34,8 @@ class ReadOptions:
     """What the user says about the files.
 
     header: whether the first row is a header. names: of the columns, in order. quoting: whether fields are quoted as in
-    CSV. delimiter: of a CSV file. columns: those that the user names as words or text.
+    CSV. delimiter: of a CSV file. columns: those that the user names as words or text. format: the name of the format,
+    which the suffix of the files does not say.
     """
 
     encoding: str = "utf-8"
@@ -43,6 +44,7 @@ class ReadOptions:
     quoting: bool = False
     delimiter: str | None = None
     columns: tuple[str, ...] = ()
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,11 @@ from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
 from derivlang.formats.base import ReadOptions
+from derivlang.formats.contents import check_contents
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.places import located
+from derivlang.formats.places import is_remote, located
 from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
@@ -68,11 +69,11 @@ def _locate(request: SourceRequest) -> Corpus:
     if source.startswith("hub:"):
         from derivlang.sources.hub import find_hub
 
-        request.refuse("columns of a set of the hub have names", tables=True)
+        request.refuse("columns of a set of the hub have names", tables=True, files=False)
         return _with_labels(find_hub(source.removeprefix("hub:"), request.words, request.texts), request.encoding)
     name, argument = split_name(source)
     if name in SOURCES:
-        request.refuse(f"the source {name} knows its columns")
+        request.refuse(f"the source {name} knows its columns", files=False)
         folders = data_folders(request.data_dir)
         corpus, named = find_named(name, argument, folders)
         if corpus is not None:
@@ -119,16 +120,16 @@ def data_folders(data_dir: Path | None) -> list[Path]:
 def _from_path(path: Path, request: SourceRequest) -> Corpus:
     """Return the corpus of a file or folder."""
     if path.is_dir() and any((path / name).exists() for name in OF_A_SET):
-        request.refuse("a derived set knows its columns")
+        request.refuse("a derived set knows its columns", files=False)
         return _derived(path)
-    files = [path] if path.is_file() else files_below(path)
+    named = request.format is not None
+    files = [path] if path.is_file() else files_below(path, of_any_suffix=named)
     by_suffix = {suffix_of(file): file for file in files}
-    kinds = {tuple(format.name for format in candidates(file)) for file in by_suffix.values()}
-    if len(kinds) > 1:
+    if not named and len({tuple(format.name for format in candidates(file)) for file in by_suffix.values()}) > 1:
         raise UsageError(
             f"files of several formats: {', '.join(sorted(by_suffix))}",
             where=str(path),
-            fix="name one file, or a folder of files of one format",
+            fix="name one file, or a folder of files of one format; --format says that all are of one",
             id="format",
         )
     names = [relative(file, path) for file in files]
@@ -136,9 +137,12 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     asked = ReadOptions(
         request.encoding, request.header, request.names, request.quoting,
         None if request.delimiter is None else check_delimiter(request.delimiter, "--delimiter"),
-        (*request.words, *request.texts),
+        (*request.words, *request.texts), request.format,
     )  # fmt: skip
     format = format_of(files[0], asked)
+    if not named and not format.binary:
+        for file in files[:1] if is_remote(path) else files:  # a look at each file of a store would cost a request
+            check_contents(file, format.name, request.encoding)
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)
     look = format.looked_at(files, asked)
