@@ -110,7 +110,7 @@ def run_options(needs: Mapping[str, OptionNeeds] | None = None) -> Callable[[Com
     """How a run goes. needs: as of `settings_options`."""
 
     def add(command: Command) -> Command:
-        command = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+        command = option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
         return under("Run", settings_options(MakeOptions, without=_NOT_RUN, needs=needs))(command)
 
     return add

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, parser_options, request_of, spec_option
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
 @click.argument("sources", nargs=-1, required=True, shell_complete=completes("set"))
 @spec_option("Transforms to measure on one source, without a set; may be repeated.", multiple=True)
 @settings_options(StatsOptions)
-@click.option("-o", "--out", type=OUT_FILE, help="Parquet file or URL to write, with a row for each language.")
-@click.option(
-    "--plot", type=OUT_FILE, help="Picture or URL to write (.svg, .png or .pdf), with a row for each language."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, a line for each language.")
+@option("-o", "--out", type=OUT_FILE, help="Parquet file or URL to write, with a row for each language.")
+@option("--plot", type=OUT_FILE, help="Picture or URL to write (.svg, .png or .pdf), with a row for each language.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, a line for each language.")
 @parser_options
 @find_options
 def command(

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, tell
 from derivlang.cli.options import Bar
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
-    click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
+    option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
     settings_options(Place, without=("as_is",)),
     settings_options(Extent),
     option("--data-only", is_flag=True, excludes="--dry-run, --array",
@@ -35,7 +33,7 @@ _OPTIONS = (
            help="Print one command per cell, write OUT/array.sh for Slurm; run nothing."),
     option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words per second.  "
            "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )  # fmt: skip
 
 

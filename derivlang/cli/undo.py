@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.types import OUT_PATH, SET, completes
 from derivlang.core.messages import counted
@@ -14,15 +15,15 @@ from derivlang.core.messages import counted
 
 @click.command("undo", no_args_is_help=True)
 @click.argument("derived", type=SET, shell_complete=completes("set"))
-@click.option("--split", help="Split to take.  [default: all in a folder, else the only one]")
-@click.option(
+@option("--split", help="Split to take.  [default: all in a folder, else the only one]")
+@option(
     "-o",
     "--out",
     type=OUT_PATH,
     default=STDOUT,
     help="File or URL to write, or folder for all splits.  [default: standard output]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
     """Restore the source's words, labels and text, in UTF-8; plain text byte for byte.
 

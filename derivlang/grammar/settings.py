@@ -38,7 +38,7 @@ class GrammarFitOptions:
 
     language: str = _language()
     licence: str = _licence()
-    classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.")
+    classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.", commas=True)
     l2: float | None = setting(None, "Strength of the L2 penalty.", above=0, unset="2; with --dev the best on it")
     dev: tuple[Path, ...] = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
     thin: float | None = setting(
@@ -49,7 +49,7 @@ class GrammarFitOptions:
         below=1,
         unset="0; with --dev the best on it",
     )
-    subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.")
+    subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.", commas=True)
     labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
     punct: bool = _punct()
     force: bool = _force()
