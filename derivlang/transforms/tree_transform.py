@@ -24,7 +24,7 @@ from derivlang.transforms.base import Transform
 
 # Raise it when an order is laid out or a label is read differently: the fingerprint changes, the draws do not.
 # A higher `rule_version` changes the draws, too.
-LAYOUT = 3
+LAYOUT = 4
 
 
 def freeze_param() -> Any:
