@@ -35,9 +35,10 @@ from derivlang.store.files import writing
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
+def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = (), labels: Sequence[str] = ()) -> Corpus:
     """Return the corpus `owner/name/config`, `owner/name` or `name/config`, at `@revision` if the name ends with it.
 
+    words, texts, labels: as of `infer`.
     DataError if the hub does not have it.
     """
     name, at, wanted = name.partition("@")
@@ -55,7 +56,7 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
             faults.append(error)
             continue
         with _hub_errors(f"hub:{name}"):
-            schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
+            schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts, labels=labels)
         return Corpus(f"hub:{name}", "hub", schema, _parts(splits, dataset, config, revision), revision=revision)
     # Of several readings of the name, report the one whose set exists, else the first.
     known = [fault for fault in faults if not _is_missing(fault)]

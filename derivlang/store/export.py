@@ -30,6 +30,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.layers.base import record_lists
 from derivlang.core.layers.spans import Spans
+from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
@@ -152,8 +153,8 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
     """Return the table with the tags of entities in the scheme of the source."""
     for field in schema.fields:
         layer = source.layers.get(field.column)
-        if field.scheme is not None and isinstance(layer, Spans):
-            tags = record_lists(source, layer.tags_in(field.scheme, source.unit_words))
+        if field.given_classes is not None and isinstance(layer, Spans):
+            tags = record_lists(source, layer.tags_in(field.scheme or IOB2, field.given_classes, source.unit_words))
             table = table.set_column(table.column_names.index(field.column), field.column, tags)
     return table
 
