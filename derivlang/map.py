@@ -28,6 +28,7 @@ from derivlang.core.schema import UNDECIDED, Schema, answered_side
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.spec_files import any_file
 from derivlang.core.to_table import to_table
+from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser, unused_parser
@@ -78,6 +79,7 @@ class _Recipe:
     spec: str
     lexicon: str | None
     schema: Schema
+    layout: dict[str, Any]
     words: Mode
     language: str
     policies: Policies
@@ -145,7 +147,7 @@ def map_dataset(
     if not splits:
         return dataset
     pipeline, features = Pipeline.parse(spec), _features_of(splits)
-    schema = _schema(splits, features, columns)
+    schema, layout = _schema(splits, features, columns)
     saved = read_lexicon(Path(lexicon)) if lexicon else None
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
@@ -164,7 +166,7 @@ def map_dataset(
     if language != "en" and not (is_raw and words == "spacy") and parser_name is None:
         warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
     recipe = _Recipe(
-        pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, parser_name, contents
+        pipeline.stored, saved, schema, layout, words, language, policies, sentences, repair_tags, parser_name, contents
     )
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
@@ -229,10 +231,10 @@ def _features_of(splits: dict[str, Any]) -> Features:
     return cast("Features", features[first])
 
 
-def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Schema:
-    """Return the schema of all splits, so that a label means the same in each."""
+def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> tuple[Schema, dict[str, Any]]:
+    """Return the schema and the layout of all splits, so that a label means the same in each."""
     sample = next((sample for sample in map(_sample, splits.values()) if sample is not None), None)
-    schema = infer(
+    schema, layout = infer(
         features.arrow_schema,
         sample,
         where="map_dataset",
@@ -260,7 +262,7 @@ def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Sch
     schema = decided(schema, values, _by_argument)
     if columns.tags and not any(field.kind == "entities" and field.classes is None for field in schema.fields):
         warn("no column holds tags of entities as strings, so Columns(tags=) has no effect")
-    return _with_tags(schema, kept, columns)
+    return _with_tags(schema, kept, columns), layout
 
 
 def _sample(dataset: Any) -> pa.Table | None:
@@ -324,7 +326,7 @@ def _derive_rows(
     pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon, recipe.fingerprint)
     splitting = Splitting(Splitter(recipe.words, recipe.language))
     batch = to_batch(
-        table,
+        opened(table, recipe.layout, lambda row: f"row {indices[row]}" if indices else "map_dataset"),
         recipe.schema,
         lambda texts, place: split_texts(splitting, texts, place),
         documents=_numbers(indices, place),

@@ -216,3 +216,89 @@ def test_lists_that_fit_few_rows_are_told_or_refused(tmp_path: Path) -> None:
 def test_tags_of_a_text_are_told(tmp_path: Path) -> None:
     ran = made(lines(tmp_path / "a.jsonl", {"text": "Mara met Bo", "labels": ["B-PER", "O", "B-PER"]}), tmp_path / "a")
     assert "the lists of 'labels' do not move with the words: the table has no column of words" in ran.err
+
+
+# -- texts and answers inside objects, and texts that stay
+def test_hypo_is_the_other_text_of_a_pair(tmp_path: Path) -> None:
+    made(DATA / "d4_hypo.tsv", out := tmp_path / "out")
+    found = rows(out)
+    assert (found["hypo"][0].as_py(), found["premise"][0].as_py()) == ("rained It .", "Bo on fell Rain .")
+    assert found["label"].to_pylist() == [0, 2]
+    run("undo", out, "-o", back := tmp_path / "back.tsv")
+    assert back.read_bytes() == (DATA / "d4_hypo.tsv").read_bytes().replace(b"contradictory", b"contradiction")
+
+
+@pytest.mark.parametrize("name", ["d6_xnli_all.jsonl", "p15_translation.parquet"])
+def test_one_of_several_languages_is_chosen(name: str, tmp_path: Path) -> None:
+    told = run("make", "--t", "inv", DATA / name, "-o", tmp_path / "out", code=2).err
+    assert "choose one of en, fr: --text-column premise.en --text-column hypothesis.en" in told
+    columns = ("--text-column", "premise.fr", "--text-column", "hypothesis.fr")
+    ran = made(DATA / name, out := tmp_path / "out", *columns)
+    assert "the objects that hold these texts stay as they are, in the source language" in ran.err
+    assert names(out, "premise_fr") == "pleut Il ."
+    assert rows(out)["hypothesis_fr"][0].as_py() == "plu a Il ."
+    run("undo", out, "-o", back := tmp_path / "back.jsonl")
+    source = DATA / "d6_xnli_all.jsonl"
+    assert json.loads(back.read_text("utf-8")) == json.loads(source.read_text("utf-8"))
+    told = run("make", "--t", "inv", DATA / name, "-o", tmp_path / "no", "--text-column", "hypothesis.de", code=1).err
+    assert "no text in hypothesis_de" in told
+
+
+def test_a_key_of_an_object_is_a_column_of_text(tmp_path: Path) -> None:
+    found = [
+        {"id": i, "review": {"body": f"Mara met Bo{i} .", "by": {"name": "Ann Lee ."}}, "review_body": 1}
+        for i in (0, 1)
+    ]
+    source = lines(tmp_path / "a.jsonl", *found)
+    for path, column, wanted in (
+        ("review.body", "review_body_", "Bo0 met Mara ."),
+        ("review.by.name", "review_by_name", "Lee Ann ."),
+    ):
+        made(source, out := tmp_path / column, "--text-column", path)
+        assert rows(out)[column][0].as_py() == wanted
+        run("undo", out, "-o", back := tmp_path / f"{column}.jsonl")
+        assert [json.loads(line) for line in back.read_text("utf-8").splitlines()] == found
+    for path, told in (
+        ("review.no", "no text 'review.no'"),
+        ("no.body", "no column 'no.body'"),
+        ("review.by", "not text"),
+    ):
+        ran = run("make", "--t", "inv", source, "-o", tmp_path / "no", "--text-column", path, code=None)
+        assert (ran.code in (1, 2), told in ran.err) == (True, True), ran.err
+    with pytest.warns(DerivlangWarning, match="the objects that hold these texts stay as they are"):
+        derived = map_dataset(datasets.Dataset.from_list(found), "inv", Columns(texts=("review.body",)))
+    assert derived["review_body_"][0] == "Bo0 met Mara ."
+
+
+@pytest.mark.parametrize("name", ["e9b_listdict.jsonl", "p14_ansliststruct.parquet"])
+def test_answers_may_be_a_list_of_objects(name: str, tmp_path: Path) -> None:
+    made(DATA / name, out := tmp_path / "out")
+    answers = rows(out)["answers"][0].as_py()
+    assert answers["text"] == ["Nizar"]
+    assert rows(out)["context"][0].as_py()[answers["answer_start"][0]:].startswith("Nizar")  # fmt: skip
+    run("undo", out, "-o", back := tmp_path / "back.jsonl")
+    assert json.loads(back.read_text("utf-8"))["answers"] == [{"text": "Nizar", "answer_start": 0}]
+
+
+def test_no_answers_in_a_list_of_objects(tmp_path: Path) -> None:
+    context = "Mara met Bo ."
+    found = [
+        {"context": context, "question": "Who ?", "answers": given}
+        for given in ([{"text": "Bo", "answer_start": 9}, {"text": "Mara", "answer_start": 0}], [], None)
+    ]
+    made(lines(tmp_path / "a.jsonl", *found), out := tmp_path / "out")
+    assert rows(out)["answers"].to_pylist()[0] == {"text": ["Bo", "Mara"], "answer_start": [0, 7]}
+    run("undo", out, "-o", back := tmp_path / "back.jsonl")
+    assert [json.loads(line)["answers"] for line in back.read_text("utf-8").splitlines()][:2] == [
+        found[0]["answers"],
+        [],
+    ]
+
+
+def test_a_text_that_stays_is_told(tmp_path: Path) -> None:
+    ran = made(DATA / "d21_qnli.tsv", tmp_path / "out")
+    assert "'question' stays in the source language" in ran.err
+    assert "--text-column question --text-column sentence" in ran.err
+    ran = made(DATA / "d21_qnli.tsv", tmp_path / "pair", "--text-column", "question", "--text-column", "sentence")
+    assert "stays" not in ran.err
+    assert rows(tmp_path / "pair")["question"][0].as_py() == "fell Who ?"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,7 @@ from derivlang.core.structure import conform, value_lists
 from derivlang.formats.base import ReadOptions
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
+from derivlang.formats.objects import opened
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import located
 from derivlang.formats.registry import candidates, find_format, format_of
@@ -152,13 +154,13 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="make each apart, or say how all are split into words: --words",
             id="format",
         )
-    schema = look.schema
+    schema, columns, objects = look.schema, look.columns, dict[str, Any]()
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
     else:
-        assert look.columns is not None
-        schema = infer(
-            look.columns, look.sample,
+        assert columns is not None
+        schema, objects = infer(
+            columns, look.sample,
             where=str(files[0]), words=request.words, texts=request.texts, labels=request.labels,
         )  # fmt: skip
     corpus = Corpus(
@@ -168,10 +170,10 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         parts,
         words=look.words or "spacy",
         options=dict(look.options),
-        layout=dict(look.layout),
+        layout={**look.layout, **objects},
     )
-    if look.schema is None:
-        _warn_of_other_columns(corpus, request.encoding, look.columns)
+    if columns is not None:
+        _warn_of_other_columns(corpus, request.encoding, opened(columns.empty_table(), objects, str).schema)
     return _with_labels(corpus, request.encoding)
 
 

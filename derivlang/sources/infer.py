@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.formats.objects import inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
 
 WORDS = ("tokens", "words", "forms")
@@ -25,8 +27,8 @@ _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written,
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
 LABELS = ("entities", "tags", "value")  # what --label-column says of a column
 PAIRS = (
-    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"),
-    ("sentence_good", "sentence_bad"),
+    ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("context", "question"),
+    ("question", "context"), ("sentence_good", "sentence_bad"),
 )  # fmt: skip
 TEXTS = ("text", "sentence")
 # List columns that must have a value for each word. For others, the sampled rows decide.
@@ -50,8 +52,8 @@ def infer(
     texts: Sequence[str] = (),
     labels: Sequence[str] = (),
     naming: Naming = by_option,
-) -> Schema:
-    """Return the schema of a table.
+) -> tuple[Schema, dict[str, Any]]:
+    """Return the schema of a table, and the layout of texts and answers inside objects (`formats/objects.py`).
 
     words, texts: the columns that the user names; without any, known names are looked for. labels: what the user says
     of other columns, NAME=KIND. Lists of strings whose name does not say what they are have a kind of UNDECIDED, which
@@ -63,6 +65,13 @@ def infer(
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
     or text, with the columns there are.
     """
+    layout = layout_of(schema, texts)
+    schema = opened(schema.empty_table(), layout, lambda row: where).schema if layout else schema
+    sample = sample and opened(sample, layout, lambda row: where)
+    if layout and layout["objects"]["texts"]:
+        columns = {path: name for name, path in layout["objects"]["texts"].items()}
+        texts = [columns.get(name, name) for name in texts]
+        warn(f"{', '.join(columns)}: the objects that hold these texts stay as they are, in the source language")
     types = {field.name: field.type for field in schema}
     if len(types) < len(schema):
         raise DataError(
@@ -97,12 +106,14 @@ def infer(
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix=_advice(types, naming),
+            fix=_advice(types, inner_texts(schema, sample), naming),
             id="no-words",
         )
     # Rows of a derived set (in memory, or exported) keep its own columns as they are: no column is a label of the
     # words.
     derived = {"document", "order", "sentences"} <= set(types)
+    if not derived and not words and not texts:
+        _warn_of_other_texts(types, sides, naming)
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
@@ -129,7 +140,7 @@ def infer(
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
-    if [side.text for side in sides] == ["premise", "hypothesis"]:
+    if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
     reserved_names = own_columns(tuple(sides), tuple(fields))
     free = [
@@ -138,7 +149,7 @@ def infer(
         else f
         for f in fields
     ]
-    return Schema(tuple(sides), tuple(free))
+    return Schema(tuple(sides), tuple(free)), layout
 
 
 def _free(name: str, reserved_names: set[str]) -> str:
@@ -229,10 +240,25 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
     return []
 
 
-def _advice(types: dict[str, pa.DataType], naming: Callable[[str, str], str]) -> str:
-    """Return how to name the columns that may be words or text."""
+def _warn_of_other_texts(types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming) -> None:
+    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language."""
+    used = [str(side.words or side.text) for side in sides]
+    known = dict.fromkeys([*TEXTS, *(name for pair in PAIRS for name in pair)])
+    others = [name for name in types if name in known and name not in used and is_string(types[name])]
+    if others:
+        texts = [name for name in types if name in (*used, *others)]
+        how = " ".join(naming("word" if name == sides[0].words else "text", name) for name in texts[:2])
+        warn(f"{', '.join(map(repr, others))} stays in the source language; for a pair of texts: {how}")
+
+
+def _advice(types: dict[str, pa.DataType], inner: Mapping[str, list[str]], naming: Naming) -> str:
+    """Return how to name the columns that may be words or text. inner: keys of texts in columns of objects."""
+    keys = [key for key in next(iter(inner.values()), ()) if all(key in others for others in inner.values())]
+    if len(inner) > 1 and keys:  # premise and hypothesis, in several languages each
+        return f"choose one of {', '.join(keys)}: {' '.join(naming('text', f'{name}.{keys[0]}') for name in inner)}"
     words = [naming("word", n) for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
     texts = [naming("text", n) for n, t in types.items() if is_string(t)]
+    texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
     if not words and not texts:
         return "a source needs raw text or lists of words"
     return f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}"

@@ -36,6 +36,7 @@ from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.formulas import Formulas
+from derivlang.formats.objects import closed
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import FORMATS as FILE_FORMATS
 from derivlang.formats.registry import NO_FILES, find_format, suffixes
@@ -136,7 +137,8 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             table = _in_their_schemes(table, group.source, derived.schema)
             if format.name != "squad":  # two paragraphs may have the same context
                 table = table.drop_columns(["document"])
-            yield table.rename_columns([given.get(name, name) for name in table.column_names])
+            table = table.rename_columns([given.get(name, name) for name in table.column_names])
+            yield closed(table, source.get("layout", {}))
 
     if not format.binary and not derived.is_utf8:
         warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")

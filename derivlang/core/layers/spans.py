@@ -211,8 +211,8 @@ def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None,
         return LayerError(
             f"the tag {names[tag]!r} in {name} is not O, and has no prefix and type as in B-PER{_more(count)}",
             where=where,
-            fix=f"correct the file: --repair-tags removes no label; in a table, --label-column {name}=tags moves each tag "
-            "by itself",
+            fix="correct the file: --repair-tags removes no label; in a table, "
+            f"--label-column {name}=tags moves each tag by itself",
             id="ill-formed-tags",
         )
     return LayerError(
