@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,21 +18,22 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import decoded
 from derivlang.core.errors import UsageError
 from derivlang.core.in_python import errors_in_python
-from derivlang.core.layers.tag_schemes import SchemeSearch, with_scheme
+from derivlang.core.layers.tag_schemes import SchemeSearch, are_entity_tags, with_scheme
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies, warn_of_unused
 from derivlang.core.reading import to_batch
 from derivlang.core.rules import Mode, Rule
-from derivlang.core.schema import Schema, answered_side
+from derivlang.core.schema import UNDECIDED, Schema, answered_side
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.spec_files import any_file
 from derivlang.core.to_table import to_table
+from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.infer import decided, infer, without_nli
 from derivlang.sources.read import split_texts
 from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
@@ -49,15 +51,17 @@ class Columns:
     """What the names of columns do not say.
 
     words: columns of lists of words. texts: columns of raw text. tags: the tag names (`B-PER` …) of entity columns that
-    hold strings; needed for a stream, where they cannot be collected first.
+    hold strings; needed for a stream, where they cannot be collected first. labels: what other columns of lists hold,
+    as NAME=entities, NAME=tags (a value for each word) or NAME=value (it does not move with the words).
     """
 
     words: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("words", "texts", "tags"):
+        for name in ("words", "texts", "tags", "labels"):
             if isinstance(value := getattr(self, name), str):
                 raise UsageError(
                     f"{name}= takes several names, not a string", fix=f"Columns({name}=({value!r},))", id="bad-value"
@@ -75,6 +79,7 @@ class _Recipe:
     spec: str
     lexicon: str | None
     schema: Schema
+    layout: dict[str, Any]
     words: Mode
     language: str
     policies: Policies
@@ -142,7 +147,7 @@ def map_dataset(
     if not splits:
         return dataset
     pipeline, features = Pipeline.parse(spec), _features_of(splits)
-    schema = _schema(splits, features, columns)
+    schema, layout = _schema(splits, features, columns)
     saved = read_lexicon(Path(lexicon)) if lexicon else None
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
@@ -161,7 +166,7 @@ def map_dataset(
     if language != "en" and not (is_raw and words == "spacy") and parser_name is None:
         warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
     recipe = _Recipe(
-        pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, parser_name, contents
+        pipeline.stored, saved, schema, layout, words, language, policies, sentences, repair_tags, parser_name, contents
     )
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
@@ -226,23 +231,38 @@ def _features_of(splits: dict[str, Any]) -> Features:
     return cast("Features", features[first])
 
 
-def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Schema:
-    """Return the schema of all splits, so that a label means the same in each."""
-    samples = (_sample(split) for split in splits.values())
-    schema = infer(
+def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> tuple[Schema, dict[str, Any]]:
+    """Return the schema and the layout of all splits, so that a label means the same in each."""
+    sample = next((sample for sample in map(_sample, splits.values()) if sample is not None), None)
+    schema, layout = infer(
         features.arrow_schema,
-        next((sample for sample in samples if sample is not None), None),
+        sample,
         where="map_dataset",
         words=columns.words,
         texts=columns.texts,
-        naming=lambda kind, name: f"Columns({kind}s=[{name!r}])",
+        labels=columns.labels,
+        naming=_by_argument,
     )
     kept = [split for split in splits.values() if not _is_stream(split)]
     if kept:
-        schema = without_nli(schema, lambda name: _unique(kept, name))
+        schema = without_nli(schema, lambda name: _unique(_tables(kept), name))
+    undecided = [field for field in schema.fields if field.kind in UNDECIDED]
+    rows = list(_tables(kept)) if undecided else []
+    if not kept and sample is not None:
+        rows = [sample]  # a stream can be searched no further
+    values = {field.column: _unique(rows, field.input) for field in undecided}
+    doubtful = next((field for field in undecided if not kept and are_entity_tags(values[field.column])), None)
+    if doubtful is not None:
+        raise UsageError(
+            f"the first values of {doubtful.input} are tags of entities, and a stream cannot be searched for others",
+            fix=f"say what it holds: {_by_argument('label', f'{doubtful.input}=entities')} with tags=, or "
+            f"{_by_argument('label', f'{doubtful.input}=tags')}",
+            id="unnamed-tags",
+        )
+    schema = decided(schema, values, _by_argument)
     if columns.tags and not any(field.kind == "entities" and field.classes is None for field in schema.fields):
         warn("no column holds tags of entities as strings, so Columns(tags=) has no effect")
-    return _with_tags(schema, kept, columns)
+    return _with_tags(schema, kept, columns), layout
 
 
 def _sample(dataset: Any) -> pa.Table | None:
@@ -253,14 +273,24 @@ def _sample(dataset: Any) -> pa.Table | None:
     return rows[: min(_SAMPLE, len(dataset))] if len(dataset) else None
 
 
-def _unique(splits: list[Any], name: str) -> list[Any]:
-    """Return the distinct values of a column, or of the elements of its lists."""
+def _by_argument(kind: str, name: str) -> str:
+    """Return how a user of `map_dataset` names a column."""
+    return f"Columns({kind}s=[{name!r}])"
+
+
+def _tables(splits: list[Any]) -> Iterator[pa.Table]:
+    """Yield all rows of each split."""
+    yield from (split.with_format("arrow")[:] for split in splits)
+
+
+def _unique(tables: Iterable[pa.Table], name: str) -> list[Any]:
+    """Return the distinct values of a column, or of the elements of its lists, without null."""
     values: dict[Any, None] = {}
-    for split in splits:
-        column = split.with_format("arrow")[:][name].combine_chunks()
+    for table in tables:
+        column = table[name].combine_chunks()
         is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         flat = column.flatten() if is_list else column
-        values |= dict.fromkeys(pc.unique(flat).to_pylist())
+        values |= dict.fromkeys(pc.unique(flat.drop_null()).to_pylist())
     return list(values)
 
 
@@ -296,7 +326,7 @@ def _derive_rows(
     pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon, recipe.fingerprint)
     splitting = Splitting(Splitter(recipe.words, recipe.language))
     batch = to_batch(
-        table,
+        opened(table, recipe.layout, lambda row: f"row {indices[row]}" if indices else "map_dataset"),
         recipe.schema,
         lambda texts, place: split_texts(splitting, texts, place),
         documents=_numbers(indices, place),

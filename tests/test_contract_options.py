@@ -79,6 +79,7 @@ VALUES: dict[str, list[str] | str] = {
     "--encoding": ["latin-1"],
     "--text-column": ["more", "note"],
     "--word-column": ["more"],
+    "--label-column": ["ner_tags=tags"],
     "--header": ["--no-header"],
     "--column-names": ["a,b"],
     "--quoting": [""],

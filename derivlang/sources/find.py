@@ -9,7 +9,9 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +21,7 @@ from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.schema import UNDECIDED
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
@@ -26,13 +29,14 @@ from derivlang.formats.base import ReadOptions
 from derivlang.formats.contents import check_contents
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
+from derivlang.formats.objects import opened
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
-from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.infer import decided, infer, without_nli
 from derivlang.sources.named import (
     SOURCES,
     find_named,
@@ -70,7 +74,8 @@ def _locate(request: SourceRequest) -> Corpus:
         from derivlang.sources.hub import find_hub
 
         request.refuse("columns of a set of the hub have names", tables=True, files=False)
-        return _with_labels(find_hub(source.removeprefix("hub:"), request.words, request.texts), request.encoding)
+        found = find_hub(source.removeprefix("hub:"), words=request.words, texts=request.texts, labels=request.labels)
+        return _with_labels(found, request.encoding)
     name, argument = split_name(source)
     if name in SOURCES:
         request.refuse(f"the source {name} knows its columns", files=False)
@@ -153,12 +158,15 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="make each apart, or say how all are split into words: --words",
             id="format",
         )
-    schema = look.schema
+    schema, columns, objects = look.schema, look.columns, dict[str, Any]()
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
     else:
-        assert look.columns is not None
-        schema = infer(look.columns, look.sample, where=str(files[0]), words=request.words, texts=request.texts)
+        assert columns is not None
+        schema, objects = infer(
+            columns, look.sample,
+            where=str(files[0]), words=request.words, texts=request.texts, labels=request.labels,
+        )  # fmt: skip
     corpus = Corpus(
         name_of_path(path),
         look.format or format.name,
@@ -166,10 +174,10 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         parts,
         words=look.words or "spacy",
         options=dict(look.options),
-        layout=dict(look.layout),
+        layout={**look.layout, **objects},
     )
-    if look.schema is None:
-        _warn_of_other_columns(corpus, request.encoding, look.columns)
+    if columns is not None:
+        _warn_of_other_columns(corpus, request.encoding, opened(columns.empty_table(), objects, str).schema)
     return _with_labels(corpus, request.encoding)
 
 
@@ -266,33 +274,41 @@ def _derived(path: Path) -> Corpus:
 
 
 def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
-    """Find the tag scheme of entity columns, and the names of tags that have none, which every shard needs.
+    """Find which columns hold entities, the tag scheme of these, and the names of tags, which every shard needs.
 
     All files decide it. The tags of named and derived sets are known.
     """
+    inputs = {f.column: f.input for f in corpus.schema.fields}
+    undecided = {f.column for f in corpus.schema.fields if f.kind in UNDECIDED}
     known = corpus.format == "derived" or bool(corpus.expected)
     searches = {
         f.column: SchemeSearch(f.classes or ())
         for f in corpus.schema.fields
-        if f.kind == "entities" and (f.classes is None or not known)
+        if f.kind in UNDECIDED or (f.kind == "entities" and (f.classes is None or not known))
     }
     if not searches:
         return corpus
-    inputs = {f.column: f.input for f in corpus.schema.fields}
     numbered = {f.column for f in corpus.schema.fields if f.classes is not None}  # tags may be numbers of classes
-    for part in corpus.parts:
-        for rows in tables(corpus, part, encoding=encoding):
-            for column, search in searches.items():
-                tags = whole(rows.table[inputs[column]])
-                if column in numbered:
-                    search.add(value_lists(tags, column, rows.where))
-                else:
-                    search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
-    fields = tuple(searches[f.column].of_field(f) if f.column in searches else f for f in corpus.schema.fields)
+    open_searches = dict(searches)
+    for rows in chain.from_iterable(tables(corpus, part, encoding=encoding) for part in corpus.parts):
+        for column, search in open_searches.items():
+            tags = whole(rows.table[inputs[column]])
+            if column in numbered:
+                search.add(value_lists(tags, column, rows.where))
+            else:
+                search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
+        for column in [column for column in open_searches if column in undecided and searches[column].is_settled]:
+            del open_searches[column]
+        if not open_searches:
+            break
+    schema = decided(corpus.schema, {column: search.names for column, search in searches.items()})
+    fields = tuple(
+        searches[f.column].of_field(f) if f.kind == "entities" and f.column in searches else f for f in schema.fields
+    )
     for field in fields:
         if field.scheme is not None:
             warn(
                 f"the tags in {field.input} of {corpus.name} are {field.scheme}: the entities that they mean are "
                 f"written as B-, I- and O, and `undo` writes {field.scheme} again"
             )
-    return replace(corpus, schema=replace(corpus.schema, fields=fields))
+    return replace(corpus, schema=replace(schema, fields=fields))

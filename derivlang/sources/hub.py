@@ -35,9 +35,10 @@ from derivlang.store.files import writing
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
+def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = (), labels: Sequence[str] = ()) -> Corpus:
     """Return the corpus `owner/name/config`, `owner/name` or `name/config`, at `@revision` if the name ends with it.
 
+    words, texts, labels: as of `infer`.
     DataError if the hub does not have it.
     """
     name, at, wanted = name.partition("@")
@@ -55,8 +56,9 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
             faults.append(error)
             continue
         with _hub_errors(f"hub:{name}"):
-            schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
-        return Corpus(f"hub:{name}", "hub", schema, _parts(splits, dataset, config, revision), revision=revision)
+            schema, layout = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts, labels=labels)
+        files = _parts(splits, dataset, config, revision)
+        return Corpus(f"hub:{name}", "hub", schema, files, layout=layout, revision=revision)
     # Of several readings of the name, report the one whose set exists, else the first.
     known = [fault for fault in faults if not _is_missing(fault)]
     raise DataError(
@@ -88,8 +90,8 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
         return replace(named.corpus(argument, parts), revision=revision), None
     parts = _parts(splits, *hub, revision)
     with _hub_errors(where):
-        schema = infer(*_look(splits), where=where)
-    corpus = named.corpus(argument, parts, format="hub", schema=schema, aliases={})
+        schema, layout = infer(*_look(splits), where=where)
+    corpus = named.corpus(argument, parts, format="hub", schema=schema, layout=layout, aliases={})
     return replace(corpus, revision=revision), None
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,20 +15,32 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
-from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.core.schema import NLI, PARTS, UNDECIDED, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.formats.objects import inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
 
 WORDS = ("tokens", "words", "forms")
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
+# Names of entities whatever their tags are: untyped ones, and those of a stream, whose tags are not known before. In
+# columns of other names entities are known by their tags.
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
+LABELS = ("entities", "tags", "value")  # what --label-column says of a column
 PAIRS = (
-    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"),
-    ("sentence_good", "sentence_bad"),
+    ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("context", "question"),
+    ("question", "context"), ("sentence_good", "sentence_bad"),
 )  # fmt: skip
 TEXTS = ("text", "sentence")
 # List columns that must have a value for each word. For others, the sampled rows decide.
 PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
+
+
+Naming = Callable[[str, str], str]  # ("text", "body") -> how a user says it
+
+
+def by_option(kind: str, name: str) -> str:
+    """Return how a user of the command line names a column: --text-column body."""
+    return f"--{kind}-column {shlex.quote(name)}"
 
 
 def infer(
@@ -37,19 +50,28 @@ def infer(
     where: str,
     words: Sequence[str] = (),
     texts: Sequence[str] = (),
-    naming: Callable[[str, str], str] = lambda kind, name: f"--{kind}-column {shlex.quote(name)}",
-) -> Schema:
-    """Return the schema of a table.
+    labels: Sequence[str] = (),
+    naming: Naming = by_option,
+) -> tuple[Schema, dict[str, Any]]:
+    """Return the schema of a table, and the layout of texts and answers inside objects (`formats/objects.py`).
 
-    words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
+    words, texts: the columns that the user names; without any, known names are looked for. labels: what the user says
+    of other columns, NAME=KIND. Lists of strings whose name does not say what they are have a kind of UNDECIDED, which
+    `decided` replaces. sample: some rows; a list
     column with an unknown name holds tags only if most of its lists are as long as the lists of the words. A warning
-    names lists that may be labels of words and do not move. naming: returns how the user names a column, for the error:
-    ("word" or "text", name) -> "--text-column body".
+    names lists that may be labels of words and do not move. naming: returns how the user names a column, for the error.
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
     or text, with the columns there are.
     """
+    layout = layout_of(schema, texts)
+    schema = opened(schema.empty_table(), layout, lambda row: where).schema if layout else schema
+    sample = sample and opened(sample, layout, lambda row: where)
+    if layout and layout["objects"]["texts"]:
+        columns = {path: name for name, path in layout["objects"]["texts"].items()}
+        texts = [columns.get(name, name) for name in texts]
+        warn(f"{', '.join(columns)}: the objects that hold these texts stay as they are, in the source language")
     types = {field.name: field.type for field in schema}
     if len(types) < len(schema):
         raise DataError(
@@ -70,6 +92,7 @@ def infer(
         if not (is_string(kind) if name in texts else _is_list(kind) and is_string(kind.value_type)):
             wanted = "text" if name in texts else "lists of words"
             raise UsageError(f"the column {name!r} holds {kind}, not {wanted}", where=where, id="column-type")
+    asked = _asked(labels, types, where)
     deep = next((name for name, kind in types.items() if _depth(kind) > _DEEPEST), None)
     if deep is not None:
         raise DataError(
@@ -83,12 +106,14 @@ def infer(
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix=_advice(types, naming),
+            fix=_advice(types, inner_texts(schema, sample), naming),
             id="no-words",
         )
     # Rows of a derived set (in memory, or exported) keep its own columns as they are: no column is a label of the
     # words.
     derived = {"document", "order", "sentences"} <= set(types)
+    if not derived and not words and not texts:
+        _warn_of_other_texts(types, sides, naming)
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
@@ -97,15 +122,25 @@ def infer(
             continue
         own = derived and (name in PARTS or name.startswith("source_"))
         one = len(sides) == 1 and sides[0].words is not None and not own
-        per_word = one and _fits_words(name, str(sides[0].words), sample)
+        if name in asked and not one:
+            raise UsageError(
+                f"the values of {name!r} are labels of no words", where=where,
+                fix="--label-column is for tables with one column of words", id="column-type",
+            )  # fmt: skip
+        fits = one and _fits_words(name, str(sides[0].words), sample)
         trees = name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample)
         if name == PARSE and one and is_string(kind) and not trees:
             _warn_of_other_trees(str(sides[0].words), sample)
-        field = Field(PARSE, "constituents") if trees else _field(name, kind, tree, per_word, classes.get(name))
-        if field.kind == "value" and not own:
+        if trees:
+            field = Field(PARSE, "constituents")
+        elif own:
+            field = Field(name, "value")
+        else:
+            field = _field(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
+        if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
-    if [side.text for side in sides] == ["premise", "hypothesis"]:
+    if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
     reserved_names = own_columns(tuple(sides), tuple(fields))
     free = [
@@ -114,7 +149,7 @@ def infer(
         else f
         for f in fields
     ]
-    return Schema(tuple(sides), tuple(free))
+    return Schema(tuple(sides), tuple(free)), layout
 
 
 def _free(name: str, reserved_names: set[str]) -> str:
@@ -166,8 +201,8 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa
     if not (_is_list(kind) or pa.types.is_fixed_size_list(kind)):
         return
     if words is not None and sample is not None:
-        fitting, lists = _fitting(name, words, sample), sample.num_rows - sample[name].null_count
-        if fitting and 10 * fitting >= lists:
+        fitting = _fitting(name, words, sample)
+        if fitting and not _look_like_entities(sample[name]):  # these are refused
             rows = counted(sample.num_rows, "row")
             warn(
                 f"the lists of {name!r} are as long as the words in {fitting:,} of the first {rows}, but do not move "
@@ -177,6 +212,13 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa
     if name in PER_WORD:
         why = "the table has no column of words" if words is None else "they are not a plain value for each word"
         warn(f"the lists of {name!r} do not move with the words: {why}")
+
+
+def _look_like_entities(lists: pa.ChunkedArray) -> bool:
+    """Return whether the sampled values of a column of lists are tags of entities."""
+    if not _is_list(lists.type) or not is_string(lists.type.value_type):
+        return False
+    return are_entity_tags(pc.unique(lists.combine_chunks().flatten().drop_null()).to_pylist())
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
@@ -198,36 +240,118 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
     return []
 
 
-def _advice(types: dict[str, pa.DataType], naming: Callable[[str, str], str]) -> str:
-    """Return how to name the columns that may be words or text."""
+def _warn_of_other_texts(types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming) -> None:
+    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language."""
+    used = [str(side.words or side.text) for side in sides]
+    known = dict.fromkeys([*TEXTS, *(name for pair in PAIRS for name in pair)])
+    others = [name for name in types if name in known and name not in used and is_string(types[name])]
+    if others:
+        texts = [name for name in types if name in (*used, *others)]
+        how = " ".join(naming("word" if name == sides[0].words else "text", name) for name in texts[:2])
+        warn(f"{', '.join(map(repr, others))} stays in the source language; for a pair of texts: {how}")
+
+
+def _advice(types: dict[str, pa.DataType], inner: Mapping[str, list[str]], naming: Naming) -> str:
+    """Return how to name the columns that may be words or text. inner: keys of texts in columns of objects."""
+    keys = [key for key in next(iter(inner.values()), ()) if all(key in others for others in inner.values())]
+    if len(inner) > 1 and keys:  # premise and hypothesis, in several languages each
+        return f"choose one of {', '.join(keys)}: {' '.join(naming('text', f'{name}.{keys[0]}') for name in inner)}"
     words = [naming("word", n) for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
     texts = [naming("text", n) for n, t in types.items() if is_string(t)]
+    texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
     if not words and not texts:
         return "a source needs raw text or lists of words"
     return f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}"
 
 
-def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tuple[str, ...] | None) -> Field:
-    """Return what a column holds. tree: the table has trees. tokens: the column may have a value for each word."""
+def _field(
+    name: str,
+    kind: pa.DataType,
+    tree: bool,
+    words: bool,
+    fits: bool,
+    classes: tuple[str, ...] | None,
+    asked: str | None,
+    naming: Naming,
+) -> Field:
+    """Return what a column holds.
+
+    tree: the table has trees. words: the table has one column of words. fits: the column may have a value for each
+    word. asked: what the user says that it holds.
+    """
     if name == "head" and tree:
         return Field("head", "tree", lexical=True)
     if name == "answers":
         return Field(name, "answers")
-    if tokens and _is_list(kind) and not pa.types.is_nested(kind.value_type):
-        if name == "misc" and is_string(kind.value_type):
-            return Field(name, "misc")
-        bio = classes is not None and are_entity_tags(classes)
-        if bio or (classes is None and name in ENTITIES and is_string(kind.value_type)):
-            return Field(name, "entities", classes)
-        if name in ENTITIES and not bio:
+    if not _is_list(kind) or pa.types.is_nested(kind.value_type):
+        return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
+    strings = is_string(kind.value_type)
+    by_values = strings and classes is None and asked is None
+    known = asked == "entities" or (asked is None and (name in ENTITIES or are_entity_tags(classes or ())))
+    if words and known:
+        if not strings and classes is None:
             raise UsageError(
                 f"{name} holds numbers without names, so its entities are unknown",
-                fix="write the tags as strings (B-PER, I-PER, O)",
+                fix="write the tags as strings (B-PER, I-PER, O); if they are no entities, pass "
+                f"{naming('label', f'{name}=tags')}",
                 id="unnamed-tags",
             )
-        lexical = name == "lemmas" and classes is None and is_string(kind.value_type)
-        return Field(name, "tags", classes or (UPOS if name == "upos" else None), lexical=lexical)
-    return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
+        return Field(name, "entities", classes)
+    if asked == "tags" or (fits and asked is None):
+        if name == "misc" and by_values:
+            return Field(name, "misc")
+        lexical = name == "lemmas" and classes is None and strings
+        by_values &= name != "upos"
+        return Field(
+            name, "tags?" if by_values else "tags", classes or (UPOS if name == "upos" else None), lexical=lexical
+        )
+    return Field(name, "value?" if by_values and name not in PER_WORD else "value")
+
+
+def _asked(labels: Sequence[str], types: Mapping[str, pa.DataType], where: str) -> dict[str, str]:
+    """Return what the user says of columns of lists: [ner=tags] -> {ner: tags}. Raise UsageError."""
+    asked: dict[str, str] = {}
+    for label in labels:
+        name, _, kind = label.rpartition("=")
+        if not name or kind not in LABELS:
+            raise UsageError(
+                f"{label!r} does not say what a column holds", where=where,
+                fix=f"NAME={' or NAME='.join(LABELS)}", id="bad-value",
+            )  # fmt: skip
+        if name not in types:
+            raise UsageError(
+                f"there is no column {name!r}; there are: {', '.join(types)}", where=where, id="unknown-column"
+            )
+        if name in asked:
+            raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
+        if not _is_list(types[name]) or pa.types.is_nested(types[name].value_type):
+            raise UsageError(
+                f"the column {name!r} holds {types[name]}, not lists of labels", where=where, id="column-type"
+            )
+        asked[name] = kind
+    return asked
+
+
+def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming = by_option) -> Schema:
+    """Return the schema without undecided columns. One message says what was taken as what.
+
+    values: all values of each of these columns, by output column; or some that are no tags.
+    """
+    has_words = len(schema.sides) == 1 and schema.sides[0].words is not None
+    fields, taken = [], []
+    for field in schema.fields:
+        if field.kind in UNDECIDED:
+            entities = are_entity_tags(values[field.column])
+            if entities and not has_words:
+                warn(f"the lists of {field.input!r} do not move with the words: the table has no column of words")
+            kind = "entities" if entities and has_words else UNDECIDED[field.kind]
+            if kind == "entities" or (kind == "tags" and field.input not in PER_WORD):
+                taken.append(f"{field.input} holds {'entities' if kind == 'entities' else 'a value for each word'}")
+            field = replace(field, kind=kind, lexical=field.lexical and kind == "tags")
+        fields.append(field)
+    if taken:
+        warn(f"by its values, {', '.join(taken)}; {naming('label', 'NAME=KIND')} says otherwise ({', '.join(LABELS)})")
+    return replace(schema, fields=tuple(fields))
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:

@@ -24,6 +24,7 @@ from derivlang.core.reading import Splits, to_batch
 from derivlang.core.schema import Schema, answered_side, left_out
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.registry import GENERATED, find_format
 from derivlang.formats.rows import Rows, together, whole_runs
@@ -108,7 +109,8 @@ def tables(
     corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
 ) -> Iterator[Rows]:
     """Yield the rows of a labelled file, with the column names of the schema. DataError if a column is missing."""
-    for rows in _rows(corpus, part, encoding, limit, piece):
+    for given in _rows(corpus, part, encoding, limit, piece):
+        rows = replace(given, table=opened(given.table, corpus.layout, given.where)) if corpus.layout else given
         present = set(rows.table.column_names)
         absent = [name for name in corpus.columns if name not in present]
         if absent:

@@ -30,6 +30,13 @@ class SourceRequest:
     words: tuple[str, ...] = setting(
         (), "Column of word lists, if its name does not say so.", option="--word-column", key="word_column"
     )
+    labels: tuple[str, ...] = setting(
+        (),
+        "What a column of lists holds, if its values do not say so: NAME=entities, NAME=tags (a value for each word) "
+        "or NAME=value (it does not move with the words).",
+        option="--label-column",
+        key="label_column",
+    )
     header: bool | None = setting(
         None, "Whether the first row of a TSV or CSV file names its columns.", unset="if it holds known names"
     )
@@ -53,7 +60,7 @@ class SourceRequest:
         without_effect = (
             *(() if files else ("format",)),
             *("header", "names", "quoting", "delimiter"),
-            *(() if tables else ("words", "texts")),
+            *(() if tables else ("words", "texts", "labels")),
         )
         for word in typed(self, without_effect):
             option = word.partition("=")[0]

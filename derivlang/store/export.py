@@ -30,11 +30,13 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.layers.base import record_lists
 from derivlang.core.layers.spans import Spans
+from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.formulas import Formulas
+from derivlang.formats.objects import closed
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import FORMATS as FILE_FORMATS
 from derivlang.formats.registry import NO_FILES, find_format, suffixes
@@ -135,7 +137,8 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             table = _in_their_schemes(table, group.source, derived.schema)
             if format.name != "squad":  # two paragraphs may have the same context
                 table = table.drop_columns(["document"])
-            yield table.rename_columns([given.get(name, name) for name in table.column_names])
+            table = table.rename_columns([given.get(name, name) for name in table.column_names])
+            yield closed(table, source.get("layout", {}))
 
     if not format.binary and not derived.is_utf8:
         warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")
@@ -152,8 +155,8 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
     """Return the table with the tags of entities in the scheme of the source."""
     for field in schema.fields:
         layer = source.layers.get(field.column)
-        if field.scheme is not None and isinstance(layer, Spans):
-            tags = record_lists(source, layer.tags_in(field.scheme, source.unit_words))
+        if field.given_classes is not None and isinstance(layer, Spans):
+            tags = record_lists(source, layer.tags_in(field.scheme or IOB2, field.given_classes, source.unit_words))
             table = table.set_column(table.column_names.index(field.column), field.column, tags)
     return table
 

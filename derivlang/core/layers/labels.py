@@ -70,7 +70,7 @@ class Labels:
             raise LayerError(
                 f"{int(words[row])} words but {max(0, int(values[row]))} values in {shown or name}",
                 where=self.row(row),
-                fix="every word needs exactly one value",
+                fix="every word needs exactly one value (--label-column says that the lists stay as they are)",
                 id="label-length",
             )
         flat = column.flatten()
