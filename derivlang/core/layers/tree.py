@@ -26,6 +26,7 @@ from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
 from derivlang.core.layers.deps import Deps, read_deps
 from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
 from derivlang.core.layers.words import Words
 from derivlang.core.policies import Policies
@@ -69,6 +70,7 @@ class Tree(Layer):
         "order (--mwt atomic keeps [it|them])",
         "mwt-deleted": "multiword token[|s] [was|were] dissolved, since [its|their] words were deleted",
         "empty-nodes-dropped": "empty node[|s] [was|were] left out, since [its|their] word was deleted",
+        **{name.format("misc"): what.format("misc") for name, what in Misc.losses.items()},  # MISC of these lines
     }
 
     head: Int32
