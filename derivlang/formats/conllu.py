@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
+from derivlang.core.layers.misc import without_spaces
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import UPOS, Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
@@ -88,8 +89,9 @@ def read(
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write rows as CoNLL-U. Rows of `read` give the same bytes as were read. Only the column `tokens` is required.
 
-    A missing list column is written `_`. A column `text` replaces the comment `# text = …`, or is added to the
-    comments; `ner_tags` other than `O` go into MISC as `NER=`.
+    A missing list column is written `_`. A column `text`, words joined by one space, replaces the comment `# text = …`,
+    or is added to the comments; multiword tokens then stand in it, and lose their notes on white space. `ner_tags`
+    other than `O` go into MISC as `NER=`.
     Raises DataError conllu-value (a tab, a line end, an empty value), LayerError layer-length, conllu-ids.
     """
     for table in tables:
@@ -255,6 +257,9 @@ def _text(table: pa.Table) -> str:
                 fix="replace it by _, or remove it from its list",
                 id="conllu-value",
             )
+        if text is not None and (mwt or empty):
+            text = _surface(words, mwt)
+            mwt, empty = ([node | {"misc": without_spaces(node["misc"])} for node in nodes] for nodes in (mwt, empty))
         if mwt or empty:
             words = _with_nodes(words, mwt, empty)
         block = [*(head if text is None else _with_text(head, text)), *words]
@@ -300,6 +305,16 @@ def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:
             id="conllu-value",
         )
     return lines
+
+
+def _surface(words: list[str], ranges: list[Node]) -> str:
+    """Return the text of a sentence with its multiword tokens, one space between two tokens. words: its lines."""
+    forms = [line.split("\t", 2)[1] for line in words]
+    for node in reversed(ranges):
+        first, _, last = node["id"].partition("-")
+        if first.isdecimal() and last.isdecimal():
+            forms[int(first) - 1 : int(last)] = [node["form"]]
+    return " ".join(forms)
 
 
 def _with_text(comments: list[str], text: str) -> list[str]:

@@ -138,8 +138,8 @@ class Deps:
 
     def given(self) -> Bool:
         """Return bool[N]: whether a word has DEPS."""
-        texts = self.strings()
-        return np.asarray(to_numpy(pc.not_equal(texts.dictionary, scalar(_NO_WORD)))[self.codes])
+        texts = self._written() if self.texts is None else self.texts
+        return np.asarray(to_numpy(pc.not_equal(texts, scalar(_NO_WORD)))[self.codes])
 
     def parts(self) -> _Parts:
         """Return the parts of all words."""
@@ -212,7 +212,10 @@ def connected(
         [words.rests, nodes.rests, own, string_array([":dep"]).take(to_arrow(np.zeros(n_nodes, int)))]
     )
     coded_rests = table.dictionary_encode()
-    texts, code = coded_rests.dictionary, to_numpy(coded_rests.indices).astype(np.int64)
+    by = to_numpy(pc.sort_indices(coded_rests.dictionary)).astype(np.int64)  # as parts of one head are sorted
+    texts, rank = coded_rests.dictionary.take(to_arrow(by)), np.empty(len(by), np.int64)
+    rank[by] = np.arange(len(by))
+    code = rank[to_numpy(coded_rests.indices)]
     n_rests = len(words.rests) + len(nodes.rests)
     extra = _Parts(
         np.arange(n + n_nodes),
@@ -240,7 +243,9 @@ def connected(
         while len(new):
             reached[new] = True
             new = parts.owner[(above >= 0) & reached[above] & ~reached[parts.owner]]
-        lost = ~reached & has[of] & ((extra.number > 0) | (np.arange(n + n_nodes) < n)) & (extra.number >= 0)
+        leads = (above >= 0) & (parts.minor == 0) & (parts.number == extra.number[parts.owner])
+        led = np.bincount(parts.owner[leads], minlength=n + n_nodes) > 0  # by the head that it would get
+        lost = ~reached & ~led & has[of] & ((extra.number > 0) | (np.arange(n + n_nodes) < n)) & (extra.number >= 0)
         if only_without:
             without = np.ones(n + n_nodes, bool)
             without[parts.owner[~is_none[parts.rest] | (above >= 0)]] = False
