@@ -334,6 +334,7 @@ def _derive_rows(
         counts=Counter(),
         repair_tags=recipe.repair_tags,
         shares=pipeline.keyed,
+        whole_trees=pipeline.needs_heads,
     )
     trees = None if recipe.parser is None else find_parser(recipe.parser, recipe.language)
     derived = pipeline.begin().derive(batch, lexicon, policies=recipe.policies, rule=recipe.rule, parser=trees)

@@ -165,7 +165,8 @@ def test_conllu_parts(tmp_path: Path) -> None:
     assert [node["id"] for node in first["mwt"]] == ["1-2", "3-4"]
     assert [node["id"] for node in first["empty_nodes"]] == ["0.1", "1.1", "1.2", "5.1"]
     assert first["mwt"][0]["misc"] == "SpaceAfter=No"
-    assert rows.lines.tolist() == [4, 20]
+    assert first["comments"][:2] == ["# only a comment", ""]
+    assert rows.lines.tolist() == [2, 20]
     assert rows.word_lines is not None
     assert rows.word_lines.to_pylist() == [[10, 13, 15, 16, 17], [20]]
     assert rows.documents.tolist() == [0, 1]

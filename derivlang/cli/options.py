@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from derivlang.cli.counts import sentence, templates_of
+from derivlang.cli.counts import sentences, templates_of
 from derivlang.cli.dependent import option
 from derivlang.cli.headings import under
 from derivlang.cli.messages import echo, is_quiet, say, warn
@@ -171,8 +171,8 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
         echo(f"{name:<11}" + " ".join(f"{count:>12,} {noun}" for noun, count in counts.items()))
     manifest = _manifest(located(result["out"]))
     templates = templates_of(Schema.from_json(manifest["schema"]).layer_fields if manifest else ())
-    for name, count in {**result["changed"], **result["dropped"]}.items():
-        echo(sentence(name, count, templates))
+    for line in sentences({**result["changed"], **result["dropped"]}, templates):
+        echo(line)
     for name, entry in manifest.get("entities", {}).items():
         entities = "entity was" if entry["entities"] == 1 else "entities were"
         echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")

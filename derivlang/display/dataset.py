@@ -108,8 +108,8 @@ def _heads_back(heads: Sequence[int], order: Sequence[int], n_source: int) -> li
     """Return heads in source order with source numbers; 0 for deleted words and dependents of inserted ones."""
     out = [0] * n_source
     for head, word in zip(heads, order, strict=True):
-        if word >= 0 and head > 0:
-            out[word] = order[head - 1] + 1
+        if word >= 0:
+            out[word] = order[head - 1] + 1 if head > 0 else head
     return out
 
 

@@ -77,15 +77,19 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Map
 def write_trees(trees: Iterable[pa.Array], out: BinaryIO) -> int:
     """Write Arrow strings, a tree for each row, and return how many of the rows `read` would not read back.
 
-    These have no words, or words outside of brackets, as rows of a set may have.
+    These have no words, or begin with a word outside of brackets. A row with several trees, or with words behind its
+    tree, gets brackets without a label around it: (S Ann) (X !)   ->   ( (S Ann) (X !) )
     """
     unread = 0
     for some in trees:
         letters, offsets = string_buffers(some)
         depth, is_text = depths(letters)
-        outside = np.diff(offsets_of(is_text & (depth == 0))[offsets])
-        unread += int(((outside > 0) | (np.diff(offsets) == 0)).sum())
-        out.write("".join(f"{tree}\n" for tree in some.to_pylist()).encode())
+        top = (depth == 1) & (letters == ord("(")) | is_text & (depth == 0)
+        several = np.diff(offsets_of(top)[offsets]) > 1
+        begins = to_numpy(pc.starts_with(some, "("))
+        unread += int((~begins).sum())
+        rows = zip(some.to_pylist(), (several & begins).tolist(), strict=True)
+        out.write("".join(f"( {tree} )\n" if wrap else f"{tree}\n" for tree, wrap in rows).encode())
     return unread
 
 

@@ -40,7 +40,8 @@ class Reading:
     splitter: splits raw text into words. counts: what was repaired or widened is counted here, by reason.
     whole_contexts: put neighbouring rows with the same context into one batch, since their answers form its groups.
     no_null_strings: refuse null as the string of a word, which shards cannot hold. shares: neighbouring rows with the
-    same text share it, and so its order; not where orders are drawn in sequence.
+    same text share it, and so its order; not where orders are drawn in sequence. whole_trees: each sentence of a
+    treebank must be one tree.
     """
 
     splitter: Splitter
@@ -50,6 +51,7 @@ class Reading:
     whole_contexts: bool = False
     no_null_strings: bool = False
     shares: bool = True
+    whole_trees: bool = False
 
 
 def batches(
@@ -95,6 +97,7 @@ def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> It
             repair_tags=reading.repair_tags,
             no_null_strings=reading.no_null_strings,
             shares=reading.shares,
+            whole_trees=reading.whole_trees,
         )
 
 

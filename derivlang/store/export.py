@@ -260,7 +260,10 @@ def _jsonl(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out
 
 
 def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
+    emptied = 0
+
     def tables() -> Iterator[pa.Table]:
+        nonlocal emptied
         for group in groups:
             batch = group.source if options.source else group.derived
             table = labelled(batch, schema)
@@ -273,9 +276,13 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, ou
                 table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
             if options.source and "comments" in table.column_names:
                 table = table.drop_columns(["text"])  # `# text` is already among the source's comments
-            yield table
+            full = table.filter(pc.greater(pc.list_value_length(table["tokens"]), 0))
+            emptied += table.num_rows - full.num_rows
+            yield full
 
     conllu.write(tables(), out)
+    if emptied:
+        warn(f"{counted(emptied, 'sentence')} without words left out: CoNLL-U cannot hold them")
 
 
 def _tsv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> int:
@@ -324,8 +331,8 @@ def _bracketed(groups: Iterator[Loaded], schema: Schema, options: ExportOptions,
     unread = bracketed.write_trees((table[name].combine_chunks() for table in tables), out)
     if unread:
         warn(
-            f"{counted(unread, 'row')} cannot be read back from the file: without words, or with words outside of "
-            "brackets"
+            f"{counted(unread, 'row')} cannot be read back from the file: without words, or beginning with a word "
+            "outside of brackets"
         )
 
 
