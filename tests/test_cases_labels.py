@@ -12,6 +12,7 @@ import pytest
 from derivlang import Columns, DerivlangWarning, map_dataset
 from derivlang.core.errors import UsageError
 from tests.commands import ROOT, Ran, run
+from tests.evaluations import fresh_run, task_data
 from tests.helpers import manifest, rows
 
 DATA = ROOT / "tests" / "cases" / "data"
@@ -302,3 +303,11 @@ def test_a_text_that_stays_is_told(tmp_path: Path) -> None:
     ran = made(DATA / "d21_qnli.tsv", tmp_path / "pair", "--text-column", "question", "--text-column", "sentence")
     assert "stays" not in ran.err
     assert rows(tmp_path / "pair")["question"][0].as_py() == "fell Who ?"
+
+
+# -- labels behind the end of a row
+@pytest.mark.parametrize(("length", "told"), [(24, True), (512, False)])
+def test_labels_that_are_cut_off_are_told(length: int, told: bool, tmp_path: Path) -> None:
+    asked = ("--task", "pos", "--seeds", 1, "--epochs", 1, "--measure", "none", "--device", "cpu")
+    ran = run("evaluate", fresh_run(tmp_path / "run"), "--data-dir", task_data(), "--max-length", length, *asked)
+    assert (f"are in no row, since rows are cut at {length} sub-words (--max-length)" in ran.err) == told
