@@ -1,6 +1,6 @@
 """What a text file looks like, where its name says something else.
 
-Each test is narrow: prose that begins with `<`, a table of two words a line and a list of words go on being text.
+Each test is narrow: prose that begins with `<`, lines of two words and a list of words go on being text.
 `--format` overrides them all.
 """
 

@@ -38,7 +38,7 @@ from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
-from derivlang.formats.tagged_columns import TAG, WHITE, Columns, begin, ends_with_tag, is_numbers
+from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 _MOST_WORDS = 2000  # in the first sentence
@@ -196,7 +196,7 @@ def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given
             )
 
 
-def _check_columns(path: Path, columns: Columns, head: Sequence[LineBlock]) -> None:
+def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]) -> None:
     """Raise DataError conll-2012 or word-numbers if it is open which column holds the words. head: the first blocks."""
     lines = [(number, line) for block in head for number, line in zip(*block, strict=True) if line[0] != "#"]
     rows = [columns.split(line) for _, line in lines]
@@ -216,7 +216,7 @@ def _check_columns(path: Path, columns: Columns, head: Sequence[LineBlock]) -> N
         )
 
 
-def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[Columns, Iterator[LineBlock]]:
+def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LineBlock]]:
     """Return the columns of a file, and the sentences of a piece of it, without comments.
 
     Raises DataError: conll-2012, word-numbers.

@@ -34,7 +34,7 @@ _SHAPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TaggedColumns:
     """The columns of a file. n: their number. word, tag: places of words and tags, from 0.
 
     first_number: the number of the first word of each sentence, 0 or 1, if the first column counts the words of every
@@ -102,7 +102,7 @@ class Columns:
         return line[1:2] == " " or (" " in line and not tag)
 
 
-def begin(blocks: Iterator[LineBlock]) -> tuple[Columns, list[LineBlock]]:
+def begin(blocks: Iterator[LineBlock]) -> tuple[TaggedColumns, list[LineBlock]]:
     """Return the columns of a file as its first blocks show them, and these blocks.
 
     The first line that does not begin with `#`, or else the first that ends with a tag, decides their number.
@@ -132,9 +132,9 @@ def separator_of(line: str) -> str:
     return "\t" if "\t" in line else " "
 
 
-def _columns(first: str, blocks: Sequence[LineBlock]) -> Columns:
+def _columns(first: str, blocks: Sequence[LineBlock]) -> TaggedColumns:
     """Return the columns of some sentences. first: the line that decides their number."""
-    columns = Columns(separator_of(first), 1)
+    columns = TaggedColumns(separator_of(first), 1)
     n = len(columns.split(first))
     sentences = [[row for row in map(columns.split, block.lines) if row[0][:1] != "#"] for block in blocks]
     first_number = _first_number([[row[0] for row in rows] for rows in sentences if rows]) if n > 2 else None

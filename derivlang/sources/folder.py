@@ -51,7 +51,7 @@ def files_below(folder: Path, *, of_any_suffix: bool = False) -> list[Path]:
 
 
 def _check_not_saved(found: list[Path]) -> None:
-    """Raise DataError saved-dataset for a folder of `save_to_disk`, whose Arrow files are no file to exchange."""
+    """Raise DataError saved-dataset for a folder of `save_to_disk`, whose Arrow files are not read."""
     names = {(path.parent, path.name) for path in found}
     for folder, name in sorted(names):
         if name == "dataset_dict.json" or (name == "state.json" and (folder, "dataset_info.json") in names):
