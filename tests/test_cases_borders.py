@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
+from pathlib import Path
 
 import click
 import pytest
 
+import derivlang
 from derivlang.core.errors import UsageError
-from tests.commands import run
+from tests.commands import rows, run, written
 from tests.test_command_line import EVERY, Words
 
 # Options given twice. Each value stands for itself: what it means is checked later.
@@ -59,9 +62,8 @@ def test_an_option_with_two_values_is_refused_or_collects_them(words: Words) -> 
                 assert f"derivlang: {name}: is given both on and off [given-twice]" in ran.err
             continue
         for spellings in ((name, name), (option.opts[0], option.opts[-1])):
-            typed = [
-                part for spelling, value in zip(spellings, ("16", "32"), strict=True) for part in (spelling, value)
-            ]
+            values = ("0.16", "0.32") if name == "--lr" else ("16", "32")
+            typed = [spellings[0], values[0], spellings[1], values[1]]
             if collects(words, name):
                 context = click.Context(command, resilient_parsing=True)
                 command.parse_args(context, typed)
@@ -71,7 +73,7 @@ def test_an_option_with_two_values_is_refused_or_collects_them(words: Words) -> 
                 assert ran.err == f"derivlang: {name}: is given 2 times: '16', '32' [given-twice]\n  give it once\n"
 
 
-def test_the_values_of_a_list_that_is_given_in_parts_are_all_used(tmp_path: object) -> None:
+def test_the_values_of_a_list_that_is_given_in_parts_are_all_used(tmp_path: Path) -> None:
     made = run("make", "--t", "inv", "demo", "--splits", "train", "--splits", "test", "-o", f"{tmp_path}/set", "--json")
     assert set(made.json["splits"]) == {"train", "test"}
     told = run("stats", "--t", "inv", "--t", "perm", "demo", "--limit", "5", "--json").out.splitlines()
@@ -90,4 +92,48 @@ def test_a_list_in_parts_names_a_task_once() -> None:
 @pytest.mark.parametrize("spec", ["perm:window=2:window=3", "perm:2:window=3", "perm:2:3"])
 def test_a_parameter_of_a_transform_given_twice_is_refused(spec: str) -> None:
     with pytest.raises(UsageError):
-        __import__("derivlang").derive("a b .", spec)
+        derivlang.derive("a b .", spec)
+
+
+# Texts as words.
+
+
+@pytest.mark.parametrize(
+    ("texts", "number"),
+    [
+        (["A sentence.", "Another."], 1),
+        (["One", "two words"], 2),
+        (["A sentence."], 1),
+        (("tab\there",), 1),
+        (["line\n"], 1),
+        ([" lead"], 1),
+        (["ideographic\u3000space"], 1),
+        (["on 20 000"], 1),
+        (["20 euros"], 1),
+    ],
+)
+def test_a_list_of_texts_is_refused(texts: list[str], number: int) -> None:
+    with pytest.raises(UsageError) as raised:
+        derivlang.derive(texts, "inv")
+    assert raised.value.id == "spaced-word"
+    assert f"word {number} holds white space" in str(raised.value)
+    assert "derive each text by itself" in str(raised.value)
+
+
+@pytest.mark.parametrize("word", ["20 000", "20\u00a0000", "1 000 000,5", "New\u00a0York", "et\u202fal.", "x\u200by"])
+def test_spaces_of_numbers_and_no_break_spaces_stand_inside_of_words(word: str) -> None:
+    assert derivlang.derive([word, "euros", "."], "inv").words == ["euros", word, "."]
+
+
+def test_words_of_files_may_hold_any_space(tmp_path: Path) -> None:
+    """Treebanks have such words: syllables of Vietnamese, numbers of French."""
+    words = ["20 000", "sinh viên", "New\u00a0York", "."]
+    lines = [f"{i}\t{word}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_\n" for i, word in enumerate(words, start=1)]
+    sources = [
+        written(tmp_path / "a.conllu", "".join(lines).replace("\tdep", "\troot", 1) + "\n"),
+        written(tmp_path / "a.jsonl", json.dumps({"tokens": words}) + "\n"),
+    ]
+    for source in sources:
+        run("make", "--t", "inv", source, "-o", tmp_path / source.suffix)
+        (row,) = rows(tmp_path / source.suffix, "train")
+        assert row["tokens"] == [*reversed(words[:-1]), "."]
