@@ -31,12 +31,13 @@ from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import run_folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
-from derivlang.training.config import CAUSAL, auto_class, check_finite, positions_of
+from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.language_embeddings import restore
 from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
+from derivlang.training.positions import longest_row
 from derivlang.training.run_folder import RUN, check_files
 
 
@@ -121,7 +122,7 @@ class PretrainedRun:
     @property
     def longest(self) -> int:
         """The maximum number of sub-words in a row, with special ids."""
-        return positions_of(self.config) or 1 << 15
+        return longest_row(self.model_folder) or 1 << 15
 
     @property
     def causal(self) -> bool:
