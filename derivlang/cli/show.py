@@ -20,6 +20,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.places import located
+from derivlang.store.settings import FileOptions
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @option(
     "--html", type=OUT_FILE, help="File or URL to write the rows to as a page with drawings; FILE.svg: the first row."
 )
+@settings_options(FileOptions, needs={"force": OptionNeeds(only_with="--html")})
 @option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options
 def command(
@@ -46,6 +48,7 @@ def command(
     row: int,
     count: int,
     html: Path | None,
+    force: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -74,7 +77,7 @@ def command(
     if html is not None:
         from derivlang.display.view import View
 
-        View(rows, title).save(html, told)
+        View(rows, title).save(html, told, force=force)
         drawn = 1 if html.suffix.lower() == ".svg" else len(rows)
         echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:

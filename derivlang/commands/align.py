@@ -68,7 +68,7 @@ def link_texts(
                 error.where = f"{source}, {target}"
             raise
         seconds = time.perf_counter() - began
-        with stage("writing", "rows", len(links)), writing(out) as stream:
+        with stage("writing", "rows", len(links)), writing(out, replace=options.force) as stream:
             for line in links.lines():
                 stream.write(line.encode() + b"\n")
                 rows_done(1)

@@ -64,7 +64,7 @@ def fit_file(
         wanted = _recipe(treebanks, options, names, seen)
         if is_stream(out):
             grammar, _ = _fitted(treebanks, out, options, names, seen, warn)
-            write_texts(out, {out.name: file.text_of(grammar)})
+            write_texts(out, {out.name: file.text_of(grammar)}, replace=options.force)
             return {"out": str(out)}
         artifact = Artifact(kind=GRAMMAR_FILES, path=out, wanted=wanted, force=options.force)
         without_recipe = not options.force and _has_no_recipe(out)
@@ -76,7 +76,8 @@ def fit_file(
             text = _same_text(out, grammar) if without_recipe else file.text_of(grammar)
             files = {out.name: sha256(text.encode()).hexdigest()}
             record = sealed({**wanted, "files": files, "result": chosen})
-            write_texts(out, {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)})
+            texts = {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)}
+            write_texts(out, texts, replace=True)  # what may not be replaced is refused by `found`
     return {"out": str(out), **file.read(out).summary(), **record["result"]}
 
 

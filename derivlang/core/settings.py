@@ -189,6 +189,11 @@ def setting(
     )  # fmt: skip
 
 
+def replaces() -> Any:
+    """Return the setting of a command that writes a file: whether one that it would not write is replaced."""
+    return setting(False, "Replace a file that holds something else.")
+
+
 @cache  # reading annotations is a quarter of what a help page costs, and every settings object is checked
 def declared(kind: type) -> Mapping[str, Declared]:
     """Return the declared settings of a dataclass, by the name of the field, in the order of the fields."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, replaces, setting
 
 
 def _mix() -> Any:
@@ -19,10 +19,6 @@ def _language() -> Any:
 
 def _licence() -> Any:
     return setting("", "Licence of the treebanks, for the header.")
-
-
-def _force() -> Any:
-    return setting(False, "Replace a file that holds something else.")
 
 
 def _punct() -> Any:
@@ -52,7 +48,7 @@ class GrammarFitOptions:
     subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.", commas=True)
     labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
     punct: bool = _punct()
-    force: bool = _force()
+    force: bool = replaces()
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -64,7 +60,7 @@ class GrammarCountOptions:
 
     language: str = _language()
     licence: str = _licence()
-    force: bool = _force()
+    force: bool = replaces()
 
     def __post_init__(self) -> None:
         check_settings(self)

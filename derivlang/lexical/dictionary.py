@@ -169,13 +169,13 @@ def _make(
     told = DICTIONARIES.record_of(options.out)
     if not options.force:
         wanted = {name: value for name, value in recipe.items() if name not in ("result", "files", "wrong")}
-        check_replaceable(map(options.out.with_name, texts), told, wanted, noun="dictionary")
+        check_replaceable([options.out.with_name(name) for name in texts], told, wanted, noun="dictionary")
     if is_stream(options.out):  # which has no room for a second file
-        write_texts(options.out, texts)
+        write_texts(options.out, texts, replace=options.force)
         return {"out": str(options.out), **result}
     apart = heldout_name(options.out)
     gone = {apart}.intersection(files_of_recipe(told)) - texts.keys()  # its words may be in this dictionary
-    write_texts(options.out, {**texts, told.name: record_text(recipe)}, list(gone))
+    write_texts(options.out, {**texts, told.name: record_text(recipe)}, list(gone), replace=options.force)
     return {"out": str(options.out), **result}
 
 

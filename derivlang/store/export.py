@@ -113,10 +113,10 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     return result if formulas is None else result | {"formulas": formulas}
 
 
-def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
+def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> dict[str, Any]:
     """Write the source of a split in UTF-8: plain text byte for byte, a labelled set in the format of its source.
 
-    Raises UsageError for a file whose suffix is of another format.
+    force: replace a file that holds something else. Raises UsageError for a file whose suffix is of another format.
     """
     derived = Derived(folder)
     name = derived.choose_split(split)
@@ -142,7 +142,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
 
     if not format.binary and not derived.is_utf8:
         warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")
-    with held_file(out, f"undo of {folder}", name), writing(out) as stream:
+    with held_file(out, f"undo of {folder}", name), writing(out, replace=force) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
         else:
