@@ -152,7 +152,7 @@ def test_any_cut_is_the_file(
 
 
 FAULTS: dict[str, tuple[str, str, str]] = {
-    "jsonl": ('{"a":%d,"b":"x"}\n', '{"a":1,"b":2}\n', "jsonl-type"),
+    "jsonl": ('{"a":%d,"b":"x"}\n', '{"a":1,"b":2\n', "json"),
     "delimited": ("%d\tb\n", "a\n", "tsv-columns"),
     "csv": ('%d,"b\nc"\n', '"a"b,c\n', "csv"),
     "conllu": (f"# sent_id = %d\n{WORD}\n\n", "1\ta\n\n", "conllu-columns"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,9 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DerivlangError, LayerError
+from derivlang.core.errors import DataError, DerivlangError, LayerError
 from derivlang.core.layers.answers import ANSWERS
-from derivlang.core.messages import DerivlangWarning
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.core.structure import conform
 from derivlang.sources import read as reading
@@ -278,20 +276,9 @@ def test_a_later_file_of_another_structure_is_an_error(
     folder.mkdir()
     write(folder / "a.train.x", [first])
     other = write(folder / "b.test.x", [later])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DerivlangWarning)  # `datasets` could not read such a set
-        with pytest.raises(LayerError) as caught:
-            read(folder)
-    assert str(other) in str(caught.value.where)
-
-
-def test_labels_that_are_names_of_nli_in_one_file_may_be_lists_in_another(tmp_path: Path) -> None:
-    for split, label in (("train", "neutral"), ("test", ["neutral"])):
-        json_lines(tmp_path / f"a.{split}.jsonl", [{"premise": "a", "hypothesis": "b", "label": label}])
-    with pytest.warns(match="so `load_dataset` cannot read"):
-        found = read(tmp_path)
-    labels = [batch.layers["label"].columns(batch)["label"].to_pylist() for batch in found]
-    assert sorted(labels, key=str) == [["neutral"], [["neutral"]]]
+    with pytest.raises(DataError, match=r"in a\.train.* \[types-differ\]") as caught:
+        read(folder)
+    assert str(other) == caught.value.where
 
 
 @pytest.mark.parametrize("kind", [pa.uint8(), pa.uint64(), pa.float16(), pa.date32(), pa.bool_()])

@@ -29,9 +29,7 @@ from derivlang.store.settings import FileOptions
 @spec_option("Transforms to measure on one source, without a set; may be repeated.", multiple=True)
 @settings_options(StatsOptions)
 @option("-o", "--out", type=OUT_FILE, help="Parquet file or URL to write, with a row for each language.")
-@option(
-    "--plot", type=OUT_FILE, help="Picture or URL to write (.svg, .png or .pdf), with a row for each language."
-)
+@option("--plot", type=OUT_FILE, help="Picture or URL to write (.svg, .png or .pdf), with a row for each language.")
 @settings_options(FileOptions, needs={"force": OptionNeeds(only_with="--out, --plot")})
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, a line for each language.")
 @parser_options

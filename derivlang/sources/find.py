@@ -6,8 +6,7 @@ wikitext103     ner:fr     my.conllu.gz     folder/     s3://bucket/folder     h
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string, whole
-from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
@@ -25,11 +24,10 @@ from derivlang.core.schema import UNDECIDED
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
+from derivlang.core.unify import bring, plain
 from derivlang.formats.base import ReadOptions
 from derivlang.formats.contents import check_contents
 from derivlang.formats.delimiter import check_delimiter
-from derivlang.formats.header import LOOKED_AT
-from derivlang.formats.objects import opened
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.registry import candidates, find_format, format_of
@@ -46,6 +44,7 @@ from derivlang.sources.named import (
 )
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
+from derivlang.sources.types import types_of_files, unify
 
 
 def find(request: SourceRequest) -> Corpus:
@@ -158,13 +157,16 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="make each apart, or say how all are split into words: --words",
             id="format",
         )
-    schema, columns, objects = look.schema, look.columns, dict[str, Any]()
+    schema, types, found, objects = look.schema, None, dict[CorpusFile, pa.Schema](), dict[str, Any]()
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
     else:
-        assert columns is not None
+        assert look.columns is not None
+        found = types_of_files(find_format(look.format or format.name), parts, request.encoding, look.options)
+        types = unify(found or {parts[0]: look.columns})
+        sample = look.sample and bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
         schema, objects = infer(
-            columns, look.sample,
+            types, sample,
             where=str(files[0]), words=request.words, texts=request.texts, labels=request.labels,
         )  # fmt: skip
     corpus = Corpus(
@@ -175,47 +177,31 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         words=look.words or "spacy",
         options=dict(look.options),
         layout={**look.layout, **objects},
+        types=types,
     )
-    if columns is not None:
-        _warn_of_other_columns(corpus, request.encoding, opened(columns.empty_table(), objects, str).schema)
+    _check_values(corpus, found, request.encoding)
     return _with_labels(corpus, request.encoding)
 
 
-def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -> None:
-    """Warn of columns that the first file lacks, and of columns with other types than in the first file."""
-    first, *others = corpus.parts
-    for part in others:
-        with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
-            schema = next(tables(corpus, part, encoding=encoding, limit=LOOKED_AT)).table.schema
-            known = {field.name: field.type for field in expected}
-            if new := [name for name in schema.names if name not in known]:
-                warn(
-                    f"{part.name}: {', '.join(map(repr, new))} is left out, since {first.name} has no such column; "
-                    "make the files apart to keep it"
-                )
-            for field in schema:
-                if field.name in known and not _alike(field.type, known[field.name]):
-                    kinds = f"{field.type}, not {known[field.name]} as in {first.name}"
-                    warn(
-                        f"{part.name}: {field.name!r} holds {kinds}, so `load_dataset` cannot read the files of the set"
-                    )
+def _check_values(corpus: Corpus, found: Mapping[CorpusFile, pa.Schema], encoding: str) -> None:
+    """Warn of columns that a file lacks. Read the files whose types are widened: a number may be rounded.
 
-
-def _alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return whether `datasets` may read values of both types as one column; True for types that are not looked at."""
-    kinds = {_kind(one), _kind(other)}
-    return None in kinds or len(kinds) == 1
-
-
-def _kind(of: pa.DataType) -> str | None:
-    """Return "number" or "string", or e.g. "list of string"; None for nulls and types that are not looked at."""
-    types = pa.types
-    if types.is_list(of) or types.is_large_list(of):
-        inner = _kind(of.value_type)
-        return inner and f"list of {inner}"
-    if types.is_integer(of) or types.is_floating(of) or types.is_boolean(of):
-        return "number"
-    return "string" if is_string(of) else None
+    Raise DataError: types-differ, jsonl-type.
+    """
+    wider = {} if corpus.types is None else {field.name: field.type for field in corpus.types}
+    values = [field.input for field in corpus.schema.fields if field.kind == "value"]
+    for part, schema in found.items():
+        if absent := [name for name in values if name not in schema.names]:
+            warn(f"{part.name} has no column {', '.join(map(repr, absent))}: its rows have no value (null) there")
+        own = {field.name: plain(field.type) for field in schema}
+        if all(kind == wider[name] or pa.types.is_null(kind) for name, kind in own.items()):
+            continue
+        try:
+            for _ in tables(corpus, part, encoding=encoding):
+                pass
+        except DataError as error:
+            if error.id in ("types-differ", "jsonl-type"):  # other errors come again, if the split is made
+                raise
 
 
 def _with_labels(corpus: Corpus, encoding: str) -> Corpus:

@@ -73,13 +73,6 @@ def infer(
         texts = [columns.get(name, name) for name in texts]
         warn(f"{', '.join(columns)}: the objects that hold these texts stay as they are, in the source language")
     types = {field.name: field.type for field in schema}
-    if len(types) < len(schema):
-        raise DataError(
-            f"two columns have the name {next(name for name in types if schema.names.count(name) > 1)!r}",
-            where=where,
-            fix="give each column a different name",
-            id="column-names",
-        )
     classes = class_names(schema)
     for name in (*words, *texts):
         if name not in types:
@@ -198,7 +191,7 @@ def _fitting(name: str, words: str, sample: pa.Table) -> int:
 
 def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa.Table | None) -> None:
     """Warn of a list column that stays as it is, if its name or one list of ten suggests a value for each word."""
-    if not (_is_list(kind) or pa.types.is_fixed_size_list(kind)):
+    if not _is_list(kind):
         return
     if words is not None and sample is not None:
         fitting = _fitting(name, words, sample)
@@ -384,4 +377,4 @@ def _depth(kind: pa.DataType) -> int:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))

@@ -22,6 +22,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
 from derivlang.core.schema import Schema, answered_side, left_out
+from derivlang.core.unify import bring
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.objects import opened
@@ -128,23 +129,39 @@ def tables(
 
 def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, piece: Piece = WHOLE) -> Iterator[Rows]:
     """Yield the rows of a labelled file, renamed and of the corpus's language if it has aliases."""
-    if corpus.format == "hub":
-        from derivlang.sources.hub import read_hub
-
-        yield from read_hub(part, limit, corpus.options.get("sha256"))
-        return
-    format = _format(corpus)
     if not corpus.aliases:
-        yield from format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=corpus.options)
+        yield from _typed(corpus, part, encoding, limit, piece)
         return
     done = 0
-    for rows in format.rows(part.path, encoding=encoding, piece=piece, options=corpus.options):
+    for rows in _typed(corpus, part, encoding, None, piece):
         renamed = _of_language(rows, corpus, done, limit)
         done += renamed.table.num_rows
         if renamed.table.num_rows:
             yield renamed
         if limit is not None and done >= limit:
             return
+
+
+def _typed(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, piece: Piece) -> Iterator[Rows]:
+    """Yield the rows of a file with the types that its columns have in all files.
+
+    A column or key of values may be missing, and is null then; words, texts and labels may not.
+    """
+    optional = {field.input for field in corpus.schema.fields if field.kind == "value"}
+    if corpus.format == "hub":
+        from derivlang.sources.hub import read_hub
+
+        found = read_hub(part, limit, corpus.options.get("sha256"))
+    else:
+        format, options = _format(corpus), corpus.options
+        if format.types is not None:
+            given = set() if corpus.types is None else {*corpus.columns} & {*corpus.types.names}
+            required = frozenset(given - optional)
+            options = {**options, "types": corpus.types, "required": required}
+        found = format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=options)
+    for rows in found:
+        table = rows.table if corpus.types is None else bring(rows.table, corpus.types, rows.where, optional=optional)
+        yield rows if table is rows.table else replace(rows, table=table)
 
 
 def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Rows:
