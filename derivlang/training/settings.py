@@ -149,6 +149,7 @@ class TrainingSettings:
         "Parts that are not trained: embeddings, encoder, layers=0-3, with commas.",
         check=_check_freeze,
         unset="none",
+        commas=True,
     )
     packing: Packing = _shared(
         "sentences",
