@@ -87,9 +87,10 @@ def test_numbers_of_words_and_words_that_are_numbers(text: str, sentences: str, 
     ("text", "what"),
     [
         ("1 Bo B-PER\n2 left O\n\n" * 200 + "1 Bo B-PER\n3 left O\n", ":602: the first column counts"),
-        ("1 Bo B-PER\n2 left O\n\n3 Ida B-PER\n4 sat O\n", ":1: the first column holds numbers"),
-        ("1-2 am O\n1 a O\n2 m O\n\n1 Bo B-PER\n", ":1: the first column holds numbers"),
-        ("1\tCD\tO\n\n1\tCD\tB-PER\n", ":1: the first column holds numbers"),  # of words, or words?
+        ("1 Bo B-PER\n2 left O\n\n3 Ida B-PER\n4 sat O\n", ":1: the first column holds only numbers"),
+        ("1-2 am O\n1 a O\n2 m O\n\n1 Bo B-PER\n", ":1: the first column holds only numbers"),
+        ("7\tCD\tO\n", ":1: the first column holds only numbers"),
+        ("1\tCD\tO\n\n1\tCD\tB-PER\n", ":1: the first column holds only numbers"),  # of words, or words?
         ("1 Bo B-PER\n2 left \n", ":2: the line has 2 columns, expected 3"),
         ((CASES / "b15b_onto.conll").read_text(), ":2: these are the columns of CoNLL 2012"),
         ((CASES / "b3_germeval_empty.tsv").read_text(), ":3: the token is empty"),

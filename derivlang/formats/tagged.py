@@ -207,9 +207,9 @@ def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]
             fix="write token<TAB>tag, such as Ann<TAB>B-PERSON; the tokens are column 4, and the entities column 11",
             id="conll-2012",
         )
-    if columns.first_number is None and columns.n > 2 and len(rows) > 1 and is_numbers(row[0] for row in rows):
+    if columns.first_number is None and columns.n > 2 and rows and is_numbers(row[0] for row in rows):
         raise DataError(
-            "the first column holds numbers, which do not count the words of each sentence from 1",
+            "the first column holds only numbers, which do not clearly count the words of each sentence",
             where=f"{path}:{lines[0][0]}",
             fix="number the words of each sentence 1, 2, 3 …, or remove the column",
             id="word-numbers",
