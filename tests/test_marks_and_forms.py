@@ -56,13 +56,6 @@ APPLES = treebank(
 )
 
 
-def test_the_hops_of_kallini(tmp_path: Path) -> None:
-    """Table 1 of the paper; its WordHop counts three units as a word."""
-    assert words_of("hop:0:sing=S", MESSY, tmp_path) == ["He clean S his very messy books he lf ."]
-    assert words_of("hop:tokens=4:sing=S", MESSY, tmp_path) == ["He clean his very messy books S he lf ."]
-    assert words_of("hop:words=4:sing=S", SHELF, tmp_path) == ["He clean his very messy bookshelf S ."]
-
-
 def test_the_suffixes_of_ravfogel(tmp_path: Path) -> None:
     """Suffixes and systems as in the study's program, case on the lemma of the noun and agreement on the main verb."""
     assert words_of("case:stem=lemma", APPLES, tmp_path) == [

@@ -14,23 +14,6 @@ from tests.strategies import Annotated
 from tests.test_syntax import batch_with, spec_words, tree
 from tests.tree_orders import FREE, derived, made_verified_and_undone, trees
 
-LUNCH = tree(
-    "they/PRON/nsubj/2 say/VERB/root/0 the/DET/det/4 broker/NOUN/nsubj/5 took/VERB/ccomp/2 them/PRON/obj/5"
-    " out/ADP/compound:prt/5 for/ADP/case/9 lunch/NOUN/obl/5 frequently/ADV/advmod/5"
-)
-
-
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ("sov:ovs", "them took out frequently the broker for lunch say they"),
-        ("sov:sov", "they the broker them took out frequently for lunch say"),
-        ("sov:vso", "say they took out frequently the broker them for lunch"),
-    ],
-)
-def test_rows_of_rnn_typology(spec: str, wanted: str) -> None:
-    assert spec_words(spec, batch_with(LUNCH)) == [wanted.split()]
-
 
 def plainly(found: Annotated, order: str) -> list[int]:
     """The rule with lists."""
