@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
+from derivlang.training.run_folder import with_hashes
 from tests.commands import run
 
 SMALL = "--source demo --vocab-size 300 --steps 4 --batch-size 4 --seq-len 32 --threads 1".split()
@@ -148,3 +149,20 @@ def test_a_model_that_ignores_positions_is_not_trained_with_a_reset(checkpoints:
     assert "numbers its positions itself" in told
     assert not (tmp_path / "reset" / "run.json").exists()
     trained(checkpoints, "deberta", tmp_path / "without", "--objective", "tlm:reset=no")
+
+
+# Checkpoints of a run
+
+
+def test_what_a_killed_process_left_of_old_checkpoints_is_removed(tmp_path: Path, model: Path) -> None:
+    given = ["pretrain", *SMALL, "--t", "inv", "--model", model, "-o", tmp_path / "run", "--save-every", 1]
+    run(*given, "--keep", 4)
+    folder = tmp_path / "run" / "checkpoints"
+    record_path = tmp_path / "run" / "run.json"
+    record_path.write_text(json.dumps(with_hashes(tmp_path / "run", {**record(tmp_path / "run"), "status": "stopped"})))
+    (folder / "step-00000002" / "state.json").unlink()  # removed first
+    (folder / "step-00000001" / "notes.txt").write_text("mine", "utf-8")
+    (folder / ".step-00000003.derivlang").mkdir()
+    run(*given, "--keep", 2, "--resume")
+    assert sorted(path.name for path in folder.iterdir()) == ["step-00000001", "step-00000003", "step-00000004"]
+    assert [path.name for path in (folder / "step-00000001").iterdir()] == ["notes.txt"]
