@@ -166,3 +166,21 @@ def test_what_a_killed_process_left_of_old_checkpoints_is_removed(tmp_path: Path
     run(*given, "--keep", 2, "--resume")
     assert sorted(path.name for path in folder.iterdir()) == ["step-00000001", "step-00000003", "step-00000004"]
     assert [path.name for path in (folder / "step-00000001").iterdir()] == ["notes.txt"]
+
+
+# Texts
+
+
+@pytest.mark.parametrize("texts", ["both", "each"])
+def test_another_text_of_the_derived_language_is_read_by_tokenizers(texts: str, tmp_path: Path, model: Path) -> None:
+    """Its letters are in no text of the source, so a tokenizer that has not read it knows none of them."""
+    draws = random.Random(1)
+    words = ["".join(draws.choices("абвгдежзиклмнопрстуф", k=draws.randint(2, 7))) for _ in range(200)]
+    lines = [" ".join(draws.choices(words, k=8)) + " ." for _ in range(100)]
+    (tmp_path / "ru.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    given = ["pretrain", *SMALL[:2], *SMALL[4:], "--vocab-size", 200, "--t", "identity", "--tokenizer-for", texts]
+    told = run(*given, "--model", model, "--derived-source", tmp_path / "ru.txt", "-o", tmp_path / "run").err
+    assert "unknown" not in told
+    (recipe,) = (tmp_path / "run" / "data" / "derived").glob("*/data.json")
+    assert json.loads(recipe.read_text("utf-8"))["unknown_percent"][1] == 0
+    run(*given, "--model", model, "-o", tmp_path / "other", "--data", tmp_path / "run" / "data", code=1)
