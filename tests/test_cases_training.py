@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
+from derivlang.training.run_folder import with_hashes
 from tests.commands import run
 
 SMALL = "--source demo --vocab-size 300 --steps 4 --batch-size 4 --seq-len 32 --threads 1".split()
@@ -148,3 +149,38 @@ def test_a_model_that_ignores_positions_is_not_trained_with_a_reset(checkpoints:
     assert "numbers its positions itself" in told
     assert not (tmp_path / "reset" / "run.json").exists()
     trained(checkpoints, "deberta", tmp_path / "without", "--objective", "tlm:reset=no")
+
+
+# Checkpoints of a run
+
+
+def test_what_a_killed_process_left_of_old_checkpoints_is_removed(tmp_path: Path, model: Path) -> None:
+    given = ["pretrain", *SMALL, "--t", "inv", "--model", model, "-o", tmp_path / "run", "--save-every", 1]
+    run(*given, "--keep", 4)
+    folder = tmp_path / "run" / "checkpoints"
+    record_path = tmp_path / "run" / "run.json"
+    record_path.write_text(json.dumps(with_hashes(tmp_path / "run", {**record(tmp_path / "run"), "status": "stopped"})))
+    (folder / "step-00000002" / "state.json").unlink()  # removed first
+    (folder / "step-00000001" / "notes.txt").write_text("mine", "utf-8")
+    (folder / ".step-00000003.derivlang").mkdir()
+    run(*given, "--keep", 2, "--resume")
+    assert sorted(path.name for path in folder.iterdir()) == ["step-00000001", "step-00000003", "step-00000004"]
+    assert [path.name for path in (folder / "step-00000001").iterdir()] == ["notes.txt"]
+
+
+# Texts
+
+
+@pytest.mark.parametrize("texts", ["both", "each"])
+def test_another_text_of_the_derived_language_is_read_by_tokenizers(texts: str, tmp_path: Path, model: Path) -> None:
+    """Its letters are in no text of the source, so a tokenizer that has not read it knows none of them."""
+    draws = random.Random(1)
+    words = ["".join(draws.choices("абвгдежзиклмнопрстуф", k=draws.randint(2, 7))) for _ in range(200)]
+    lines = [" ".join(draws.choices(words, k=8)) + " ." for _ in range(100)]
+    (tmp_path / "ru.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    given = ["pretrain", *SMALL[:2], *SMALL[4:], "--vocab-size", 200, "--t", "identity", "--tokenizer-for", texts]
+    told = run(*given, "--model", model, "--derived-source", tmp_path / "ru.txt", "-o", tmp_path / "run").err
+    assert "unknown" not in told
+    (recipe,) = (tmp_path / "run" / "data" / "derived").glob("*/data.json")
+    assert json.loads(recipe.read_text("utf-8"))["unknown_percent"][1] == 0
+    run(*given, "--model", model, "-o", tmp_path / "other", "--data", tmp_path / "run" / "data", code=1)

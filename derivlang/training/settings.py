@@ -167,7 +167,8 @@ class TrainingSettings:
     )
     derived_source: str = setting(
         "",
-        "Name or path of another text for the derived language; the tokenizer is trained on SOURCE.",
+        "Name or path of another text for the derived language; without --tokenizer-for, the tokenizer is trained on "
+        "SOURCE.",
         requires="--source",
         excludes="--halves, --languages",
         unset="SOURCE",

@@ -5,10 +5,11 @@
     derived (inv)  22'     4' 9'        17'               slots                3    1 2    0
 
 Each word has as many *slots* as the longer of its two forms has sub-words. The k-th sub-word of a form is in the k-th
-slot of its word. A sub-word that two words share belongs to the first one; a word without sub-words has a slot, too. So a range of slots is a part of a sentence in both languages, however they are divided into
+slot of its word. So a range of slots is a part of a sentence in both languages, however they are divided into
 sub-words. With a twin (twins.py) the k-th sub-words of both forms belong together, too; with the tokenizer of a
 checkpoint, or two tokenizers (texts.py), only words do. A word that the order inserts has slots of its own,
-after the word that it marks.
+after the word that it marks. A sub-word that two words share belongs to the first one; without a twin, a word that
+has no sub-word in either language has a slot, too.
 """
 
 from __future__ import annotations
