@@ -182,3 +182,59 @@ def test_a_file_of_the_user_is_replaced_only_with_force(
             assert re.search("--force|remove it and", refused.err)
             assert in_folder(tmp_path, line, place, "--force").code == 0
             assert files() == result
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("export", "make --t trans set -o set --force"),
+        ("export", "make --t trans set/data -o set --force"),
+        ("export", "make --t trans set/data/train-00000-of-00001.parquet -o set --force"),
+        ("align train", "align train a.txt b.txt -o b.txt --force"),
+        ("align train", "dict --t trans a.txt -o a.txt --force"),
+        ("grammar count", "grammar count a.conllu -o a.conllu --force"),
+    ],
+)
+def test_nothing_is_written_over_its_own_source(name: str, line: str, tmp_path: Path) -> None:
+    named(name).prepare(tmp_path)
+    before = snapshot(tmp_path)
+    refused = in_folder(tmp_path, line, "")
+    assert (refused.code, snapshot(tmp_path)) == (2, before)
+    assert "cannot be written over its" in refused.err
+
+
+# The content of a file with the name of a lock, and whether it is one that a command left.
+LOCKS = {
+    "precious\n": False,
+    "d41d8cd98f00b204e9800998ecf8427e  a.txt\n": False,
+    "0123456789abcdef undo": True,
+    "": True,
+}
+
+
+@pytest.mark.parametrize("text", LOCKS)
+def test_a_file_with_the_name_of_a_lock_stays(text: str, tmp_path: Path) -> None:
+    named("export").prepare(tmp_path)
+    lock = written(tmp_path / ".out.jsonl.lock", text)
+    ran = in_folder(tmp_path, "export set -o out.jsonl", "")
+    assert ran.code == (0 if LOCKS[text] else 1)
+    assert lock.exists() != LOCKS[text]
+    if not LOCKS[text]:
+        assert lock.read_text() == text
+        assert "has the name of a lock, and holds something else [output]" in ran.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_with_the_name_of_a_lock_is_not_waited_for(tmp_path: Path) -> None:
+    named("export").prepare(tmp_path)
+    os.mkfifo(tmp_path / ".out.jsonl.lock")
+    assert "is a pipe or a device" in in_folder(tmp_path, "export set -o out.jsonl", "").err
+
+
+def test_a_lock_of_somebody_else_in_a_run_stays(tmp_path: Path) -> None:
+    named("evaluate").prepare(tmp_path)
+    notes = written(tmp_path / "run" / ".notes.lock", "mine\n")
+    dead = written(tmp_path / "run" / ".model.derivlang.lock", "")
+    named("evaluate")(tmp_path)
+    assert notes.read_text() == "mine\n"
+    assert not dead.exists()

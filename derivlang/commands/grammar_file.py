@@ -26,7 +26,7 @@ from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 from derivlang.store.artifact import Artifact, kind_of_files
-from derivlang.store.files import held_file, is_stream, write_texts
+from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, record_text
 
 FORMAT = 1
@@ -188,8 +188,7 @@ def check_out(out: Path, treebanks: Sequence[Path], noun: str) -> None:
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
     if packing_of(out) or out.suffix == ".orm":
         raise UsageError(f"{noun} is written as text, not as {out.suffix}", where="-o", id="output")
-    if any(path.exists() and out.exists() and out.samefile(path) for path in treebanks):
-        raise UsageError(f"{noun} cannot be written over its treebank", where="-o", id="output")
+    refuse_source(out, treebanks, noun, "treebank")
 
 
 def _unused(why: str, option: str) -> UsageError:

@@ -38,7 +38,7 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import check_replaceable, kind_of_files
-from derivlang.store.files import held_file, is_stream, write_texts
+from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -100,6 +100,7 @@ def _make(
     if split != "train" and "train" in corpus.expected:
         warn(f"there is no train split: the dictionary is made from {split}")
     job = replace(job, seen=look(job, [split]))
+    refuse_source(options.out, job.seen, "a dictionary")
     tasks = make_plan(job, splits=[split])[split]
     types, counts, tags = count(job, tasks, tags=options.by == "pos")
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))

@@ -1,8 +1,7 @@
 """Writing to a disk: errors of the system as StoreErrors, files of our own names, and locks.
 
-Whoever may write beside an output may give one of our names (a lock, a stage, a log) to a link that leads to another
-file, or to a second name of one (a hard link). `create` and `reopen` open such names: no link is followed, and no file
-that has another name, too, is written to.
+Another user, or an earlier link, may have one of our names (of a lock, a stage, a log) lead to a file of the user's.
+`create` and `reopen` open such names: no link is followed, and a file that has another name, too, is not written to.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def create(path: Path) -> BinaryIO:
 def reopen(path: Path) -> IO[bytes]:
     """Open a file of ours that other processes may have open, to read it and to write at its end; made if needed.
 
-    Raise StoreError for a link, for a file that has another name, too, and for what is no file.
+    Raise StoreError for a link, for a file that has another name, too, and for a folder, a pipe or a device.
     """
     try:
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _SAFELY, 0o666)
@@ -106,7 +105,7 @@ def reopen(path: Path) -> IO[bytes]:
 
 def _not_ours(path: Path) -> StoreError:
     kinds = {"a link": path.is_symlink(), "a folder": path.is_dir(), "another name of a file": path.is_file()}
-    what = next((kind for kind, holds in kinds.items() if holds), "no file")
+    what = next((kind for kind, holds in kinds.items() if holds), "a pipe or a device")
     fix = "remove it; nothing was changed"
     return StoreError(f"is {what}, and derivlang would write there", where=str(path), fix=fix, id="output")
 

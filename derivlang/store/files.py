@@ -13,13 +13,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.formats.places import is_remote
 from derivlang.store.disk import create, disk, held, locked, remove, stage_lock_of, stage_of
@@ -35,6 +35,16 @@ def is_stream(out: Path) -> bool:
         mode = out.stat().st_mode
         return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
     return False
+
+
+def refuse_source(out: Path, sources: Iterable[Path], noun: str, source: str = "source") -> None:
+    """Raise UsageError if a file to write is one of those that it is made of, also with --force.
+
+    noun, source: what they are called.
+    """
+    if not is_remote(out) and any(path.exists() and out.exists() and out.samefile(path) for path in sources):
+        fix = "name another file"
+        raise UsageError(f"{noun} cannot be written over its {source}", where="-o", fix=fix, id="output")
 
 
 @contextmanager
