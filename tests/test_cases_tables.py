@@ -278,3 +278,22 @@ def test_a_derived_set_of_several_files_is_a_source(tmp_path: Path) -> None:
     run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "x", "--shard-tokens", 1)
     run("make", "--t", "trans", tmp_path / "x", "-o", tmp_path / "y")
     assert rows_of(tmp_path / "y") == FOLDERS["p19b_struct_other"]
+
+
+@pytest.mark.parametrize("numbers", [[-1, 0, 2], [0, 1, 2]])
+def test_numbers_of_nli_labels_keep_their_names(numbers: list[int], tmp_path: Path) -> None:
+    names = ["entailment", "neutral", "contradiction"]
+    features = {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string")}
+    several = datasets.Sequence(datasets.ClassLabel(names=["joy", "fear"]))
+    rows = datasets.Dataset.from_dict(
+        {"premise": ["a b"] * 3, "hypothesis": ["c"] * 3, "label": numbers, "several": [[0, 1]] * 3},
+        features=datasets.Features({**features, "label": datasets.ClassLabel(names=names), "several": several}),
+    )
+    rows.to_parquet(tmp_path / "a.parquet")
+    run("make", "--t", "inv", tmp_path / "a.parquet", "-o", tmp_path / "x")
+    run("verify", tmp_path / "x")
+    loaded = datasets.load_dataset(str(tmp_path / "x"), cache_dir=str(tmp_path / "cache"))["train"]
+    assert (loaded.features["label"].names, loaded["label"][:]) == (names, numbers)
+    assert map_dataset(rows, "inv").features["label"].names == names
+    run("undo", tmp_path / "x", "-o", tmp_path / "back.parquet")
+    assert pq.read_table(tmp_path / "back.parquet").to_pylist() == rows.with_format("arrow")[:].to_pylist()

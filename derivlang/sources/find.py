@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string, whole
+from derivlang.core.arrow import whole
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
@@ -207,11 +207,10 @@ def _check_values(corpus: Corpus, found: Mapping[CorpusFile, pa.Schema], encodin
 def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
     """Return the corpus, with NLI labels only if all values of the label are names of NLI labels."""
 
-    def labels(column: str) -> Iterator[str | None]:
+    def labels(column: str) -> Iterator[Any]:
         for part in corpus.parts:
             for rows in tables(corpus, part, encoding=encoding):
-                values = rows.table[column]
-                yield from pc.unique(values).to_pylist() if is_string(values.type) else [str(values.type)] * len(values)
+                yield from pc.unique(rows.table[column]).to_pylist()
 
     return replace(corpus, schema=without_nli(corpus.schema, labels))
 

@@ -355,16 +355,17 @@ def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field
     return replace(field, classes=NLI)
 
 
-def without_nli(schema: Schema, labels: Callable[[str], Iterable[str | None]]) -> Schema:
+def without_nli(schema: Schema, labels: Callable[[str], Iterable[Any]]) -> Schema:
     """Return the schema, with plain values for an NLI label if not all its values are names of NLI labels.
 
-    labels: returns all values of a column.
+    labels: returns all values of a column. Numbers are of the classes that a table's note names.
     """
-    fields = [
-        replace(f, classes=None) if f.kind == "value" and f.classes == NLI and not is_nli(labels(f.input)) else f
-        for f in schema.fields
-    ]
-    return replace(schema, fields=tuple(fields))
+
+    def is_other(field: Field) -> bool:
+        values = set(labels(field.input)) if field.kind == "value" and field.classes == NLI else set()
+        return any(isinstance(value, str) for value in values) and not is_nli(values)
+
+    return replace(schema, fields=tuple(replace(f, classes=None) if is_other(f) else f for f in schema.fields))
 
 
 def _depth(kind: pa.DataType) -> int:
