@@ -29,6 +29,7 @@ from derivlang.core.splits import split_name
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer
+from derivlang.sources.labels import by_name
 from derivlang.sources.named import NamedSource
 from derivlang.store.files import writing
 
@@ -91,7 +92,7 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
     parts = _parts(splits, *hub, revision)
     with _hub_errors(where):
         schema, layout = infer(*_look(splits), where=where)
-    corpus = named.corpus(argument, parts, format="hub", schema=schema, layout=layout, aliases={})
+    corpus = named.corpus(argument, parts, format="hub", schema=by_name(schema), layout=layout, aliases={})
     return replace(corpus, revision=revision), None
 
 
