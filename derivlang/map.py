@@ -35,7 +35,8 @@ from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import CorpusFile
-from derivlang.sources.infer import decided, infer, without_nli
+from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.labels import decided
 from derivlang.sources.read import split_texts
 from derivlang.sources.types import unify
 from derivlang.store.features import arrow_schema

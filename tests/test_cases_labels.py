@@ -68,7 +68,7 @@ def test_entities_are_known_by_their_tags(name: str, tmp_path: Path) -> None:
     assert manifest(out)["schema"]["fields"][0]["kind"] == "entities"
     if wanted is not None:
         assert names(out, column) == wanted
-    by_values = f"by its values, {column} holds entities; --label-column NAME=KIND"
+    by_values = f"by the values, {column} holds entities; --label-column NAME=KIND"
     assert (by_values in ran.err) == (column not in ("ner", "ner_tags", "slots"))
     run("undo", out, "-o", back := tmp_path / f"back{(DATA / name).suffix}")
     if name.endswith(".jsonl"):

@@ -34,7 +34,8 @@ from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
-from derivlang.sources.infer import decided, infer, without_nli
+from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.labels import decided, is_string_list
 from derivlang.sources.named import (
     SOURCES,
     find_named,
@@ -278,6 +279,8 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
     for rows in chain.from_iterable(tables(corpus, part, encoding=encoding) for part in corpus.parts):
         for column, search in open_searches.items():
             tags = whole(rows.table[inputs[column]])
+            if column in undecided and not is_string_list(tags.type):  # an error later, if it must have such values
+                continue
             if column in numbered:
                 search.add(value_lists(tags, column, rows.where))
             else:

@@ -30,6 +30,7 @@ from derivlang.core.unify import bring
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer
+from derivlang.sources.labels import by_name
 from derivlang.sources.named import NamedSource
 from derivlang.sources.types import unify
 from derivlang.store.files import writing
@@ -95,7 +96,7 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
     with _hub_errors(where):
         types, sample = _look(splits, parts)
         schema, layout = infer(types, sample, where=where)
-    corpus = named.corpus(argument, parts, format="hub", schema=schema, layout=layout, aliases={})
+    corpus = named.corpus(argument, parts, format="hub", schema=by_name(schema), layout=layout, aliases={})
     return replace(corpus, revision=revision, types=types), None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,32 +14,19 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
-from derivlang.core.schema import NLI, PARTS, UNDECIDED, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.objects import inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
+from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of, is_list, is_string_list
 
 WORDS = ("tokens", "words", "forms")
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
-# Names of entities whatever their tags are: untyped ones, and those of a stream, whose tags are not known before. In
-# columns of other names entities are known by their tags.
-ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
-LABELS = ("entities", "tags", "value")  # what --label-column says of a column
 PAIRS = (
     ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("context", "question"),
     ("question", "context"), ("sentence_good", "sentence_bad"),
 )  # fmt: skip
 TEXTS = ("text", "sentence")
-# List columns that must have a value for each word. For others, the sampled rows decide.
-PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
-
-
-Naming = Callable[[str, str], str]  # ("text", "body") -> how a user says it
-
-
-def by_option(kind: str, name: str) -> str:
-    """Return how a user of the command line names a column: --text-column body."""
-    return f"--{kind}-column {shlex.quote(name)}"
 
 
 def infer(
@@ -57,9 +43,9 @@ def infer(
 
     words, texts: the columns that the user names; without any, known names are looked for. labels: what the user says
     of other columns, NAME=KIND. Lists of strings whose name does not say what they are have a kind of UNDECIDED, which
-    `decided` replaces. sample: some rows; a list
-    column with an unknown name holds tags only if most of its lists are as long as the lists of the words. A warning
-    names lists that may be labels of words and do not move. naming: returns how the user names a column, for the error.
+    `decided` replaces (`labels.py`). sample: some rows; a list column with an unknown name holds tags only if most of
+    its lists are as long as the lists of the words. A warning names lists that may be labels of words and do not move.
+    naming: returns how the user names a column, for the error.
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
@@ -82,10 +68,10 @@ def infer(
         if [*words, *texts].count(name) > 1:
             raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
         kind = types[name]
-        if not (is_string(kind) if name in texts else _is_list(kind) and is_string(kind.value_type)):
+        if not (is_string(kind) if name in texts else is_string_list(kind)):
             wanted = "text" if name in texts else "lists of words"
             raise UsageError(f"the column {name!r} holds {kind}, not {wanted}", where=where, id="column-type")
-    asked = _asked(labels, types, where)
+    asked = asked_of(labels, types, where)
     deep = next((name for name, kind in types.items() if _depth(kind) > _DEEPEST), None)
     if deep is not None:
         raise DataError(
@@ -129,7 +115,7 @@ def infer(
         elif own:
             field = Field(name, "value")
         else:
-            field = _field(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
+            field = field_of(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
@@ -178,7 +164,7 @@ def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Return whether a list column has a value for each word in most of the sampled rows."""
-    if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
+    if sample is None or name in PER_WORD or not sample.num_rows or not is_list(sample.schema.field(name).type):
         return True
     return 2 * _fitting(name, words, sample) > int(sample.num_rows)
 
@@ -190,8 +176,8 @@ def _fitting(name: str, words: str, sample: pa.Table) -> int:
 
 
 def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa.Table | None) -> None:
-    """Warn of a list column that stays as it is, if its name or one list of ten suggests a value for each word."""
-    if not _is_list(kind):
+    """Warn of a list column that stays as it is, if its name or one of its lists suggests a value for each word."""
+    if not is_list(kind):
         return
     if words is not None and sample is not None:
         fitting = _fitting(name, words, sample)
@@ -209,14 +195,14 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa
 
 def _look_like_entities(lists: pa.ChunkedArray) -> bool:
     """Return whether the sampled values of a column of lists are tags of entities."""
-    if not _is_list(lists.type) or not is_string(lists.type.value_type):
-        return False
-    return are_entity_tags(pc.unique(lists.combine_chunks().flatten().drop_null()).to_pylist())
+    return is_string_list(lists.type) and are_entity_tags(
+        pc.unique(lists.combine_chunks().flatten().drop_null()).to_pylist()
+    )
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
     """Return the sides of a table: named columns, else words, a pair, or text; [] if there are none."""
-    lists = [n for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
+    lists = [n for n, t in types.items() if is_string_list(t)]
     strings = [n for n, t in types.items() if is_string(t)]
     if words or texts:
         named = [Side(n, words=n) for n in words] + [Side(n, text=n) for n in texts]
@@ -249,102 +235,12 @@ def _advice(types: dict[str, pa.DataType], inner: Mapping[str, list[str]], namin
     keys = [key for key in next(iter(inner.values()), ()) if all(key in others for others in inner.values())]
     if len(inner) > 1 and keys:  # premise and hypothesis, in several languages each
         return f"choose one of {', '.join(keys)}: {' '.join(naming('text', f'{name}.{keys[0]}') for name in inner)}"
-    words = [naming("word", n) for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
+    words = [naming("word", n) for n, t in types.items() if is_string_list(t)]
     texts = [naming("text", n) for n, t in types.items() if is_string(t)]
     texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
     if not words and not texts:
         return "a source needs raw text or lists of words"
     return f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}"
-
-
-def _field(
-    name: str,
-    kind: pa.DataType,
-    tree: bool,
-    words: bool,
-    fits: bool,
-    classes: tuple[str, ...] | None,
-    asked: str | None,
-    naming: Naming,
-) -> Field:
-    """Return what a column holds.
-
-    tree: the table has trees. words: the table has one column of words. fits: the column may have a value for each
-    word. asked: what the user says that it holds.
-    """
-    if name == "head" and tree:
-        return Field("head", "tree", lexical=True)
-    if name == "answers":
-        return Field(name, "answers")
-    if not _is_list(kind) or pa.types.is_nested(kind.value_type):
-        return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
-    strings = is_string(kind.value_type)
-    by_values = strings and classes is None and asked is None
-    known = asked == "entities" or (asked is None and (name in ENTITIES or are_entity_tags(classes or ())))
-    if words and known:
-        if not strings and classes is None:
-            raise UsageError(
-                f"{name} holds numbers without names, so its entities are unknown",
-                fix="write the tags as strings (B-PER, I-PER, O); if they are no entities, pass "
-                f"{naming('label', f'{name}=tags')}",
-                id="unnamed-tags",
-            )
-        return Field(name, "entities", classes)
-    if asked == "tags" or (fits and asked is None):
-        if name == "misc" and by_values:
-            return Field(name, "misc")
-        lexical = name == "lemmas" and classes is None and strings
-        by_values &= name != "upos"
-        return Field(
-            name, "tags?" if by_values else "tags", classes or (UPOS if name == "upos" else None), lexical=lexical
-        )
-    return Field(name, "value?" if by_values and name not in PER_WORD else "value")
-
-
-def _asked(labels: Sequence[str], types: Mapping[str, pa.DataType], where: str) -> dict[str, str]:
-    """Return what the user says of columns of lists: [ner=tags] -> {ner: tags}. Raise UsageError."""
-    asked: dict[str, str] = {}
-    for label in labels:
-        name, _, kind = label.rpartition("=")
-        if not name or kind not in LABELS:
-            raise UsageError(
-                f"{label!r} does not say what a column holds", where=where,
-                fix=f"NAME={' or NAME='.join(LABELS)}", id="bad-value",
-            )  # fmt: skip
-        if name not in types:
-            raise UsageError(
-                f"there is no column {name!r}; there are: {', '.join(types)}", where=where, id="unknown-column"
-            )
-        if name in asked:
-            raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
-        if not _is_list(types[name]) or pa.types.is_nested(types[name].value_type):
-            raise UsageError(
-                f"the column {name!r} holds {types[name]}, not lists of labels", where=where, id="column-type"
-            )
-        asked[name] = kind
-    return asked
-
-
-def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming = by_option) -> Schema:
-    """Return the schema without undecided columns. One message says what was taken as what.
-
-    values: all values of each of these columns, by output column; or some that are no tags.
-    """
-    has_words = len(schema.sides) == 1 and schema.sides[0].words is not None
-    fields, taken = [], []
-    for field in schema.fields:
-        if field.kind in UNDECIDED:
-            entities = are_entity_tags(values[field.column])
-            if entities and not has_words:
-                warn(f"the lists of {field.input!r} do not move with the words: the table has no column of words")
-            kind = "entities" if entities and has_words else UNDECIDED[field.kind]
-            if kind == "entities" or (kind == "tags" and field.input not in PER_WORD):
-                taken.append(f"{field.input} holds {'entities' if kind == 'entities' else 'a value for each word'}")
-            field = replace(field, kind=kind, lexical=field.lexical and kind == "tags")
-        fields.append(field)
-    if taken:
-        warn(f"by its values, {', '.join(taken)}; {naming('label', 'NAME=KIND')} says otherwise ({', '.join(LABELS)})")
-    return replace(schema, fields=tuple(fields))
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
@@ -375,7 +271,3 @@ def _depth(kind: pa.DataType) -> int:
     while level := [t.field(i).type for t in level if pa.types.is_nested(t) for i in range(t.num_fields)]:
         depth += 1
     return depth
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))

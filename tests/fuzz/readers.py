@@ -199,6 +199,7 @@ def _(folder: Path, data: bytes) -> str | None:
     ],
     "formats.parquet",
     "sources.infer",
+    "sources.labels",
 )
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.parquet", data, mode="space")
