@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,10 @@ from derivlang.transforms.lexicon_file import read_lexicon
 if TYPE_CHECKING:
     from derivlang.display.linked import LinkedLines
     from derivlang.display.view import View
+
+
+# White space that no word has: sentences have it. Not U+00A0, U+2007 and U+202F, nor the space of the number 20 000.
+_SPACE = re.compile(r"(?<!\d)[^\S\u00a0\u2007\u202f]|[^\S\u00a0\u2007\u202f](?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,15 @@ def derive(
 
     Transforms that draw in sequence need several sentences, and draw from the first of these on.
 
-    text: raw text, or a list of words. spec: the transforms, or a pipeline of them. words: how to split raw text,
-    "spacy" (default), "unicode", or "space" for tokenised text. language: of the text, for spaCy's tokenizer and the
-    parser. sentences: how sentences are split. lexicon: a saved lexicon.tsv, needed if the spec keeps some of the
-    types. parser: finds the trees that `syn` needs (default: the bundled one of the language).
+    text: raw text, or a list of the words of one text. White space inside of such a word may only be a no-break space,
+    or stand between digits (`20 000`, as in treebanks): a list of sentences is refused. spec: the transforms, or a
+    pipeline of them. words: how to split raw text, "spacy" (default), "unicode", or "space" for tokenised text.
+    language: of the text, for spaCy's tokenizer and the parser. sentences: how sentences are split. lexicon: a saved
+    lexicon.tsv, needed if the spec keeps some of the types. parser: finds the trees that `syn` needs (default: the
+    bundled one of the language).
 
-    Raises UsageError for a bad spec or argument, or a missing lexicon or parser; DataError for an empty word or a text
-    that cannot be encoded.
+    Raises UsageError for a bad spec or argument, for a list of texts, or a missing lexicon or parser; DataError for an
+    empty word or a text that cannot be encoded.
 
     >>> derive("Hello, world!", "inv").text
     'world , Hello !'
@@ -244,6 +251,12 @@ def _words(words: Sequence[str]) -> Batch:
             raise UsageError(f"word {number} is {_name(word)}, not a string", id="no-text")
         if not word:
             raise DataError(f"word {number} is empty", id="empty-word")
+        if _SPACE.search(word):
+            raise UsageError(
+                f"word {number} holds white space, {word[:50]!r}, but a list holds the words of one text",
+                fix="derive each text by itself, [derive(text, spec) for text in texts]; a word may hold U+00A0",
+                id="spaced-word",
+            )
     encoded = string_array(words).dictionary_encode()
     codes = to_numpy(encoded.indices).astype(np.int32)
     unit = np.array([0, len(words)], np.int64)

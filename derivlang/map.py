@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import decoded
-from derivlang.core.errors import UsageError
+from derivlang.core.arrow import decoded, whole
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.in_python import errors_in_python
-from derivlang.core.layers.tag_schemes import SchemeSearch, with_scheme
+from derivlang.core.layers.tag_schemes import SchemeSearch, are_entity_tags, with_scheme
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies, warn_of_unused
 from derivlang.core.reading import to_batch
 from derivlang.core.rules import Mode, Rule
-from derivlang.core.schema import Schema, answered_side
+from derivlang.core.schema import UNDECIDED, Schema, answered_side
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.spec_files import any_file
 from derivlang.core.to_table import to_table
+from derivlang.core.unify import bring
+from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
+from derivlang.sources.corpus import CorpusFile
 from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.labels import decided
 from derivlang.sources.read import split_texts
+from derivlang.sources.types import unify
 from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -49,15 +55,17 @@ class Columns:
     """What the names of columns do not say.
 
     words: columns of lists of words. texts: columns of raw text. tags: the tag names (`B-PER` …) of entity columns that
-    hold strings; needed for a stream, where they cannot be collected first.
+    hold strings; needed for a stream, where they cannot be collected first. labels: what other columns of lists hold,
+    as NAME=entities, NAME=tags (a value for each word) or NAME=value (it does not move with the words).
     """
 
     words: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("words", "texts", "tags"):
+        for name in ("words", "texts", "tags", "labels"):
             if isinstance(value := getattr(self, name), str):
                 raise UsageError(
                     f"{name}= takes several names, not a string", fix=f"Columns({name}=({value!r},))", id="bad-value"
@@ -75,6 +83,8 @@ class _Recipe:
     spec: str
     lexicon: str | None
     schema: Schema
+    types: pa.Schema
+    layout: dict[str, Any]
     words: Mode
     language: str
     policies: Policies
@@ -141,8 +151,8 @@ def map_dataset(
     splits = dict(dataset) if isinstance(dataset, dict) else {"": dataset}
     if not splits:
         return dataset
-    pipeline, features = Pipeline.parse(spec), _features_of(splits)
-    schema = _schema(splits, features, columns)
+    pipeline, types = Pipeline.parse(spec), _types_of(splits)
+    schema, layout = _schema(splits, types, columns)
     saved = read_lexicon(Path(lexicon)) if lexicon else None
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
@@ -161,8 +171,9 @@ def map_dataset(
     if language != "en" and not (is_raw and words == "spacy") and parser_name is None:
         warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
     recipe = _Recipe(
-        pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, parser_name, contents
-    )
+        pipeline.stored, saved, schema, types, layout, words, language, policies, sentences, repair_tags, parser_name,
+        contents,
+    )  # fmt: skip
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
         if _is_stream(dataset):
@@ -176,17 +187,17 @@ def map_dataset(
         if _is_stream(dataset):
             pipeline.check_keyed("a stream", "map_dataset")
         size = None
-    mapped = {name: _mapped(split, recipe, features, size) for name, split in splits.items()}
+    mapped = {name: _mapped(split, recipe, size) for name, split in splits.items()}
     return type(dataset)(mapped) if isinstance(dataset, dict) else mapped[""]
 
 
-def _mapped(dataset: Any, recipe: _Recipe, features: Features, size: int | None) -> Any:
+def _mapped(dataset: Any, recipe: _Recipe, size: int | None) -> Any:
     """Return a derived split. size: rows of a batch, None for one batch."""
     import datasets
 
-    derived_features = _features(recipe, features)
+    derived_features = _features(recipe)
     if not _is_stream(dataset) and len(dataset) == 0:
-        empty = _derive_rows(features.arrow_schema.empty_table(), [], recipe)
+        empty = _derive_rows(recipe.types.empty_table(), [], recipe)
         return datasets.Dataset(empty).cast(derived_features)
     node = getattr(dataset, "_distributed", None)  # `split_dataset_by_node` says it nowhere else
     place = (node.rank, node.world_size) if node else (0, 1)
@@ -211,38 +222,61 @@ def _is_stream(dataset: Any) -> bool:
     return isinstance(dataset, (datasets.IterableDataset, datasets.IterableDatasetDict))
 
 
-def _features_of(splits: dict[str, Any]) -> Features:
-    """Return the features that all splits have. UsageError if they differ."""
-    features = {name: split.features or split._resolve_features().features for name, split in splits.items()}
-    first, *others = features
-    for name in others:
-        if features[name] != features[first]:
+def _types_of(splits: dict[str, Any]) -> pa.Schema:
+    """Return the columns that all splits have, with types that keep the values of each. UsageError if none do."""
+    schemas = {
+        name: (split.features or split._resolve_features().features).arrow_schema for name, split in splits.items()
+    }
+    first = next(iter(schemas))
+    for name, schema in schemas.items():
+        if set(schema.names) != set(schemas[first].names):
             raise UsageError(
-                f"the splits {first} and {name} have different features",
+                f"the splits {first} and {name} have different columns: {', '.join(schemas[first].names)}, and "
+                f"{', '.join(schema.names)}",
                 where="map_dataset",
-                fix="cast them to the same features, or derive one after the other",
+                fix="give them the same columns, or derive one after the other",
                 id="split-features",
             )
-    return cast("Features", features[first])
+    try:
+        return unify({CorpusFile(name, Path(name), name): schema for name, schema in schemas.items()})
+    except DataError as error:
+        raise UsageError(
+            f"the split {error.where}: {error.what}",
+            where="map_dataset",
+            fix="cast them to the same features, or derive one after the other",
+            id="split-features",
+        ) from None
 
 
-def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Schema:
-    """Return the schema of all splits, so that a label means the same in each."""
+def _schema(splits: dict[str, Any], types: pa.Schema, columns: Columns) -> tuple[Schema, dict[str, Any]]:
+    """Return the schema and the layout of all splits, so that a label means the same in each."""
     samples = (_sample(split) for split in splits.values())
-    schema = infer(
-        features.arrow_schema,
-        next((sample for sample in samples if sample is not None), None),
-        where="map_dataset",
-        words=columns.words,
-        texts=columns.texts,
-        naming=lambda kind, name: f"Columns({kind}s=[{name!r}])",
-    )
+    sample = next((bring(one, types, "row {}".format) for one in samples if one is not None), None)
+    schema, layout = infer(
+        types, sample, where="map_dataset",
+        words=columns.words, texts=columns.texts, labels=columns.labels, naming=_by_argument,
+    )  # fmt: skip
     kept = [split for split in splits.values() if not _is_stream(split)]
     if kept:
-        schema = without_nli(schema, lambda name: _unique(kept, name))
+        schema = without_nli(schema, lambda name: _unique(_column(split, types, name) for split in kept))
+    rows = kept or [sample]  # a stream can be searched no further
+    values = {
+        field.column: _unique(_column(one, types, field.input) for one in rows if one is not None)
+        for field in schema.fields
+        if field.kind in UNDECIDED
+    }
+    doubtful = next((f for f in schema.fields if f.column in values and are_entity_tags(values[f.column])), None)
+    if doubtful is not None and not kept:
+        raise UsageError(
+            f"the first values of {doubtful.input} are tags of entities, and a stream cannot be searched for others",
+            fix=f"say what it holds: {_by_argument('label', f'{doubtful.input}=entities')} with tags=, or "
+            f"{_by_argument('label', f'{doubtful.input}=tags')}",
+            id="unnamed-tags",
+        )
+    schema = decided(schema, values, _by_argument)
     if columns.tags and not any(field.kind == "entities" and field.classes is None for field in schema.fields):
         warn("no column holds tags of entities as strings, so Columns(tags=) has no effect")
-    return _with_tags(schema, kept, columns)
+    return _with_tags(schema, kept, types, columns), layout
 
 
 def _sample(dataset: Any) -> pa.Table | None:
@@ -253,14 +287,24 @@ def _sample(dataset: Any) -> pa.Table | None:
     return rows[: min(_SAMPLE, len(dataset))] if len(dataset) else None
 
 
-def _unique(splits: list[Any], name: str) -> list[Any]:
-    """Return the distinct values of a column, or of the elements of its lists."""
+def _by_argument(kind: str, name: str) -> str:
+    """Return how a user of `map_dataset` names a column."""
+    return f"Columns({kind}s=[{name!r}])"
+
+
+def _column(dataset: Any, types: pa.Schema, name: str) -> pa.Array:
+    """Return a column of a split, or of a table, with the type that it has in all splits."""
+    table = dataset if isinstance(dataset, pa.Table) else dataset.with_format("arrow")[:]
+    return whole(bring(table.select([name]), pa.schema([types.field(name)]), "row {}".format)[name])
+
+
+def _unique(columns: Iterable[pa.Array]) -> list[Any]:
+    """Return the distinct values of some columns, or of the elements of their lists, without null."""
     values: dict[Any, None] = {}
-    for split in splits:
-        column = split.with_format("arrow")[:][name].combine_chunks()
+    for column in columns:
         is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
         flat = column.flatten() if is_list else column
-        values |= dict.fromkeys(pc.unique(flat).to_pylist())
+        values |= dict.fromkeys(pc.unique(flat.drop_null()).to_pylist())
     return list(values)
 
 
@@ -295,8 +339,12 @@ def _derive_rows(
     """Return the output rows of a batch of input rows. place: as of `_numbers`."""
     pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon, recipe.fingerprint)
     splitting = Splitting(Splitter(recipe.words, recipe.language))
+
+    def where(row: int) -> str:
+        return f"row {indices[row]}" if indices else "map_dataset"
+
     batch = to_batch(
-        table,
+        opened(bring(table, recipe.types, where), recipe.layout, where),
         recipe.schema,
         lambda texts, place: split_texts(splitting, texts, place),
         documents=_numbers(indices, place),
@@ -304,6 +352,7 @@ def _derive_rows(
         counts=Counter(),
         repair_tags=recipe.repair_tags,
         shares=pipeline.keyed,
+        whole_trees=pipeline.needs_heads,
     )
     trees = None if recipe.parser is None else find_parser(recipe.parser, recipe.language)
     derived = pipeline.begin().derive(batch, lexicon, policies=recipe.policies, rule=recipe.rule, parser=trees)
@@ -321,15 +370,15 @@ def _derive_rows(
     return pa.table(plain, metadata=arrow_schema(plain, recipe.schema).metadata)
 
 
-def _features(recipe: _Recipe, features: Features) -> Features:
+def _features(recipe: _Recipe) -> Features:
     """Return the features of the output, by deriving a table without rows."""
     import datasets
 
-    empty = _derive_rows(features.arrow_schema.empty_table(), [], recipe)
+    empty = _derive_rows(recipe.types.empty_table(), [], recipe)
     return datasets.Features.from_arrow_schema(empty.schema)
 
 
-def _with_tags(schema: Schema, splits: list[Any], columns: Columns) -> Schema:
+def _with_tags(schema: Schema, splits: list[Any], types: pa.Schema, columns: Columns) -> Schema:
     """Return the schema with the scheme of entity columns, and with the tag names of those that hold strings.
 
     splits: those to search, [] for streams.
@@ -345,7 +394,7 @@ def _with_tags(schema: Schema, splits: list[Any], columns: Columns) -> Schema:
         if field.kind == "entities":
             search = SchemeSearch(field.classes or columns.tags)
             for split in splits:
-                search.add(split.with_format("arrow")[:][field.input].combine_chunks())
+                search.add(_column(split, types, field.input))
             field = search.of_field(field) if splits else with_scheme(field, search.names)
             if field.scheme is not None:
                 warn(f"the tags in {field.input} are {field.scheme}: the entities are written as B-, I- and O")

@@ -170,6 +170,11 @@ class Pipeline:
         return any({"head", "upos"} & set(transform.needs) for transform in self.transforms)
 
     @property
+    def needs_heads(self) -> bool:
+        """Whether every sentence must be one tree before this pipeline can run."""
+        return any("head" in transform.needs for transform in self.transforms)
+
+    @property
     def is_permutation(self) -> bool:
         """Whether no transform inserts or deletes words."""
         return all(transform.is_permutation for transform in self.transforms)

@@ -272,11 +272,28 @@ def conllu_row(words: Sequence[str], rng: random.Random) -> dict[str, Any]:
         "deprel": ["root" if head == 0 else rng.choice(["nsubj", "obj", "punct"]) for head in heads],
         "deps": [enhanced() for _ in words],
         "misc": [
-            rng.choice(["_", "SpaceAfter=No", "Gloss=x|SpaceAfter=No", "Gloss=y", "SpacesAfter=\\n"]) for _ in words
+            rng.choice(["_", "SpaceAfter=No", "Gloss=x|SpaceAfter=No", "Gloss=y", "SpacesAfter=\\n", some_note(n, rng)])
+            for _ in words
         ],
         "mwt": [node_line(f"{first}-{last}", "fused", "_") for first, last in ranges],
         "empty_nodes": [node_line(name(node), "gone", enhanced()) for node in empty],
     }
+
+
+def some_note(n: int, rng: random.Random) -> str:
+    """A note of MISC that holds for the order of n words."""
+    first, second = (rng.randint(1, n) for _ in range(2))
+    return rng.choice(
+        [
+            f"CopyOf={first}",
+            f"Gloss=x|CxnElt={first}:If.Clause,{second}:If.Then",
+            f"PARSEME:MWE={first}:VID;{second}",
+            f"PARSEME:MWE={first}",
+            f"Entity=(e{first}-person)",
+            "NamedEntity=B-PER",
+            "NamedEntity=Yes",
+        ]
+    )
 
 
 def node_line(id: str, form: str, deps: str) -> dict[str, str]:

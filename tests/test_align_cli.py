@@ -39,7 +39,7 @@ def test_train_and_score(model: str, texts: tuple[Path, Path], tmp_path: Path) -
 
 def test_options_reach_the_aligner(texts: tuple[Path, Path], tmp_path: Path) -> None:
     def links(*options: str) -> set[str]:
-        run("align", "train", *texts, "-o", tmp_path / "x", "--lower", *options)
+        run("align", "train", *texts, "-o", tmp_path / "x", "--lower", "--force", *options)
         found = (tmp_path / "x").read_text().split("\n")
         return {f"{n}:{link}" for n, line in enumerate(found) for link in line.split()}
 
@@ -165,9 +165,9 @@ def test_eflomal_sees_numbers_for_words_and_no_empty_sentence(
     monkeypatch.setitem(sys.modules, "eflomal", fake)
     out = tmp_path / "out"
     options = ("--model", "eflomal", "--lower", "--iterations", "3")
-    run("align", "train", *texts, "-o", out, *options, "--symmetrise", "intersection")
+    run("align", "train", *texts, "-o", out, "--force", *options, "--symmetrise", "intersection")
     assert out.read_text() == "0-0\n0-0\n\n0-0\n0-0\n"
     assert seen[0] == ["0 1 2 3\n", "4 1\n", "0 3 5\n", "0 5 2 3\n"]
     assert len(seen[1]) == 4
-    run("align", "train", *texts, "-o", out, *options)
+    run("align", "train", *texts, "-o", out, "--force", *options)
     assert out.read_text() == "0-0 1-1\n0-0 1-1\n\n0-0 1-1\n0-0 1-1\n"

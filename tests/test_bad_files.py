@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from derivlang.core.errors import DataError, DerivlangError, LayerError, UsageEr
 from derivlang.core.layers.nodes import NODE_FIELDS, NODES, Nodes
 from derivlang.formats import conllu, delimited, jsonl, line_chunks, opening, parquet, squad, tagged
 from derivlang.formats.opening import open_bytes, open_lines
-from derivlang.formats.rows import ROWS_PER_TABLE
+from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from tests.commands import run
 from tests.fuzz.forge import forge
 
@@ -204,8 +204,8 @@ def words(*rows: str) -> str:
         (words("1-1 _", "0.1 _", "1 0"), "conllu-ids", 8, "0.1 is out of its place"),
         (words("0.1 _"), "conllu-ids", 7, "without words"),
         (words("1 0", "2 3"), "head-range", 8, "word 2 has head 3, but the sentence has 2 words"),
-        (words("1 0", "2 -1"), "head-range", 8, "head -1"),
-        (words("1 0", "2 _"), "head-range", 8, "head '_'"),
+        (words("1 0", "2 -1"), "head-range", 8, "head '-1'"),
+        (words("1 0", "2 _"), "head-range", 8, "word 2 has no head"),
         (words("1 0", "2 {n}"), "head-range", 8, "head '{n}'"),
         (words("1 0", "2 01"), "head-range", 8, "head '01'"),
         (words("1 0", "2 99999999999"), "head-range", 8, "head '99999999999'"),
@@ -262,13 +262,13 @@ def test_conllu_write_refuses_nodes_outside_the_sentence() -> None:
     [
         ("a\tO\nb\n", "tsv-columns", 2, "1 column, expected 2"),
         ("\na\nb\n", "tsv-columns", 2, "1 column, expected 2"),
-        ("a\tO\n \n", "tsv-columns", 2, "1 column, expected 2"),
         ("a\tO\nb\tX\tO\n", "tsv-columns", 2, "3 columns, expected 2"),
         ("a X O\n\nb O\n", "tsv-columns", 3, "2 columns, expected 3"),
         ("a\tO\n\tO\n", "empty-token", 2, "token"),
         ("en:a\tO\nen:\tO\n", "empty-token", 2, "token"),
-        ("a\tO\nb\t\n", "empty-tag", 2, "tag"),
-        ("a\tO\n\nb\tB-LOC \n", "tag-space", 3, "'B-LOC '"),
+        ("a\tX\tO\nb\tX\t\n", "tsv-columns", 2, "2 columns, expected 3"),
+        ("a O\nb\t\n", "tsv-columns", 2, "1 column, expected 2"),
+        ("a\tO\n\nb\tB-LOC\u00a0\n", "tag-space", 3, "white space"),
         ("a\tO\nb\t\u00a0B-LOC\n", "tag-space", 2, "white space"),
     ],
 )
@@ -395,6 +395,12 @@ def test_squad_key_twice(tmp_path: Path) -> None:
 # JSON Lines
 
 
+def read_as_the_first_row(path: Path) -> Iterator[Rows]:
+    """The rows, which must have the types and keys of the first one."""
+    types = next(jsonl.read(path, limit=1)).table.schema
+    yield from jsonl.read(path, types=types, required=frozenset(types.names))
+
+
 @pytest.mark.parametrize(
     ("lines", "id", "line", "what"),
     [
@@ -403,7 +409,7 @@ def test_squad_key_twice(tmp_path: Path) -> None:
         (["{}"], "json-object", 1, "{}"),
         (['{"a":1,"b":2}', '{"a":1}'], "jsonl-keys", 2, "lacks the key 'b'"),
         (['{"a":1}', '{"a":1,"b":2}'], "jsonl-keys", 2, "has the new key 'b'"),
-        (['{"a":1}', '{"A":1}'], "jsonl-keys", 2, "lacks the key 'a' and has the new key 'A'"),
+        (['{"a":1}', '{"A":1}'], "jsonl-keys", 2, "lacks the key 'a'"),
         (
             ['{"a":1,"b":1}', '{"a":1,"b":2}', '{"a":1,"b":"x"}', '{"a":1,"b":2}'],
             "jsonl-type",
@@ -421,7 +427,7 @@ def test_squad_key_twice(tmp_path: Path) -> None:
     ],
 )
 def test_jsonl(tmp_path: Path, lines: list[str], id: str, line: int, what: str) -> None:
-    error = fault(tmp_path / "x.jsonl", "\n".join(lines), jsonl.read)
+    error = fault(tmp_path / "x.jsonl", "\n".join(lines), read_as_the_first_row)
     assert (error.id, line_of(error)) == (id, line)
     assert what in error.what
 
@@ -430,13 +436,13 @@ def test_jsonl(tmp_path: Path, lines: list[str], id: str, line: int, what: str) 
 def test_jsonl_later_rows_fit_the_first_table(tmp_path: Path, late: str) -> None:
     first = ['{"a":1,"b":["x"]}'] * (ROWS_PER_TABLE + 5)
     content = "\n".join([*first, f'{{"a":{late}}}', *first])
-    error = fault(tmp_path / "x.jsonl", content, jsonl.read)
+    error = fault(tmp_path / "x.jsonl", content, read_as_the_first_row)
     assert (error.id, line_of(error)) == ("jsonl-type", ROWS_PER_TABLE + 6)
 
 
 def test_jsonl_unknown_keys_within_objects(tmp_path: Path) -> None:
     content = '{"a":{"b":1}}\n' * ROWS_PER_TABLE + '{"a":{"b":1,"c":1}}\n'
-    error = fault(tmp_path / "x.jsonl", content, jsonl.read)
+    error = fault(tmp_path / "x.jsonl", content, read_as_the_first_row)
     assert (error.id, line_of(error)) == ("jsonl-type", ROWS_PER_TABLE + 1)
 
 

@@ -228,10 +228,10 @@ def test_a_flag_that_has_no_effect_is_refused(
 def test_files_of_one_source_have_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     written(tmp_path / "in" / "a.train.jsonl", '{"text":"a","label":1}\n')
-    path = written(tmp_path / "in" / "b.test.jsonl", '{"text":"a"}\n')
+    path = written(tmp_path / "in" / "b.test.jsonl", '{"label":1}\n')
     with pytest.raises(DataError) as caught:
         made(tmp_path / "in")
-    assert (caught.value.id, caught.value.where) == ("missing-column", str(path))
+    assert (caught.value.id, caught.value.where) == ("jsonl-keys", f"{path}:1")
 
 
 # CSV
@@ -364,7 +364,7 @@ def test_labels_mean_the_same_in_all_splits() -> None:
     assert found["train"].features == found["test"].features
     assert (found["train"]["ner"][0], found["test"]["ner"][0]) == ([1, 2], [0, 3])
     sets["test"] = sets["test"].remove_columns("ner")
-    with pytest.raises(UsageError, match=r"different features"):
+    with pytest.raises(UsageError, match=r"different columns"):
         map_dataset(sets, "inv")
 
 

@@ -6,6 +6,7 @@ A kind without a sample here fails: it is an entry of `SAMPLES`.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -296,6 +297,7 @@ def test_losses_are_in_the_documentation(kind: str) -> None:
     names = {"entities": "ner_tags", "answers": "answers", "constituents": "parse"}
     for name in find_layer(kind).losses:
         if kind != "referents":
+            name = re.sub("^{}-[A-Z].*-dropped|^misc-.*-dropped", "misc-KEY-dropped", name)
             assert f"| `{name.format(names.get(kind))}` | " in table
 
 

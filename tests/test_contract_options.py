@@ -77,8 +77,10 @@ VALUES: dict[str, list[str] | str] = {
     "--words": ["unicode"],
     "--lang": ["fr"],
     "--encoding": ["latin-1"],
+    "--format": ["jsonl"],
     "--text-column": ["more", "note"],
     "--word-column": ["more"],
+    "--label-column": ["ner_tags=tags"],
     "--header": ["--no-header"],
     "--column-names": ["a,b"],
     "--quoting": [""],
@@ -100,11 +102,12 @@ VALUES: dict[str, list[str] | str] = {
     "--force": SAME,
     "--parses": SAME,
 }
-# Sources whose language is only recorded, and tags that need no repair.
+# Sources whose language is only recorded, tags that need no repair, and the format that the suffix says.
 WORDS_GIVEN = ("conllu", "tagged", "jsonl", "parquet", "derived", "demo")
 NOTHING_TO_DO = {("--lang", kind) for kind in (*WORDS_GIVEN, "tokens")} | {
     ("--repair-tags", kind) for kind in ("tagged", "parquet", "demo")
 }
+NOTHING_TO_DO.add(("--format", "jsonl"))
 
 
 def test_every_option_has_a_value() -> None:

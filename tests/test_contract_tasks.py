@@ -189,6 +189,7 @@ def test_gold_labels_are_right_and_chance_is_a_score(kind: str) -> None:
             assert 0 < column.value(by_chance[column.name]) < 100
 
 
+@pytest.mark.filterwarnings("ignore:.* are in no row")  # the rows are short
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_results_are_read_again_and_reported(kind: str, tmp_path: Path) -> None:
     """Under identity, where SUP and ZS are one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,9 @@ TAGGED = [
     "-DOCSTART- X O\n",
     "-D\tO\n",
     "d O\n",
+    " \t\n",
+    "e  \tO \r\n",
+    "1\ta\tO\n2\t#\tO\n",
 ]
 TREES = [f"# sent_id = é\n{WORD}\n\n", "# newdoc\n", "# text = a\n", f"{WORD}\r\n\r\n", "\n", WORD, "1-2\ta\n"]
 COLUMNS = {"columns": ["x", "y"]}
@@ -93,6 +97,7 @@ def found(format: Format, path: Path, pieces: list[Piece], options: dict[str, An
     try:
         for piece in pieces:
             piece = replace(piece, line=line)
+            given = {name: value for name, value in options.items() if name != "types"}
             if format.running is not None:
                 for batch in format.batches([(path, piece, None)], Splitter("space"), first_document=first):
                     rows += zip(batch.documents.tolist(), batch.texts().to_pylist(), strict=True)
@@ -103,7 +108,7 @@ def found(format: Format, path: Path, pieces: list[Piece], options: dict[str, An
                     documents = (table.documents + first).tolist()
                     rows += zip(places, words, documents, table.table.to_pylist(), strict=True)
                     rows.append(table.table.schema)
-            documents, lines = format.documents(path, piece=piece, options=options)
+            documents, lines = format.documents(path, piece=piece, options=given)
             first, line = first + documents, line + lines
     except DerivlangError as error:
         return rows, str(error)
@@ -127,10 +132,13 @@ def test_any_cut_is_the_file(
         options = options | {"header": False}
     path = tmp_path_factory.getbasetemp() / f"any{format.suffixes[0]}"
     path.write_bytes(data.draw(drawn))
+    if format.types is not None:
+        with suppress(DerivlangError):
+            options = options | {"types": format.types_of(path, "utf-8", options)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_cuts, "BLOCK", block)
         try:
-            pieces = format.pieces(path, target, options=options)
+            pieces = format.pieces(path, target, options=CONTENTS[name][1])
         except DerivlangError:
             pieces = [WHOLE]
         begins = [piece.begin for piece in pieces]
@@ -149,7 +157,7 @@ def test_any_cut_is_the_file(
 
 
 FAULTS: dict[str, tuple[str, str, str]] = {
-    "jsonl": ('{"a":%d,"b":"x"}\n', '{"a":1,"b":2}\n', "jsonl-type"),
+    "jsonl": ('{"a":%d,"b":"x"}\n', '{"a":1,"b":2\n', "json"),
     "delimited": ("%d\tb\n", "a\n", "tsv-columns"),
     "csv": ('%d,"b\nc"\n', '"a"b,c\n', "csv"),
     "conllu": (f"# sent_id = %d\n{WORD}\n\n", "1\ta\n\n", "conllu-columns"),

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import resource
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -125,12 +126,14 @@ NUMBERS = np.random.default_rng(1).random(10_000)
 @contextmanager
 def small_files() -> Iterator[None]:
     """Let no file of this process grow beyond SMALL bytes; Python ignores the signal, and `write` fails."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # modules would stay, cut off
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = before
 
 
 def by_tokenizers(path: Path) -> None:

@@ -240,6 +240,7 @@ def test_what_is_written(run: Path) -> None:
     assert facts["dev"][facts["epoch"] - 1] != pytest.approx(values(found, "pos", "zs", split="dev")[0])
 
 
+@pytest.mark.filterwarnings("ignore:.* are in no row")  # the rows are short
 def test_an_evaluation_goes_on_where_it_was(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = options("pos", "xnli", seeds=2, max_length=40)
     started: list[str] = []

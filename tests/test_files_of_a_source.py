@@ -152,16 +152,19 @@ def test_a_column_that_the_first_file_lacks(tmp_path: Path) -> None:
     written(tmp_path / "in" / "test.jsonl", '{"text":"the cat sleeps ."}\n')
     written(tmp_path / "in" / "train.jsonl", '{"text":"a dog runs .","label":1}\n')
     told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out").err
-    assert "train.jsonl: 'label' is left out, since test.jsonl has no such column" in told
+    assert "test.jsonl has no column 'label': its rows have no value (null) there" in told
+    lines = run("undo", tmp_path / "out", "--split", "test", "-o", tmp_path / "test.jsonl")
+    assert (tmp_path / "test.jsonl").read_text() == '{"text":"the cat sleeps .","label":null}\n', lines
 
 
 @pytest.mark.parametrize(
-    ("value", "warned"), [('"x"', True), ("2", False), ("1.5", False), ("null", False), ("true", False)]
+    ("value", "refused"), [('"x"', True), ("2", False), ("1.5", False), ("null", False), ("true", True)]
 )
-def test_a_column_of_another_type(tmp_path: Path, value: str, warned: bool) -> None:
+def test_a_column_of_another_type(tmp_path: Path, value: str, refused: bool) -> None:
     written(tmp_path / "in" / "test.jsonl", f'{{"text":"the cat sleeps .","label":{value}}}\n')
     written(tmp_path / "in" / "train.jsonl", '{"text":"a dog runs .","label":1}\n')
-    assert ("'label' holds" in run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out").err) == warned
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", code=int(refused)).err
+    assert ("train.jsonl: 'label' holds int64" in told) == refused
 
 
 def test_tokenised_and_raw_text_are_not_mixed(tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ BUILT_IN = {
     ("demo:qa", "trans:copy,perm:window=3"): "7df49ed7b6982f73",
 }
 NAMED = {
-    ("wikitext2", "trans,inv"): "cc08758358d72572",
-    ("wikitext2", "dialect:phon=0.07:suffix=0.5:nonce=0.1"): "bf301c2df7e7b1ae",
+    ("wikitext2", "trans,inv"): "e3747913c84e382e",
+    ("wikitext2", "dialect:phon=0.07:suffix=0.5:nonce=0.1"): "1a339fcf3ae657b4",
     ("pos:Hindi-PUD", "dialect:phon=0.07"): "02873f4104e451f7",
-    ("pos", "trans:armenian,perm"): "3efee9a7fdeffdcb",
-    ("pos:Hebrew-HTB", "inv,trans:overlap=50"): "a815c49f91dd20c6",
+    ("pos", "trans:armenian,perm"): "522b406c7a646e66",
+    ("pos:Hebrew-HTB", "inv,trans:overlap=50"): "483bf7cb600099fa",
     ("ner", "trans,inv"): "ca819eba1cf4fa9e",
     ("ner:fr", "perm"): "ad2f1f48c4032102",
     ("xnli", "trans:cyrillic:overlap=10:by=mass,perm"): "4648d84b4f256d56",

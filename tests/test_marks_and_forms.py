@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -15,28 +15,10 @@ from derivlang.core.errors import DerivlangError
 from derivlang.core.policies import Policies
 from tests.commands import run, written
 from tests.helpers import file_bytes, first_blocks, make, right, rows, undone
+from tests.published_rules import Token, agree, case, hop
 from tests.real import SHARED, needs_data
 
 VERB = "Number=Sing|Person=3|Tense=Pres|VerbForm=Fin"
-
-
-class Token(NamedTuple):
-    """A word of a sentence. head: from 0, -1 for the root."""
-
-    form: str
-    lemma: str
-    upos: str
-    feats: str
-    head: int
-    relation: str
-
-    @property
-    def plain(self) -> str:
-        return self.relation.partition(":")[0]
-
-    @property
-    def is_plural(self) -> bool:
-        return "Number=Plur" in self.feats.split("|")
 
 
 def treebank(*sentences: str) -> str:
@@ -74,15 +56,8 @@ APPLES = treebank(
 )
 
 
-def test_the_hops_of_kallini(tmp_path: Path) -> None:
-    """Table 1 of the paper; its WordHop counts three units as a word."""
-    assert words_of("hop:0:sing=S", MESSY, tmp_path) == ["He clean S his very messy books he lf ."]
-    assert words_of("hop:tokens=4:sing=S", MESSY, tmp_path) == ["He clean his very messy books S he lf ."]
-    assert words_of("hop:words=4:sing=S", SHELF, tmp_path) == ["He clean his very messy bookshelf S ."]
-
-
 def test_the_suffixes_of_ravfogel(tmp_path: Path) -> None:
-    """Suffixes and systems as in the study's program, case on the lemma of the noun and agreement on the auxiliary."""
+    """Suffixes and systems as in the study's program, case on the lemma of the noun and agreement on the main verb."""
     assert words_of("case:stem=lemma", APPLES, tmp_path) == [
         "shekar gave hekan appleker .",
         "The boykon have slept .",
@@ -92,9 +67,10 @@ def test_the_suffixes_of_ravfogel(tmp_path: Path) -> None:
     assert words_of("case:suffix=free", APPLES, tmp_path)[0] == "She kar gave him kan apples ker ."
     assert words_of("agree:subj+obj+iobj", APPLES, tmp_path) == [
         "She gavekankarker him apples .",
-        "The boys havekon slept .",
+        "The boys have sleptkon .",
         "They arekon old .",
     ]
+    assert words_of("agree:on=aux", APPLES, tmp_path)[1:] == ["The boys havekon slept .", "They arekon old ."]
 
 
 def test_an_inserted_word_goes_through_what_follows(tmp_path: Path) -> None:
@@ -126,63 +102,6 @@ def test_special_tokens_and_words_without_a_lemma_stay(tmp_path: Path) -> None:
 
 # plain rules
 
-
-def hop(sentence: list[Token], tail: int, count: int, *, tokens: bool) -> list[str]:
-    out, markers = [], list[tuple[int, str]]()
-    clitics = {f"{mark}{end}" for mark in "'’" for end in ("s", "ll", "re", "ve", "m", "d", "t")} | {"n't", "n’t"}
-    body = len(sentence) - tail
-
-    def counts(word: str) -> bool:
-        return word not in clitics and any(c.isalnum() for c in word)
-
-    for place, token in enumerate(sentence):
-        features = token.feats.split("|")
-        numbers = [feature for feature in features if feature.startswith("Number=")]
-        if numbers and {"Person=3", "Tense=Pres", "VerbForm=Fin"} <= {*features}:
-            after, left = place, count
-            if tokens:
-                after = max(place, min(place + count, body - 1))
-            else:
-                for later in range(place + 1, body):
-                    if left and counts(sentence[later].form):
-                        after, left = later, left - 1
-                while after + 1 < body and sentence[after + 1].form in clitics:
-                    after += 1
-            markers.append((after, "🄿" if "Number=Plur" in features else "🅂"))
-            out.append(token.lemma if token.lemma not in ("", "_") else token.form)
-        else:
-            out.append(token.form)
-    return [
-        word for place, form in enumerate(out) for word in [form, *(mark for after, mark in markers if after == place)]
-    ]
-
-
-ROLES = {"nsubj": 0, "nsubjpass": 0, "obj": 1, "dobj": 1, "iobj": 2}
-SUFFIXES = [("kar", "kon"), ("kin", "ker"), ("kan", "kre")]
-
-
-def suffix(unit: list[Token], token: Token, system: str) -> str:
-    case = ROLES[token.plain]
-    transitive = any(other.head == token.head and ROLES.get(other.plain) == 1 for other in unit)
-    return SUFFIXES[1 if system == "erg-abs" and case == 0 and not transitive else case][token.is_plural]
-
-
-def case(unit: list[Token], system: str) -> list[str]:
-    return [t.form + (suffix(unit, t, system) if t.plain in ROLES and t.head >= 0 else "") for t in unit]
-
-
-def agree(unit: list[Token], roles: set[int]) -> list[str]:
-    out = [token.form for token in unit]
-    for head, verb in enumerate(unit):
-        found = [t for t in unit if t.head == head and ROLES.get(t.plain) in roles]
-        auxiliaries = [place for place, t in enumerate(unit) if t.head == head and t.plain in ("aux", "auxpass")]
-        copulas = [place for place, t in enumerate(unit) if t.head == head and t.plain == "cop"]
-        places = auxiliaries or copulas or ([head] if verb.upos in ("VERB", "AUX") else [])
-        if places:
-            out[places[-1]] += "".join(sorted(suffix(unit, t, "nom-acc") for t in found))
-    return out
-
-
 FUNCTION = {"DET", "AUX", "ADP", "SCONJ", "PART", "CCONJ"}
 # By sentence: the words of a sentence and the number of words in its tail; by unit: all words of a tree.
 BY_SENTENCE: dict[str, Callable[[list[Token], int], list[str]]] = {
@@ -194,7 +113,7 @@ BY_UNIT: dict[str, Callable[[list[Token]], list[str]]] = {
     "case": lambda unit: case(unit, "nom-acc"),
     "case:erg-abs": lambda unit: case(unit, "erg-abs"),
     "agree": lambda unit: agree(unit, {0, 1}),
-    "agree:iobj+subj+obj": lambda unit: agree(unit, {0, 1, 2}),
+    "agree:iobj+subj+obj:on=aux": lambda unit: agree(unit, {0, 1, 2}, "aux"),
     "lemma": lambda unit: [t.lemma if t.lemma not in ("", "_") else t.form for t in unit],
     "drop": lambda unit: [t.form for t in unit if t.upos not in FUNCTION],
     "drop:punct": lambda unit: [t.form for t in unit if t.upos != "PUNCT"],

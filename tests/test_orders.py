@@ -30,52 +30,9 @@ from derivlang.transforms.shuffle import Perm, Shuffle
 from tests import reference
 from tests import reference_orders as plain
 from tests.strategies import any_word, batch_of, few_words, laws, lists, scan_words, sentence_lists, units_of
+from tests.test_published_rules import ROWS
 
 units = units_of(st.one_of(few_words, any_word, scan_words))
-HE = "He cleans his very messy books he lf ."
-THEY = "They clean his very messy books he lf ."
-
-# Kallini et al. 2024, table 1: both columns.
-PUBLISHED = "final=move:rng=numpy"
-TABLE_1 = [
-    (f"shuffle:by=length:{PUBLISHED}:seed=21", "cleans He messy books he lf very . his"),
-    (f"shuffle:by=length:{PUBLISHED}:seed=57", "cleans his He messy . he very lf books"),
-    (f"shuffle:by=length:{PUBLISHED}:seed=84", "He messy . lf his very books cleans he"),
-    (f"shuffle:local=3:by=window:{PUBLISHED}:seed=0", "his He cleans books very messy . he lf"),
-    (f"shuffle:local=5:by=window:{PUBLISHED}:seed=0", "his messy very He cleans lf books he ."),
-    (f"shuffle:local=10:by=window:{PUBLISHED}:seed=0", "messy books his he very . lf He cleans"),
-    ("stride:2:final=move", "He his messy he . cleans very books lf"),
-    ("identity", HE),
-]
-
-
-@pytest.mark.parametrize(("spec", "expected"), TABLE_1)
-def test_table_1_of_kallini(spec: str, expected: str) -> None:
-    assert derivlang.derive(HE, spec).text == expected
-    other = {"He": "They", "cleans": "clean"}
-    assert derivlang.derive(THEY, spec).text == " ".join(other.get(word, word) for word in expected.split())
-
-
-def test_the_nondeterministic_shuffle_of_kallini() -> None:
-    """One generator for a corpus: the first two sentences of `default_rng(0)`."""
-    (texts,) = derive_lines([[HE, THEY]], f"shuffle:{PUBLISHED}:seed=0", words="space")
-    assert [text.text for text in texts] == [
-        "messy books his he very . lf He cleans",
-        "his . very he They messy lf books clean",
-    ]
-
-
-def test_the_reversals_of_kallini() -> None:
-    """Their place is drawn from a running generator; here some sentence has place 6, and its rows must be theirs."""
-    base = HE.split()
-    for seed in range(1, 200):
-        spec = f"mark=R:final=move:seed={seed}"
-        control = derivlang.derive(HE, f"inv:from=end:{spec}").words
-        if control.index("R") == 6:
-            break
-    assert control == [*base[:6], "R", *base[6:]]
-    assert derivlang.derive(HE, f"inv:from=random:{spec}").text == "He cleans his very messy books R . lf he"
-    assert derivlang.derive(HE, f"inv:from=start:{spec}").text == ". lf he R books messy very his cleans He"
 
 
 def test_the_places_of_the_three_reversals_agree() -> None:
@@ -95,14 +52,6 @@ def test_the_places_of_the_three_reversals_agree() -> None:
         assert derivlang.derive(text, "inv:from=random:final=move").words == [*words[:at], *reversed(words[at:])]
         seen.add((len(words), at))
     assert {(4, at) for at in range(5)} <= seen  # every place occurs, before the first word and after the last, too
-
-
-def test_orders_of_ziv() -> None:
-    """Python's `random`, started with the number of words."""
-    expected = {2: [1, 0], 3: [1, 2, 0], 4: [2, 0, 3, 1], 5: [0, 1, 3, 2, 4]}
-    for n, order in expected.items():
-        found = derivlang.derive(" ".join("abcde"[:n]), "shuffle:by=length:final=move:rng=python:seed=0")
-        assert found.order == order
 
 
 # plain references
@@ -363,9 +312,11 @@ def test_the_languages_of_a_study_are_derived_from_its_sample(study: FieldStudy)
 def test_ls_shows_the_languages_of_a_study() -> None:
     shown = CliRunner().invoke(main, ["ls", "--study", "kallini2024"])
     assert shown.exit_code == 0
-    for spec, expected in [*TABLE_1, (f"shuffle:{PUBLISHED}:seed=0", "messy books his he very . lf He cleans")]:
-        assert f"    --t {spec}" in shown.stdout
-        assert f"\n      {expected}\n" in shown.stdout
+    of_table_1 = [row for row in ROWS if row.study == "kallini" and "Shuffle(" in row.language and "He" in row.right]
+    assert len(of_table_1) == 6
+    for row in of_table_1:
+        assert f"    --t {row.spec}" in shown.stdout
+        assert f"\n      {row.right}\n" in shown.stdout
     as_json = json.loads(CliRunner().invoke(main, ["ls", "--study", "kallini2024", "--json"]).stdout)
     assert as_json in json.loads(CliRunner().invoke(main, ["ls", "--json"]).stdout)["studies"]
     unknown = CliRunner().invoke(main, ["ls", "--study", "kalini2024"])

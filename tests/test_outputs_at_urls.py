@@ -69,7 +69,7 @@ OUTPUTS = {
     "dict-read": Output("dict --read IN/words.tsv -o OUT", "clean.tsv", {"": 0, "--format json": 1}),
     "stats": Output("stats IN/trees -o OUT", "s.parquet", {"": 0}),
     "plot": Output("stats IN/trees --plot OUT", "s.svg", {"": 0}),
-    "show": Output("show IN/trees --html OUT", "s.html", {"": 0, "--row 1": 0}),
+    "show": Output("show IN/trees --html OUT", "s.html", {"": 0, "--row 1": 1, "--row 1 --force": 0}),
     "align": Output("align train IN/a.txt IN/b.txt -o OUT", "ab.links", {"": 0}),
     "report": Output("report IN/runs -o OUT", "rep", {"": 0, "IN/more": 0}, "rep/report.json"),
     "parse": Output("parse IN/wiki.test.tokens -o OUT", "parses", {"": 0, "--limit 1": 1}),

@@ -117,6 +117,7 @@ def scores_of(kind: str, table: Table) -> dict[str, float]:
     return SCORERS[kind](*(list(map(labels, table[column])) for column in ("gold", "predicted")))
 
 
+@pytest.mark.filterwarnings("ignore:.* are in no row")  # the rows are short
 @pytest.mark.parametrize(
     ("kind", "length"), [*((kind, 300) for kind in (*SCORERS, "qa")), ("pos", 10), ("dep", 10), ("qa", 40)]
 )

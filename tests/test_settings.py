@@ -223,5 +223,5 @@ def test_the_learning_rate_has_one_name_in_both_commands(command: str) -> None:
     for spelling in ("--lr", "--learning-rate"):
         (option,) = (p for p in found.params if spelling in p.opts)
         values = found.make_parser(click.Context(found)).parse_args(["RUN", spelling, "3e-4"])[0]
-        assert values[option.name] == "3e-4"
+        assert values[option.name] == ["3e-4"]
         assert spelling in run(*command.split(), _every(command)).out

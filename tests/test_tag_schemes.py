@@ -57,7 +57,7 @@ def layer(found: list[tuple[int, list[Entity]]]) -> tuple[Spans, np.ndarray]:
 
 def tagged(found: list[tuple[int, list[Entity]]], scheme: str) -> list[list[str]]:
     spans, units = layer(found)
-    flat = spans.tags_in(scheme, units).to_pylist()
+    flat = spans.tags_in(scheme, (), units).to_pylist()
     return [flat[a:b] for a, b in itertools.pairwise(units.tolist())]
 
 

@@ -8,72 +8,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.published_rules import Token, sov
 from tests.real import needs_data
 from tests.strategies import Annotated
 from tests.test_syntax import batch_with, spec_words, tree
-from tests.tree_orders import FREE, Family, derived, made_verified_and_undone, plain, plainly, trees
-
-LUNCH = tree(
-    "they/PRON/nsubj/2 say/VERB/root/0 the/DET/det/4 broker/NOUN/nsubj/5 took/VERB/ccomp/2 them/PRON/obj/5"
-    " out/ADP/compound:prt/5 for/ADP/case/9 lunch/NOUN/obl/5 frequently/ADV/advmod/5"
-)
+from tests.tree_orders import FREE, derived, made_verified_and_undone, trees
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ("sov:ovs", "them took out frequently the broker for lunch say they"),
-        ("sov:sov", "they the broker them took out frequently for lunch say"),
-        ("sov:vso", "say they took out frequently the broker them for lunch"),
-    ],
-)
-def test_rows_of_rnn_typology(spec: str, wanted: str) -> None:
-    assert spec_words(spec, batch_with(LUNCH)) == [wanted.split()]
-
-
-def by_sov(order: str) -> Family:
-    """The rule as it is published, with lists."""
-
-    def arranged(found: Annotated, head: int, members: list[int]) -> list[int]:
-        def group(word: int) -> str:
-            name, form = plain(found, word), found.words[word].lower()
-            if word == head or name in ("expl", "advmod", "aux") or found.relations[word] == "compound:prt":
-                return "v"
-            if name == "mark" and form == "to":
-                return "v"
-            if found.tags[word] in ("PRON", "DET") and (
-                form == "who" or (form == "that" and found.relations[head] == "acl:relcl")
-            ):
-                return "-"
-            return {"nsubj": "s", "csubj": "s", "obj": "o", "ccomp": "o", "xcomp": "o"}.get(name, "-")
-
-        groups = {word: group(word) for word in members}
-        if found.tags[head] in ("VERB", "AUX"):
-            core = [word for letter in order for word in members if groups[word] == letter]
-            others = [word for word in members if groups[word] == "-"]
-            return [*(w for w in others if w < head), *core, *(w for w in others if w > head)]
-        names = {word: plain(found, word) for word in members if word != head}
-        copulas = [word for word in members if names.get(word) == "cop"]
-        if not copulas or "aux" in names.values():
-            return members
-        subjects = [word for word in names if groups[word] == "s"]
-        rest = [word for word in members if word not in subjects]
-        at = rest.index(copulas[0]) + (order.index("s") > order.index("v"))
-        return [*rest[:at], *subjects, *rest[at:]]
-
-    return arranged
+def plainly(found: Annotated, order: str) -> list[int]:
+    """The rule with lists."""
+    rows = zip(found.words, found.tags, found.heads, found.relations, strict=True)
+    return sov([Token(form, form, tag, "_", head - 1, relation) for form, tag, head, relation in rows], order)
 
 
 @pytest.mark.parametrize("order", ["ovs", "sov", "vso", "vos", "osv", "svo"])
 def test_subject_object_and_verb(order: str) -> None:
     found = trees()
-    assert derived(f"sov:{order}:{FREE}", found) == [plainly(one, by_sov(order)) for one in found]
+    assert derived(f"sov:{order}:{FREE}", found) == [plainly(one, order) for one in found]
 
 
 def test_a_random_order_is_one_of_six_for_a_whole_sentence() -> None:
     found = trees()
     six = ["".join(order) for order in itertools.permutations("svo")]
-    options = [{order: plainly(one, by_sov(order)) for order in six} for one in found]
+    options = [{order: plainly(one, order) for order in six} for one in found]
     drawn = derived(f"sov:random:{FREE}", found)
     assert all(order in orders.values() for order, orders in zip(drawn, options, strict=True))
     assert derived(f"sov:random:seed=2:{FREE}", found) != drawn

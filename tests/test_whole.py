@@ -162,7 +162,7 @@ def test_a_link_to_standard_output_stays(here: Path) -> None:
 def test_a_link_to_a_file_leads_to_the_new_file(tmp_path: Path) -> None:
     written(tmp_path / "real", "old")
     (tmp_path / "link").symlink_to("real")
-    with writing(tmp_path / "link") as stream:
+    with writing(tmp_path / "link", replace=True) as stream:
         stream.write(b"new")
     assert (tmp_path / "real").read_text() == "new"
     assert (tmp_path / "link").is_symlink()

@@ -19,7 +19,22 @@ FREE = "freeze=none:punct=permute"
 RELATIONS = [
     *["nsubj", "nsubj:pass", "csubj", "obj", "iobj", "obl", "obl:tmod", "expl", "ccomp", "xcomp", "advcl", "advmod"],
     *["aux", "aux:pass", "cop", "mark", "case", "cc", "conj", "compound:prt", "compound", "nummod", "appos", "flat"],
-    *["nmod", "nmod", "nmod:poss", "case", "case", "obj", "det", "amod", "acl:relcl", "acl", "parataxis", "punct"],
+    *[
+        "nmod",
+        "nmod",
+        "nmod:poss",
+        "case",
+        "case",
+        "obj",
+        "det",
+        "amod",
+        "acl:relcl",
+        "advcl:relcl",
+        "acl",
+        "parataxis",
+        "punct",
+    ],
+    *["nsubj:outer", "csubj:outer"],
 ]
 FORMS = ["to", "of", "that", "who", "cat", "old", "sleeps", "in", "and", "is"]
 

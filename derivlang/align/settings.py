@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, replaces, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ class AlignTrainOptions:
     )
     lower: bool = setting(False, "Align lower-cased words.")
     encoding: str = setting("utf-8", "Encoding of both files.")
+    force: bool = replaces()
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from derivlang.align.settings import AlignScoreOptions, AlignTrainOptions
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import STDOUT, Bar, place_of, told
 from derivlang.cli.settings import settings_options
@@ -30,11 +31,9 @@ def command() -> None:
 @command.command("train", no_args_is_help=True, short_help="Train an aligner on two texts and write their links.")
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
-@click.option(
-    "-o", "--out", type=OUT_FILE, default=STDOUT, help="Pharaoh file or URL to write.  [default: standard output]"
-)
+@option("-o", "--out", type=OUT_FILE, default=STDOUT, help="Pharaoh file or URL to write.  [default: standard output]")
 @settings_options(AlignTrainOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
 def train(source: Path, target: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Train an aligner on SOURCE and TARGET and write their links.
 
@@ -62,7 +61,7 @@ def train(source: Path, target: Path, out: Path, as_json: bool, **options: Any) 
 @click.argument("links", type=FILE)
 @click.argument("gold", type=FILE)
 @settings_options(AlignScoreOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(links: Path, gold: Path, as_json: bool, **options: Any) -> None:
     """Score LINKS against GOLD: precision, recall, F1 and alignment error rate of two Pharaoh files.
 

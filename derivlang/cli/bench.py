@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, tell
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import Number
@@ -31,8 +32,8 @@ def command() -> None:
     unset={"batch_size": "the model's, or on a CPU what fits into memory"},
 )
 @settings_options(Machine)
-@click.option("--seconds", type=Number(0.1), default=10.0, show_default=True, help="Number of seconds to measure.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--seconds", type=Number(0.1), default=10.0, show_default=True, help="Number of seconds to measure.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def train(seconds: float, as_json: bool, **options: Any) -> None:
     """Measure the sub-words per second of MLM pre-training, and compare them with the rate of matrix products.
 

@@ -6,6 +6,7 @@ mwt-dissolved 18 -> 18 multiword tokens were dissolved: their words are no longe
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,25 @@ def templates_of(fields: Iterable[Field]) -> dict[str, str]:
         for name, template in find_layer(field.kind).losses.items():
             templates[name.format(field.column)] = template.format(field.column)
     return templates
+
+
+def sentences(counts: Mapping[str, int], templates: Mapping[str, str]) -> list[str]:
+    """Return what counts mean. Those that share a template are one sentence, with the middles of their names behind it.
+
+    misc-Entity-dropped 8, misc-Bridge-dropped 4   ->   12 notes of misc were left out …: Entity 8, Bridge 4
+    """
+    shared = Counter(templates.values())
+    parts: dict[str, list[str]] = {}
+    for name in counts:
+        template = templates.get(name, "")
+        parts.setdefault(template if shared[template] > 1 else name, []).append(name)
+    lines = []
+    for names in parts.values():
+        line = sentence(names[0], sum(counts[name] for name in names), templates)
+        if shared[templates.get(names[0], "")] > 1:
+            line += ": " + ", ".join(f"{name.split('-')[1]} {counts[name]:,}" for name in names)
+        lines.append(line)
+    return lines
 
 
 def sentence(name: str, count: int, templates: Mapping[str, str]) -> str:

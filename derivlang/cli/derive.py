@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.options import spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.core.errors import DataError
@@ -27,16 +28,14 @@ _BLOCK = 1 << 16  # bytes read at once, if so many are there: their lines are de
 @click.command("derive", no_args_is_help=True)
 @click.argument("text")
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
-@click.option(
+@option(
     "--words",
     type=click.Choice(["spacy", "unicode", "space"]),
     help="Word splitter; space for tokenised text.  [default: spacy]",
 )
-@click.option(
-    "--lang", default="en", show_default=True, help="Language of the text, for spaCy's tokenizer and the parser."
-)
+@option("--lang", default="en", show_default=True, help="Language of the text, for spaCy's tokenizer and the parser.")
 @settings_options(MakeOptions, only=("lexicon", "sentences", "parser"))
-@click.option("--json", "as_json", is_flag=True, help="Print an object per line: text, words, source words and links.")
+@option("--json", "as_json", is_flag=True, help="Print an object per line: text, words, source words and links.")
 def command(
     text: str,
     spec: str,

@@ -10,7 +10,16 @@ import click
 
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
-from derivlang.cli.options import STDOUT, Bar, find_options, place_of, refuse_given, request_of, spec_option, told
+from derivlang.cli.options import (
+    STDOUT,
+    Bar,
+    dictionary_source_options,
+    place_of,
+    refuse_given,
+    request_of,
+    spec_option,
+    told,
+)
 from derivlang.cli.settings import settings_options
 from derivlang.cli.streams import message
 from derivlang.cli.types import FILE, OUT_FILE, completes
@@ -23,16 +32,16 @@ from derivlang.lexical.settings import DictionaryOptions
 @click.command("dict", no_args_is_help=True)
 @click.argument("source", required=False, shell_complete=completes("source"))
 @spec_option("Transforms, as for make.  [default: the derived set's]")
-@click.option("-o", "--out", type=OUT_FILE,
+@option("-o", "--out", type=OUT_FILE,
               help="File or URL to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
 @settings_options(DictionaryOptions, without=("repair_tags", "force"))
-@find_options
+@dictionary_source_options
 @settings_options(DictionaryOptions, only=("repair_tags",))
-@click.option("--read", "read", type=FILE,
+@option("--read", "read", type=FILE,
               help="Dictionary file to check instead of writing one; -o writes a clean copy.")  # fmt: skip
 @settings_options(DictionaryOptions, only=("force",))
 @option("--strict", is_flag=True, only_with="--read", help="Stop at the first fault.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str | None, read: Path | None, as_json: bool, **options: Any) -> None:
     """Write the bilingual dictionary of SOURCE and its derived language, at a given coverage, with a recipe.
 

@@ -42,7 +42,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
         help="Folder of the results.  [default: SOURCE.TRANSFORMS.…, here]")  # fmt: skip
 @settings_options(EvaluateNames, only=("tasks", "regimes"))
 @settings_options(EvaluateOptions, only=("seeds",))
-@settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
+@settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers, commas=True)
 @settings_options(FinetuneSettings, only=("frozen",))
 @settings_options(EvaluateNames, only=("measures",))
 @settings_options(EvaluateOptions, only=("pairs", "sentences", "ngram_sentences", "heldout_length"))
@@ -50,7 +50,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @parser_options
 @settings_options(EvaluateOptions, only=("predictions", "threads", "device", "force"))
 @settings_options(EvaluateNames, only=("every_checkpoint",))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
 def command(
     run: Path | None, tasks: str, regimes: str, measures: str, every_checkpoint: bool, as_json: bool, **options: Any
 ) -> None:

@@ -7,20 +7,21 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import say
 from derivlang.cli.types import SET, WholeNumber
 
 
 @click.command("explore")
 @click.argument("derived", type=SET, required=False, metavar="[DERIVED]")
-@click.option(
+@option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     help="Address to serve on; 0.0.0.0 for the network, whose visitors cannot name files.",
 )
-@click.option("--port", type=WholeNumber(1, 65535), help="Port to serve on.  [default: the first free one from 7860]")
-@click.option("--open/--no-open", "browse", default=True, show_default=True, help="Open the page in a browser.")
+@option("--port", type=WholeNumber(1, 65535), help="Port to serve on.  [default: the first free one from 7860]")
+@option("--open/--no-open", "browse", default=True, show_default=True, help="Open the page in a browser.")
 def command(derived: Path | None, host: str, port: int | None, browse: bool) -> None:
     """Open a page to try transforms on a sentence, and to look at the rows and statistics of DERIVED.
 

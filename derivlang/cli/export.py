@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.settings import settings_options
@@ -23,7 +24,7 @@ TRANSFORMERS = "transformers"
 @click.command("export", no_args_is_help=True)
 @click.argument("derived", type=SET, metavar="DERIVED|RUN[@STEP]", shell_complete=completes("set"))
 @settings_options(ExportOptions, only=("split", "format"))
-@click.option(
+@option(
     "-o",
     "--out",
     type=OUT_PATH,
@@ -31,7 +32,7 @@ TRANSFORMERS = "transformers"
     help="File or URL to write; of transformers, a folder.  [default: standard output]",
 )
 @settings_options(ExportOptions, without=("split", "format"))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, out: Path, as_json: bool, **asked: Any) -> None:
     """Write a derived set in another format, or a run's model with a tokenizer, for use in other tools.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.options import run_and_show
 from derivlang.cli.types import OUT_FOLDER
@@ -13,7 +14,7 @@ from derivlang.cli.types import OUT_FOLDER
 
 @click.command("finish", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("place", type=OUT_FOLDER)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(place: Path, as_json: bool) -> None:
     """Finish the set that `derivlang plan` planned in PLACE, when all tasks are done.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
@@ -30,7 +31,7 @@ def command() -> None:
 
 
 @command.command("ls")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls(as_json: bool) -> None:
     """List the grammars that ship with derivlang.
 
@@ -50,9 +51,9 @@ def ls(as_json: bool) -> None:
 
 @command.command("show", no_args_is_help=True, short_help="Show the origin and the strongest weights of a grammar.")
 @click.argument("grammar", shell_complete=completes("grammar"))
-@click.option("-n", "--count", type=PLACE, default=10, show_default=True,
+@option("-n", "--count", type=PLACE, default=10, show_default=True,
               help="Number of weights to show for each head class.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the grammar's summary as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the grammar's summary as JSON.")
 def show(grammar: str, count: int, as_json: bool) -> None:
     """Show the origin of a grammar and its strongest weights.
 
@@ -88,7 +89,7 @@ def show(grammar: str, count: int, as_json: bool) -> None:
 @click.argument("grammar", shell_complete=completes("grammar"))
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
 @settings_options(GrammarScoreOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Score a grammar on CoNLL-U files: bits per head, and its shares of the orders of subject, verb and object.
 
@@ -118,9 +119,9 @@ def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: A
 
 @command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
-@click.option("-o", "--out", type=LOCAL_FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
+@option("-o", "--out", type=LOCAL_FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
 @settings_options(GrammarFitOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
     """Fit a grammar to CoNLL-U files, by maximum likelihood with an L2 penalty, and write it.
 
@@ -152,9 +153,9 @@ def fit(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options:
 
 @command.command("count", no_args_is_help=True, short_help="Count the orders of CoNLL-U files.")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
-@click.option("-o", "--out", type=LOCAL_FILE, help="File of counts to write.  [default: TREEBANK.counts.tsv, here]")
+@option("-o", "--out", type=LOCAL_FILE, help="File of counts to write.  [default: TREEBANK.counts.tsv, here]")
 @settings_options(GrammarCountOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def count(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
     """Count the orders of CoNLL-U files: the sides of relations, and which of two relations comes first.
 
@@ -182,9 +183,9 @@ def count(treebanks: tuple[Path, ...], out: Path | None, as_json: bool, **option
 
 
 @command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")
-@click.option("--superstrate", required=True, help="Grammar: a name, a path, or an .orm file of one head class.")
+@option("--superstrate", required=True, help="Grammar: a name, a path, or an .orm file of one head class.")
 @settings_options(GrammarProbsOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each head.")
+@option("--json", "as_json", is_flag=True, help="Print a line of JSON for each head.")
 def probs(superstrate: str, as_json: bool, **options: Any) -> None:
     """Print the exact probability of every order of a head and its dependents, in lexicographic order.
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 
 IN_SEQUENCE = "It may draw in sequence: in one process, from the first sentence of a corpus on."
 
 
 @click.command("ls")
-@click.option("--study", metavar="NAME", help="Show the languages of a published study, with their specs.")
-@click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
+@option("--study", metavar="NAME", help="Show the languages of a published study, with their specs.")
+@option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
 def command(study: str | None, as_json: bool) -> None:
     """List transforms and objectives with parameters, tasks, measures, sources, file formats, and scripts with samples.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import say
@@ -28,8 +29,8 @@ from derivlang.engine.options import MakeOptions
 @click.command("make", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder or URL to write.  [default: SOURCE.TRANSFORMS, here]")
-@click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
+@option("-o", "--out", type=OUT_FOLDER, help="Folder or URL to write.  [default: SOURCE.TRANSFORMS, here]")
+@option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
 @run_options()

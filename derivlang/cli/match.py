@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, parser_options, request_of, spec_option
@@ -21,7 +22,7 @@ from derivlang.distance.settings import MatchOptions
 @click.argument("source", shell_complete=completes("source"))
 @spec_option("Transforms to match.", required=True)
 @settings_options(MatchOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @parser_options
 @find_options
 def command(source: str, spec: str, as_json: bool, **options: Any) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from derivlang.cli.counts import sentence, templates_of
+from derivlang.cli.counts import sentences, templates_of
 from derivlang.cli.dependent import option
 from derivlang.cli.headings import under
 from derivlang.cli.messages import echo, is_quiet, say, warn
@@ -90,6 +90,11 @@ def find_options(command: Command) -> Command:
     return under("Source", settings_options(SourceRequest))(command)
 
 
+def dictionary_source_options(command: Command) -> Command:
+    """As `find_options`, for `dict`, whose --format is the format of the dictionary."""
+    return under("Source", settings_options(SourceRequest, without=("format",)))(command)
+
+
 def text_options(command: Command) -> Command:
     """How a text or a file is read, for commands that take one beside derived sets."""
     needs = dict.fromkeys(declared(SourceRequest), OptionNeeds(only_with="--t"))
@@ -105,7 +110,7 @@ def run_options(needs: Mapping[str, OptionNeeds] | None = None) -> Callable[[Com
     """How a run goes. needs: as of `settings_options`."""
 
     def add(command: Command) -> Command:
-        command = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+        command = option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
         return under("Run", settings_options(MakeOptions, without=_NOT_RUN, needs=needs))(command)
 
     return add
@@ -166,8 +171,8 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
         echo(f"{name:<11}" + " ".join(f"{count:>12,} {noun}" for noun, count in counts.items()))
     manifest = _manifest(located(result["out"]))
     templates = templates_of(Schema.from_json(manifest["schema"]).layer_fields if manifest else ())
-    for name, count in {**result["changed"], **result["dropped"]}.items():
-        echo(sentence(name, count, templates))
+    for line in sentences({**result["changed"], **result["dropped"]}, templates):
+        echo(line)
     for name, entry in manifest.get("entities", {}).items():
         entities = "entity was" if entry["entities"] == 1 else "entities were"
         echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.settings import settings_options
@@ -21,9 +22,9 @@ from derivlang.lexical.settings import PairOptions
 @click.command("pair", no_args_is_help=True)
 @click.argument("derived", type=SET, shell_complete=completes("set"))
 @settings_options(PairOptions, only=("rate", "format"), required=("format",))
-@click.option("-o", "--out", type=OUT_FILE, help="File or URL to write.  [default: standard output]")
+@option("-o", "--out", type=OUT_FILE, help="File or URL to write.  [default: standard output]")
 @settings_options(PairOptions, without=("rate", "format"))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, as_json: bool, out: Path | None, **options: Any) -> None:
     """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
 

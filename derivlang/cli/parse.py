@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.options import (
     request_of,
@@ -30,7 +31,7 @@ _NEEDS = {
 
 @click.command("parse", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
-@click.option("-o", "--out", type=OUT_FOLDER, help="Folder or URL to write.  [default: the cache that make reads]")
+@option("-o", "--out", type=OUT_FOLDER, help="Folder or URL to write.  [default: the cache that make reads]")
 @source_options
 @run_options(_NEEDS)
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.folders import default_folder
 from derivlang.cli.messages import echo, tell
 from derivlang.cli.options import Bar, data_dir_option
@@ -29,11 +30,11 @@ def command() -> None:
 
 @command.command("train", no_args_is_help=True, short_help="Train a tagger and parser on a treebank.")
 @click.argument("treebank", type=PATH)
-@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
+@option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
 @settings_options(ParserOptions)
 @data_dir_option
-@click.option("--force", is_flag=True, help="Replace a parser in the folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the model card as JSON.")
+@option("--force", is_flag=True, help="Replace a parser in the folder.")
+@option("--json", "as_json", is_flag=True, help="Print the model card as JSON.")
 def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Train a tagger and parser on TREEBANK and write a model of about 5 MB.
 
@@ -75,7 +76,7 @@ def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, 
 @click.argument("treebank", type=PATH)
 @settings_options(ParserScoreOptions)
 @data_dir_option
-@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 def score(parser: str, treebank: Path, data_dir: Path | None, as_json: bool, **options: Any) -> None:
     """Score PARSER on the words of TREEBANK: UPOS, UAS and LAS.
 
@@ -109,7 +110,7 @@ def score(parser: str, treebank: Path, data_dir: Path | None, as_json: bool, **o
 
 
 @command.command("ls")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls(as_json: bool) -> None:
     """List the parsers by name.
 

@@ -34,9 +34,9 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.")
 @option("--parse", is_flag=True, excludes="--t, --seed, --columns, --lexicon, --parses",
         help="Plan what `derivlang parse` makes, a source with trees.")  # fmt: skip
-@click.option("-o", "--out", type=OUT_FOLDER, required=True, help="Folder or URL of the set, which all ranks see.")
-@click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
-@click.option(
+@option("-o", "--out", type=OUT_FOLDER, required=True, help="Folder or URL of the set, which all ranks see.")
+@option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
+@option(
     "--world", type=WholeNumber(1), help="Number of ranks in the printed commands.  [default: one a task, at most 100]"
 )
 @option("--defer", is_flag=True, excludes="--workers",
@@ -44,7 +44,7 @@ _MOST_RANKS = 100  # in the command lines that are printed
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
 @under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     source: str,
     spec: str | None,

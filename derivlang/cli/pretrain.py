@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand, under
 from derivlang.cli.messages import echo, tell, warn
@@ -27,7 +28,7 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 
 
 @click.command("pretrain", cls=HeadedCommand, usual=_USUAL, no_args_is_help=True, context_settings=_HELP)
-@click.option(
+@option(
     "--source",
     metavar="SOURCE",
     shell_complete=completes("source"),
@@ -35,16 +36,16 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 )
 @spec_option("Transforms of the derived language, e.g. trans,inv, if there is a source.")
 @settings_options(TrainingSettings, only=_CHOICES)
-@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
+@option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
 @under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_DATA)), settings_options(Duration))
 @under("Tokenizer, dictionary and data", settings_options(TrainingSettings, only=_DATA), settings_options(RunPaths))
 @under("Machine and log", settings_options(Machine), settings_options(LogSettings))
 @find_options
 @under("Source", parser_options)
-@click.option("--data-only", is_flag=True, help="Prepare the data, and stop.")
-@click.option("--resume", is_flag=True, help="Continue from the last checkpoint.  [default without -o]")
-@click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--data-only", is_flag=True, help="Prepare the data, and stop.")
+@option("--resume", is_flag=True, help="Continue from the last checkpoint.  [default without -o]")
+@option("--force", is_flag=True, help="Replace a run that the folder holds.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Pre-train a model on SOURCE and its derived language.
 

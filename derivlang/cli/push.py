@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
@@ -21,7 +22,7 @@ from derivlang.store.settings import PushOptions
 @click.argument("result", type=FOLDER, metavar="SET|RUN|STUDY", shell_complete=completes("set"))
 @click.argument("repository", metavar="OWNER/NAME")
 @settings_options(PushOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(result: Path, repository: str, as_json: bool, **asked: Any) -> None:
     """Send a derived set, a run or a study to a repository of the Hugging Face hub.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.types import OUT_FOLDER, SET_OR_FILE, completes
@@ -16,15 +17,15 @@ from derivlang.core.errors import UsageError
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("runs", nargs=-1, required=True, type=SET_OR_FILE, shell_complete=completes("run"))
-@click.option("-o", "--out", type=OUT_FOLDER,
+@option("-o", "--out", type=OUT_FOLDER,
               help="Folder or URL to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
-@click.option("--baseline", metavar="FACTOR=LEVEL", multiple=True,
+@option("--baseline", metavar="FACTOR=LEVEL", multiple=True,
               help="Level that the others of its factor are compared with, such as objective=mlm; may be repeated.  "
               "[default: the study's]")  # fmt: skip
-@click.option("--primary", metavar="TASK.REGIME",
+@option("--primary", metavar="TASK.REGIME",
               help="Main outcome, such as pos.zs: only its differences are corrected for their number and have stars.  "
               "[default: the study's]")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(
     runs: tuple[Path, ...], out: Path | None, baseline: tuple[str, ...], primary: str | None, as_json: bool
 ) -> None:

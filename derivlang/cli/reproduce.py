@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.studies import study_command, study_options
 from derivlang.cli.types import completes
 
 
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("recipe", shell_complete=completes("recipe"))
-@click.option("--scale", type=click.Choice(["tiny", "small", "paper"]), default="tiny", show_default=True,
+@option("--scale", type=click.Choice(["tiny", "small", "paper"]), default="tiny", show_default=True,
               help="Scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator.")  # fmt: skip
 @study_options
 def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options: Any) -> None:

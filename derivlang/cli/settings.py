@@ -60,7 +60,7 @@ def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable
     assert one.option is not None
     left_open = one.is_open or bool(more)
     default = None if left_open or required else one.default
-    facts: dict[str, Any] = {"help": one.help_text, "default": default, "required": required}
+    facts: dict[str, Any] = {"help": one.help_text, "default": default, "required": required, "commas": one.commas}
     spelling = one.option
     if one.kind is bool and left_open:
         spelling = f"{one.option}/{one.flag(False)}"

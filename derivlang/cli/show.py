@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.colours import painted
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
@@ -19,6 +20,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.places import located
+from derivlang.store.settings import FileOptions
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
 @click.argument("derived", shell_complete=completes("set"))
 @spec_option("Transforms of a text or file of your own; DERIVED is then the text, or the path of the file.")
 @settings_options(MakeOptions, only=("lexicon",), needs={"lexicon": OptionNeeds(only_with="--t")})
-@click.option("--split", help="Split to show.  [default: the first]")
-@click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
-@click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
-@click.option(
+@option("--split", help="Split to show.  [default: the first]")
+@option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
+@option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
+@option(
     "--html", type=OUT_FILE, help="File or URL to write the rows to as a page with drawings; FILE.svg: the first row."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@settings_options(FileOptions, needs={"force": OptionNeeds(only_with="--html")})
+@option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options
 def command(
     derived: str,
@@ -45,6 +48,7 @@ def command(
     row: int,
     count: int,
     html: Path | None,
+    force: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -73,7 +77,7 @@ def command(
     if html is not None:
         from derivlang.display.view import View
 
-        View(rows, title).save(html, told)
+        View(rows, title).save(html, told, force=force)
         drawn = 1 if html.suffix.lower() == ".svg" else len(rows)
         echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:

@@ -6,33 +6,32 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FILE, completes
+from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.distance.settings import StatsOptions
-
-if TYPE_CHECKING:
-    from derivlang.distance.measure import Figures
+from derivlang.store.settings import FileOptions
 
 
 @click.command("stats", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("sources", nargs=-1, required=True, shell_complete=completes("set"))
 @spec_option("Transforms to measure on one source, without a set; may be repeated.", multiple=True)
 @settings_options(StatsOptions)
-@click.option("-o", "--out", type=OUT_FILE, help="Parquet file or URL to write, with a row for each language.")
-@click.option(
-    "--plot", type=OUT_FILE, help="Picture or URL to write (.svg, .png or .pdf), with a row for each language."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, a line for each language.")
+@option("-o", "--out", type=OUT_FILE, help="Parquet file or URL to write, with a row for each language.")
+@option("--plot", type=OUT_FILE, help="Picture or URL to write (.svg, .png or .pdf), with a row for each language.")
+@settings_options(FileOptions, needs={"force": OptionNeeds(only_with="--out, --plot")})
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, a line for each language.")
 @parser_options
 @find_options
 def command(
@@ -52,7 +51,7 @@ def command(
     from derivlang.pipeline import Pipeline
     from derivlang.store.files import held_file
 
-    writers: dict[Path, Callable[[Sequence[Figures], Path], None]] = {}
+    writers: dict[Path, Callable[..., None]] = {}
     if out is not None:
         writers[out] = write_table
     if plot is not None:
@@ -77,7 +76,7 @@ def command(
             parses=options["parses"],
         )
         for path, write in writers.items():
-            write(rows, path)
+            write(rows, path, force=options["force"])
     for path in writers:
         echo(f"{path}: {counted(len(rows), 'language')}", err=as_json)
     if as_json:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, tell
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import LOCAL_FOLDER, Number
+from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.messages import counted
+from derivlang.store.settings import FileOptions
 from derivlang.studies.settings import Extent, Place
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
-    click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
+    option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
     settings_options(Place, without=("as_is",)),
     settings_options(Extent),
     option("--data-only", is_flag=True, excludes="--dry-run, --array",
@@ -33,9 +33,10 @@ _OPTIONS = (
            help="Print the steps with sizes, estimated time and disk; run nothing."),
     option("--array", is_flag=True, excludes="--dry-run, --data-only, --workers",
            help="Print one command per cell, write OUT/array.sh for Slurm; run nothing."),
+    settings_options(FileOptions, needs={"force": OptionNeeds(only_with="--array")}),
     option("--rate", type=Number(1), only_with="--dry-run", help="Training speed in sub-words per second.  "
            "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def study_command(name: str, scale: str | None, out: Path | None, as_json: bool,
         _dry_run(asked, options["rate"], as_json=as_json)
         return
     if options["array"]:
-        _array(asked, as_json=as_json)
+        _array(asked, force=options["force"], as_json=as_json)
         return
     began = time.perf_counter()
     with Bar(shown=False, begins="" if out else f"writing to {asked.place.out}{os.sep}") as bar:
@@ -86,11 +87,11 @@ def study_command(name: str, scale: str | None, out: Path | None, as_json: bool,
     echo(json.dumps(summary) if as_json else f"{what}  in {summary['seconds'] / 60:.1f} minutes")
 
 
-def _array(asked: AskedStudy, *, as_json: bool) -> None:
+def _array(asked: AskedStudy, *, force: bool, as_json: bool) -> None:
     """Write the scripts of an array, and print their commands."""
     from derivlang.studies.array import write_array
 
-    scripts = write_array(asked.study, asked.place, asked.extent)
+    scripts = write_array(asked.study, asked.place, asked.extent, force=force)
     commands = [command for some in scripts.values() for command in some]
     echo(json.dumps({"commands": commands}) if as_json else "\n".join(commands))
     first, *later = (str(asked.place.out / script) for script in scripts)

@@ -21,7 +21,7 @@ from derivlang.cli.types import completes
     excludes="FILE, --scale, --dry-run, --array, --data-only",
     help="Print the shipped studies by paper, with their sizes.",
 )
-@click.option("--scale", type=click.Choice(["tiny", "small", "paper"]),
+@option("--scale", type=click.Choice(["tiny", "small", "paper"]),
               help="Scale, of a study that has several.  [default: its first]")  # fmt: skip
 @study_options
 def command(file: str | None, listed: bool, scale: str | None, out: Path | None, as_json: bool, **options: Any) -> None:

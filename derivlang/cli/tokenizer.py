@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, request_of, spec_option
@@ -17,7 +18,7 @@ from derivlang.cli.types import FOLDER, LOCAL_FOLDER, Group, completes
 from derivlang.core.settings import given
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the recipe as JSON.")
+_JSON = option("--json", "as_json", is_flag=True, help="Print the recipe as JSON.")
 
 
 @click.group("tokenizer", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,7 +36,7 @@ def command() -> None:
 @command.command("train", no_args_is_help=True, short_help="Train a character BPE on the words of a source.")
 @click.argument("source", shell_complete=completes("source"))
 @settings_options(TokenizerOptions, only=("vocab_size",))
-@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
+@option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
 @settings_options(TokenizerOptions, only=("min_frequency",))
 @find_options
 @settings_options(TokenizerOptions, only=("force",))
@@ -72,7 +73,7 @@ def train_(source: str, out: Path | None, as_json: bool, **options: Any) -> None
 @command.command("twin", no_args_is_help=True, short_help="Make the twin of a tokenizer for a derived language.")
 @click.argument("folder", type=FOLDER, metavar="DIR")
 @spec_option("Transforms: trans with its script and overlap; orders are ignored.", required=True)
-@click.option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
+@option("-o", "--out", type=LOCAL_FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
 @settings_options(TwinOptions)
 @_JSON
 def twin_(folder: Path, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:

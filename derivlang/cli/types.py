@@ -123,7 +123,7 @@ class SpecOption(DependentOption):
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Return the value. Raise click.UsageError for transforms that follow it as words: --t trans inv demo."""
-        spec = opts.get("spec")
+        spec = self.typed(opts)
         named = [p.name for p in ctx.command.params if isinstance(p, click.Argument) and p.nargs == 1]
         typed = [str(opts[name]) for name in named if opts.get(name or "") is not None] + args
         # One word too many, or a source that does not exist; otherwise `inv` may be the name of a file, or a text.

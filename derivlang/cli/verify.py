@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
 from derivlang.cli.types import SET, SET_OR_FILE, completes
@@ -21,7 +22,7 @@ from derivlang.formats.places import check_local
 @click.command("verify", no_args_is_help=True)
 @click.argument("derived", type=SET_OR_FILE, shell_complete=completes("set"))
 @click.argument("other", type=SET, required=False, shell_complete=completes("set"))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, other: Path | None, as_json: bool) -> None:
     """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, events
@@ -20,7 +21,7 @@ from derivlang.engine.options import RankOptions
 @click.command("work", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("place", type=OUT_FOLDER)
 @settings_options(RankOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(place: Path, as_json: bool, **options: Any) -> None:
     """Run the tasks of one rank of the set that `derivlang plan` planned in PLACE.
 

@@ -54,8 +54,9 @@ def link_texts(
 ) -> dict[str, Any]:
     """Link the words of two texts, write the links to `out`, and return what `align_words` returns."""
     from derivlang.align.bitext import encode
-    from derivlang.store.files import held_file, writing
+    from derivlang.store.files import held_file, refuse_source, writing
 
+    refuse_source(out, (source, target), "a file of links")
     align, told_of = _aligner(options, warn)
     with held_file(out, f"align train {source} {target}, {options.aligner}", source, target, options):
         with stage("reading"):
@@ -68,7 +69,7 @@ def link_texts(
                 error.where = f"{source}, {target}"
             raise
         seconds = time.perf_counter() - began
-        with stage("writing", "rows", len(links)), writing(out) as stream:
+        with stage("writing", "rows", len(links)), writing(out, replace=options.force) as stream:
             for line in links.lines():
                 stream.write(line.encode() + b"\n")
                 rows_done(1)

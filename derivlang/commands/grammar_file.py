@@ -26,7 +26,7 @@ from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 from derivlang.store.artifact import Artifact, kind_of_files
-from derivlang.store.files import held_file, is_stream, write_texts
+from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, record_text
 
 FORMAT = 1
@@ -64,7 +64,7 @@ def fit_file(
         wanted = _recipe(treebanks, options, names, seen)
         if is_stream(out):
             grammar, _ = _fitted(treebanks, out, options, names, seen, warn)
-            write_texts(out, {out.name: file.text_of(grammar)})
+            write_texts(out, {out.name: file.text_of(grammar)}, replace=options.force)
             return {"out": str(out)}
         artifact = Artifact(kind=GRAMMAR_FILES, path=out, wanted=wanted, force=options.force)
         without_recipe = not options.force and _has_no_recipe(out)
@@ -76,7 +76,8 @@ def fit_file(
             text = _same_text(out, grammar) if without_recipe else file.text_of(grammar)
             files = {out.name: sha256(text.encode()).hexdigest()}
             record = sealed({**wanted, "files": files, "result": chosen})
-            write_texts(out, {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)})
+            texts = {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)}
+            write_texts(out, texts, replace=True)  # what may not be replaced is refused by `found`
     return {"out": str(out), **file.read(out).summary(), **record["result"]}
 
 
@@ -187,8 +188,7 @@ def check_out(out: Path, treebanks: Sequence[Path], noun: str) -> None:
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
     if packing_of(out) or out.suffix == ".orm":
         raise UsageError(f"{noun} is written as text, not as {out.suffix}", where="-o", id="output")
-    if any(path.exists() and out.exists() and out.samefile(path) for path in treebanks):
-        raise UsageError(f"{noun} cannot be written over its treebank", where="-o", id="output")
+    refuse_source(out, treebanks, noun, "treebank")
 
 
 def _unused(why: str, option: str) -> UsageError:

@@ -15,7 +15,7 @@ from derivlang.lexical.settings import DictionaryOptions, PairOptions, Tokenizer
 from derivlang.sources.request import SourceRequest
 
 
-@takes(DictionaryOptions, SourceRequest)
+@takes(SourceRequest, DictionaryOptions)  # both have a format: the dictionary has the argument
 def dictionary(source: PathLike, spec: str | None, out: PathLike, **options: Any) -> dict[str, Any]:
     """Write the dictionary of a language pair, as `derivlang dict` does.
 

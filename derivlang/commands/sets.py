@@ -71,7 +71,7 @@ class DerivedSet(InFolder):
             return export(self.path, ExportOptions(**given(ExportOptions, options)), located(out))
 
     @takes()
-    def undo(self, out: PathLike, split: str | None = None) -> list[dict[str, Any]]:
+    def undo(self, out: PathLike, split: str | None = None, *, force: bool = False) -> list[dict[str, Any]]:
         """Write the source back: a split to a file, or each split to a file of a folder.
 
         Return {"out", "rows", "format"} of each file. Raise DerivlangError as `derivlang undo`.
@@ -79,7 +79,7 @@ class DerivedSet(InFolder):
         from derivlang.store.undo_splits import undo_to
 
         with ProgressBar():
-            return undo_to(self.path, split, located(out))
+            return undo_to(self.path, split, located(out), force=force)
 
 
 @takes(MakeOptions, Policies, SourceRequest)

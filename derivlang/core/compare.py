@@ -18,7 +18,7 @@ def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
     kind = ours.type
     if is_string(kind):
         return _unequal(ours, theirs.cast(kind))
-    if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
+    if pa.types.is_list(kind) and not (pa.types.is_nested(kind.value_type) or pa.types.is_null(kind.value_type)):
         lengths, others = (to_numpy(filled(pc.list_value_length(column), 0)) for column in (ours, theirs))
         if np.array_equal(lengths, others):
             values = _unequal(ours.flatten(), theirs.flatten().cast(kind.value_type))

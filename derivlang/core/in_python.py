@@ -22,6 +22,7 @@ _ARGUMENTS = {
     "--parser": "parser=",
     "--sentences": "sentences=",
     "--repair-tags": "repair_tags=True",
+    "--label-column": "Columns(labels=)",
     "--entities": "policies.entities",
     "--answers": "policies.answers",
     "--mwt": "policies.mwt",

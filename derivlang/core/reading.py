@@ -51,12 +51,13 @@ def to_batch(
     repair_tags: bool = False,
     no_null_strings: bool = False,
     shares: bool = True,
+    whole_trees: bool = False,
 ) -> Batch:
     """Return a batch of R rows; each unit is one sentence, to be split later.
 
     split: the tokenizer of raw text. where: names a row or word for errors. counts: what is repaired or widened is
-    added. no_null_strings: as in Labels. shares: whether adjacent rows with the same text share its unit. Raise
-    LayerError where labels do not fit their words.
+    added. no_null_strings, whole_trees: as in Labels. shares: whether adjacent rows with the same text share its unit.
+    Raise LayerError where labels do not fit their words.
     """
     parts = [_side_words(table, side, split, where, shares) for side in schema.sides]
     shifts = offsets_of(np.array([len(part[0].units) - 1 for part in parts]))[:-1]
@@ -74,7 +75,7 @@ def to_batch(
     )
     columns = {name: whole(table[name]) for name in table.column_names}
     columns |= {field.column: columns[field.given] for field in schema.fields if field.given is not None}
-    labels = Labels(columns, batch, where, repair_tags, counts, no_null_strings)
+    labels = Labels(columns, batch, where, repair_tags, counts, no_null_strings, whole_trees)
     return replace(batch, layers={f.column: find_layer(f.kind).read(f, labels) for f in schema.fields})
 
 

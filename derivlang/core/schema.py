@@ -25,6 +25,8 @@ NLI_SPELLINGS = {"contradictory": "contradiction"}
 NO_LABEL = "-"
 # Columns that a derived set adds, with or without a side's name as a prefix.
 PARTS = ("source", "tokens", "order", "sentences", "gaps")
+# Kinds of columns that hold entities if all values of all files say so, and what they are if not.
+UNDECIDED = {"tags?": "tags", "value?": "value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def is_nli(labels: Iterable[str | None]) -> bool:
 
 def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:
     """Return the column names that a derived set reserves."""
-    kept = {f"source_{field.column}" for field in fields if field.kind != "value"}
+    kept = {f"source_{field.column}" for field in fields if UNDECIDED.get(field.kind, field.kind) != "value"}
     groups = {side.column("groups") for side in sides if any(field.kind == "answers" for field in fields)}
     return {"document", "key", *kept, *groups, *(side.column(part) for side in sides for part in PARTS)}
 

@@ -45,7 +45,7 @@ class Declared:
     subject: what it is about, if it has no effect on a run whose objective lacks it ("masked words"). unset: the text
     to show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
     description, may give it, too. file: a path names a file, not a folder. either: it names a file or a folder. commas:
-    a tuple is typed as one text with commas.
+    a list is typed as one text with commas, or in several options; it is a tuple of names, or stays a text.
     """
 
     name: str
@@ -79,12 +79,17 @@ class Declared:
     @property
     def is_open(self) -> bool:
         """Whether a setting that is not given follows from something else, such as a file, in place of its default."""
-        return self.in_file or self.commas or bool(self.unset) or self.default is None
+        return self.in_file or self.is_names or bool(self.unset) or self.default is None
 
     @property
     def is_several(self) -> bool:
         """Whether the option may be repeated, once for each value."""
         return self.kind is tuple and not self.commas
+
+    @property
+    def is_names(self) -> bool:
+        """Whether a text with commas becomes a tuple of names."""
+        return self.kind is tuple and self.commas
 
     @property
     def is_path(self) -> bool:
@@ -98,7 +103,7 @@ class Declared:
 
     def read(self, text: str) -> Any:
         """Return the value of a text as it is typed: "2" -> 2 of a whole number. Raise UsageError for another text."""
-        if self.choices or self.commas:
+        if self.choices or self.is_names:
             return text
         if self.is_path and (wrong := wrong_path(text)):
             raise self._wrong(wrong)
@@ -184,6 +189,11 @@ def setting(
     )  # fmt: skip
 
 
+def replaces() -> Any:
+    """Return the setting of a command that writes a file: whether one that it would not write is replaced."""
+    return setting(False, "Replace a file that holds something else.")
+
+
 @cache  # reading annotations is a quarter of what a help page costs, and every settings object is checked
 def declared(kind: type) -> Mapping[str, Declared]:
     """Return the declared settings of a dataclass, by the name of the field, in the order of the fields."""
@@ -221,7 +231,7 @@ def check_settings(settings: Any) -> None:
 def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a dataclass that some options give: those that are present and not None."""
     passed = {name: (one, options[one.key]) for name, one in declared(kind).items() if options.get(one.key) is not None}
-    return {name: names(value, str(one.option)) if one.commas else value for name, (one, value) in passed.items()}
+    return {name: names(value, str(one.option)) if one.is_names else value for name, (one, value) in passed.items()}
 
 
 def with_defaults(kinds: Iterable[type], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,7 +269,7 @@ def typed(settings: Any, names: Iterable[str]) -> list[str]:
         elif one.is_several:
             arguments += [f"{option}={each}" for each in value]
         else:
-            arguments.append(f"{option}={','.join(value) if one.commas else value}")
+            arguments.append(f"{option}={','.join(value) if one.is_names else value}")
     return arguments
 
 

@@ -64,7 +64,7 @@ def value_lists(column: pa.Array, name: str, where: Callable[[int], str | None] 
         raise LayerError(f"the column {name!r} holds {kind}, not lists of values", where=at, id="column-type")
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return column
-    return _rebuilt(column, column.flatten())
+    return rebuilt(column, column.flatten())
 
 
 def _as(column: pa.Array, declared: pa.DataType, name: str) -> pa.Array:
@@ -79,7 +79,7 @@ def _as(column: pa.Array, declared: pa.DataType, name: str) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(column), declared)
     if pa.types.is_list(declared) and _is(kind, _LISTS):
-        return _rebuilt(column, _as(column.flatten(), declared.value_type, name))
+        return rebuilt(column, _as(column.flatten(), declared.value_type, name))
     if pa.types.is_struct(declared) and pa.types.is_struct(kind):
         return _struct(column, declared, name)
     strings = pa.types.is_string(declared) and _is(kind, _STRINGS)
@@ -112,7 +112,7 @@ def _struct(column: pa.StructArray, declared: pa.StructType, name: str) -> pa.Ar
     return pa.StructArray.from_arrays(parts, fields=list(declared), mask=mask)
 
 
-def _rebuilt(column: pa.Array, values: pa.Array) -> pa.Array:
+def rebuilt(column: pa.Array, values: pa.Array) -> pa.Array:
     """Return lists as long as a column's lists, nulls included, as list<…>. values: of all of them."""
     lengths = pc.list_value_length(column)
     offsets = offsets_of(to_numpy(pc.if_else(column.is_null(), scalar(0), lengths)))

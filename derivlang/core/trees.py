@@ -15,15 +15,21 @@ from derivlang.core.arrays import Bool, Int32, Int64, first_true, lengths_of, ow
 NODE_ID = re.compile(r"(0|[1-9][0-9]{0,8})([-.])([1-9][0-9]{0,8})")
 
 
-def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
+NO_HEAD = -1
+
+
+def first_fault(heads: Int32, offsets: Int64, *, whole: bool = True) -> tuple[int, str, str] | None:
     """Return (word, what, id) of the first fault of some trees, or None.
 
-    heads: int32[N], 1-based in the sentence, 0 = root; offsets: int64[S + 1]. `what` continues "word 3 has …".
+    heads: int32[N], 1-based in the sentence, 0 = root; offsets: int64[S + 1]. whole: whether each sentence must be one
+    tree; if not, words may have NO_HEAD, and a sentence several roots. `what` continues "word 3 has …".
     ids: head-range, head-cycle, head-root.
     """
     row_of = owners(offsets)
     n_words = lengths_of(offsets)
-    outside = (heads < 0) | (heads > n_words[row_of])
+    if whole and (heads == NO_HEAD).any():
+        return first_true(heads == NO_HEAD), "no head, but a whole tree is needed", "head-range"
+    outside = (heads < NO_HEAD) | (heads > n_words[row_of])
     if outside.any():
         word = first_true(outside)
         n = int(n_words[row_of[word]])
@@ -33,11 +39,12 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
         return first_true(own), "itself as head", "head-cycle"
     is_root = heads == 0
     n_roots = np.bincount(row_of[is_root], minlength=len(n_words))
-    rootless = (n_roots == 0) & (n_words > 0)
+    n_ends = np.bincount(row_of[heads <= 0], minlength=len(n_words))
+    rootless = (n_ends == 0) & (n_words > 0)
     if rootless.any():
         word = int(offsets[first_true(rootless)])
         return word, f"head {heads[word]}, and no word of its sentence has head 0", "head-root"
-    if (n_roots > 1).any():
+    if whole and (n_roots > 1).any():
         word = int(np.flatnonzero(is_root)[first_true(np.diff(row_of[is_root], prepend=-1) == 0)])
         return word, "head 0, but a word before it is the root", "head-root"
     circular = in_cycle(heads, offsets)
@@ -48,14 +55,16 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
 
 
 def in_cycle(heads: Int32, offsets: Int64) -> Bool:
-    """Return bool[N]: the words that cannot reach a root. heads: within their sentences, 0 = root.
+    """Return bool[N]: the words from which no root and no word without a head is reached.
+
+    heads: within their sentences, 0 = root, NO_HEAD.
 
     Each round doubles how far every word has climbed, so log2 rounds of the longest sentence suffice:
 
         heads [0, 1, 2, 3]   parents [0, 0, 1, 2]   after round 1 [0, 0, 0, 1]   after round 2 [0, 0, 0, 0]
     """
     here = np.arange(len(heads))
-    above = np.where(heads == 0, here, heads + np.repeat(offsets[:-1], np.diff(offsets)) - 1)
+    above = np.where(heads <= 0, here, heads + np.repeat(offsets[:-1], np.diff(offsets)) - 1)
     for _ in range(int(lengths_of(offsets).max(initial=1)).bit_length()):
         above = above[above]
-    return np.asarray(heads[above] != 0)
+    return np.asarray(heads[above] > 0)

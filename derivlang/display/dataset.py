@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.display.linked import SHORT_TAGS, Line, LinkedLines, Span
 
 
@@ -64,7 +65,7 @@ def _side(columns: Mapping[str, Any], side: str, names: Mapping[str, Sequence[st
         label, named = name.removeprefix(side), _named(values, names.get(name, ()))
         given = columns.get(f"source_{name}")
         stored = None if given is None or len(given) != len(source) else _named(given, names.get(name, ()))
-        if _is_bio(named):
+        if _are_bio(names.get(name) or named):
             spans += _entities(named, label)
             source_spans += _spans_back(_entities(named, label), order) if stored is None else _entities(stored, label)
             continue
@@ -107,15 +108,15 @@ def _heads_back(heads: Sequence[int], order: Sequence[int], n_source: int) -> li
     """Return heads in source order with source numbers; 0 for deleted words and dependents of inserted ones."""
     out = [0] * n_source
     for head, word in zip(heads, order, strict=True):
-        if word >= 0 and head > 0:
-            out[word] = order[head - 1] + 1
+        if word >= 0:
+            out[word] = order[head - 1] + 1 if head > 0 else head
     return out
 
 
-def _is_bio(values: Sequence[Any]) -> bool:
-    """Return whether values are BIO tags, of which at least one is not O."""
-    tags = [v for v in values if v not in ("O", "_")]
-    return bool(tags) and all(isinstance(v, str) and v[:2] in ("B-", "I-") for v in tags)
+def _are_bio(values: Sequence[Any]) -> bool:
+    """Return whether classes, or the values of a row, are tags of entities."""
+    tags = [v for v in values if v != "_"]
+    return all(isinstance(v, str) for v in tags) and are_entity_tags(tags)
 
 
 def _spans_back(spans: Sequence[Span], order: Sequence[int]) -> list[Span]:
@@ -135,9 +136,9 @@ def _entities(values: Sequence[Any], column: str) -> list[Span]:
     """Return the entities of BIO tags."""
     spans: list[Span] = []
     for place, tag in enumerate(values):
-        if tag[:2] == "I-" and spans and spans[-1].end == place and spans[-1].label == tag[2:]:
+        if tag[:2] in ("I-", "I") and spans and spans[-1].end == place and spans[-1].label == tag[2:]:
             spans[-1] = Span("entity", spans[-1].first, place + 1, tag[2:], column)
-        elif tag[:2] in ("B-", "I-"):
+        elif tag[:2] in ("B-", "I-", "B", "I"):
             spans.append(Span("entity", place, place + 1, tag[2:], column))
     return spans
 

@@ -42,7 +42,8 @@ class Span:
 class Line:
     """The words of one language.
 
-    head: the number of each word's governor, from 1; 0 = root. () if there is no tree, and then relation is (), too.
+    head: the number of each word's governor, from 1; 0 = root, -1 = none. () if there is no tree, and then relation is
+    (), too.
     tags: the values of each word, by column (`upos`, `lemma` …). brackets: each word's piece of a tree in brackets,
     `  (NP big` and `    Ann)`, () if there is none.
     """
@@ -78,7 +79,7 @@ class Line:
                 if value not in ("", "_"):
                     labels[word].append(value if name in SHORT_TAGS else f"{name} {value}")
         for word, governor in enumerate(self.head):
-            of = f" of {governor - 1} {self.words[governor - 1]}" if governor else ""
+            of = f" of {governor - 1} {self.words[governor - 1]}" if governor > 0 else ""
             labels[word].append(f"{self.relation[word]}{of}")
         for span in self.spans:
             for word in range(span.first, span.end):

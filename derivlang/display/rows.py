@@ -55,7 +55,7 @@ def rows_of_file(
     trees = pipeline.needs_trees and not corpus.schema.has_trees
     parser = find_parser(None, corpus.language) if trees else None
     pipeline = pipeline.begin()
-    reading = Reading(corpus.splitter(), request.encoding, shares=pipeline.keyed)
+    reading = Reading(corpus.splitter(), request.encoding, shares=pipeline.keyed, whole_trees=pipeline.needs_heads)
 
     def all_rows() -> Iterator[LinkedLines]:
         done = 0

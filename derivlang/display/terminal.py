@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from derivlang.core.layers.constituents import PARSE
+from derivlang.core.layers.tag_schemes import tag as tag_of
 from derivlang.core.visible import visible
 from derivlang.display.arcs import arcs_of
 from derivlang.display.drawing import kinds_of
@@ -91,7 +92,8 @@ def tags_of(line: Line) -> dict[str, list[str]]:
     for span in line.spans:
         if span.kind == "entity":
             tags = out.setdefault(span.column, ["O"] * len(line.words))
-            tags[span.first : span.end] = [f"B-{span.label}", *[f"I-{span.label}"] * (span.end - span.first - 1)]
+            first, other = tag_of("B", span.label), tag_of("I", span.label)
+            tags[span.first : span.end] = [first, *[other] * (span.end - span.first - 1)]
     return out
 
 

@@ -31,11 +31,11 @@ class View:
 
         return fragment(self.rows)
 
-    def save(self, file: Path | str, told: str = "") -> None:
+    def save(self, file: Path | str, told: str = "", *, force: bool = False) -> None:
         """Write the rows as a page, or the first row as a picture if the file ends in .svg.
 
-        told: a sentence to show below the page's title. Raises StoreError if the file cannot be written, UsageError if
-        there is no row.
+        told: a sentence to show below the page's title. force: replace a file that holds something else. Raises
+        StoreError if the file cannot be written, or may not be replaced, UsageError if there is no row.
         """
         from derivlang.display.page import page, standalone_svg
 
@@ -43,5 +43,5 @@ class View:
         if not self.rows:
             raise UsageError("there is no row to draw", where=str(path), id="no-row")
         text = standalone_svg(self.rows[0]) if path.suffix.lower() == ".svg" else page(self.rows, self.title, told)
-        with held_file(path, "a drawing", text), writing(path) as stream:
+        with held_file(path, "a drawing", text), writing(path, replace=force) as stream:
             stream.write(text.encode())

@@ -135,12 +135,12 @@ def _add(texts: Mapping[str, _Text], source: Batch, derived: Batch, left: int) -
     return int(source.unit_words[taken])
 
 
-def write_table(rows: Sequence[Figures], out: Path) -> None:
-    """Write figures as a Parquet file, a row for each language."""
+def write_table(rows: Sequence[Figures], out: Path, *, force: bool) -> None:
+    """Write figures as a Parquet file, a row for each language. force: replace a file that holds something else."""
     columns = {name: [row.get(name) for row in rows] for name in ("language", "source", "split", *ALL_MEANINGS)}
     types = {name: pa.string() if name in ("language", "source", "split") else pa.float64() for name in columns}
     fields = {name: pa.array(values, types[name]) for name, values in columns.items()}
-    with writing(out) as stream:
+    with writing(out, replace=force) as stream:
         pq.write_table(pa.table(fields), stream)
 
 

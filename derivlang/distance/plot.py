@@ -36,8 +36,11 @@ def check_plot(out: Path) -> None:
         )
 
 
-def write_plot(rows: Sequence[Figures], out: Path) -> None:
-    """Draw the figures of languages that some of them have into an SVG, PNG or PDF file."""
+def write_plot(rows: Sequence[Figures], out: Path, *, force: bool) -> None:
+    """Draw the figures of languages that some of them have into an SVG, PNG or PDF file.
+
+    force: replace a file that holds something else.
+    """
     panels = {name: facts for name, facts in _PANELS.items() if any(row.get(name) is not None for row in rows)}
     places = range(len(rows))[::-1]  # the first language above
     with canvas((2.0 + 1.7 * len(panels), 0.9 + 0.3 * len(rows))) as figure:
@@ -56,5 +59,5 @@ def write_plot(rows: Sequence[Figures], out: Path) -> None:
         every[0].set_ylim(-0.6, len(rows) - 0.4)
         drawn = finished(figure, "languages", "Distances of languages from their sources, which are the dashed lines")
     content = drawn.files[out.suffix[1:]]
-    with writing(out) as stream:
+    with writing(out, replace=force) as stream:
         stream.write(content.encode() if isinstance(content, str) else content)

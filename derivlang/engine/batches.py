@@ -83,7 +83,12 @@ class Source:
         """
         job = self._job([split])
         for task in make_plan(job, splits=[split], limit=limit)[split]:
-            reading = Reading(self.corpus.splitter(), self.encoding, shares=self.pipeline.keyed)
+            reading = Reading(
+                self.corpus.splitter(),
+                self.encoding,
+                shares=self.pipeline.keyed,
+                whole_trees=self.pipeline.needs_heads,
+            )
             for batch in read_task(job, task, reading):
                 yield self._split(batch)
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose, in_processes, modules_of
@@ -39,6 +39,7 @@ from derivlang.engine.plan import (
 )
 from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.engine.watch import FileStamp
+from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.at import making_at, plan_of
 from derivlang.store.card import CARD, card
@@ -101,6 +102,10 @@ def prepare(
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
     known = known or _look(job, options)
+    if options.force and not is_remote(options.out) and options.out.exists():  # else nothing is replaced
+        out = options.out.resolve()
+        if any(out in path.resolve().parents for path in known.seen if not is_remote(path)):
+            raise over_own_source()
     job, plan, reference = replace(job, seen=known.seen), known.plan, known.reference
     files = job.corpus.options.get("files") or source_files(job, list(plan))
     fitted_on = source_files(job.for_lexicon, _apart(job, reference, plan))
@@ -140,6 +145,12 @@ def prepare(
             making.sweep()
             events.found(options.out)
             return finished
+
+
+def over_own_source() -> UsageError:
+    """Return the error for a set whose source is in its place."""
+    fix = "choose another folder"
+    return UsageError("a set cannot be written over its own source", where="-o", fix=fix, id="output")
 
 
 def _look(job: Job, options: MakeOptions) -> Known:

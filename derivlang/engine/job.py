@@ -97,7 +97,14 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
     pipeline = job.pipeline.begin()
-    reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags, no_null_strings=True, shares=pipeline.keyed)
+    reading = Reading(
+        job.corpus.splitter(),
+        job.encoding,
+        job.repair_tags,
+        no_null_strings=True,
+        shares=pipeline.keyed,
+        whole_trees=pipeline.needs_heads,
+    )
     vocabulary, counts, byte_order_marks = TypeCounts(), reading.counts, Counter[str]()
     dropped = left_out(job.corpus.schema, job.drop_columns)
     documents = sentences = tokens = 0

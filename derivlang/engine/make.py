@@ -9,7 +9,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.messages import first_names
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
-from derivlang.engine.build import build, summary
+from derivlang.engine.build import build, over_own_source, summary
 from derivlang.engine.engines import check_engine
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
@@ -63,9 +63,7 @@ def job_of(
     with stage(LOOKING):
         corpus = find(request)
     if request.source and corpus.format == "derived" and located(request.source).resolve() == options.out.resolve():
-        raise UsageError(
-            "a set cannot be written over its own source", where="-o", fix="choose another folder", id="output"
-        )
+        raise over_own_source()
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec, files=corpus.spec_files).then(pipeline)
     for option, given in (("--workers", options.workers > 1), ("--engine", options.engine != "local")):

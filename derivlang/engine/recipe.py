@@ -20,7 +20,7 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import LEXICON
 
-_OF_SOURCE = ("words", "texts", "header", "quoting", "delimiter", "mode", "language", "encoding", "names")
+_OF_SOURCE = ("words", "texts", "header", "quoting", "delimiter", "mode", "language", "encoding", "format", "names")
 _RULES = ("limit", "sentences", "repair_tags", "parser")  # the other settings say how a run goes
 
 

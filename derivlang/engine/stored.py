@@ -11,10 +11,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.registry import LAYERS
@@ -56,7 +59,7 @@ _CORPUS: dict[str, Kind] = {
     "expected": list,
 }
 _CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(
-    ("language_column", "rows_language", "spec", "origin", "revision"), str
+    ("language_column", "rows_language", "spec", "origin", "revision", "types"), str
 )
 _HUB = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?\|[^|]*\|[^|]*")  # a path in hub.py
 _PARSER = re.compile(r"(spacy:)?[\w-]+")  # an installed one: folders may hold what a library runs when it loads them
@@ -95,6 +98,7 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
             "schema": corpus.schema.to_json(),
             "expected": list(corpus.expected),
             "options": options,
+            "types": corpus.types and b64encode(corpus.types.serialize()).decode(),
         },
         "request": _request(request) if corpus.format == GENERATED else None,
         "parts": [_stored_part(job, part) for part in corpus.parts],
@@ -223,6 +227,7 @@ def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> 
         expected=tuple(told["expected"]),
         spec_files=policy,
         lexicon_text=lexicon_text,
+        types=pa.ipc.read_schema(pa.py_buffer(b64decode(told["types"]))) if told["types"] else None,
         **{name: told[name] for name in _PLAIN},
     )
     if corpus.format == GENERATED:

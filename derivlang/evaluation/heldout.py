@@ -27,7 +27,7 @@ from derivlang.training.languages import Languages, LanguageSide
 class SpokenWords:
     """The W words of S sentences in one language, in its order, also those that only this language has.
 
-    offsets: int64[S + 1]. slots: int64[W], the slot of each word's first sub-word. of_subwords: int64[M], the word of
+    offsets: int64[S + 1]. slots: int64[W], the slot at which each word begins. of_subwords: int64[M], the word of
     each sub-word. inserted: bool[W]. With an order of sub-words, the place of a word is the place of its first one.
 
         slots of the words 0 1 1 2, sub-words in the slots 3 1 0 2   ->   slots [3, 1, 0], of_subwords [0, 1, 2, 1]
@@ -49,8 +49,8 @@ class Heldout:
 
     words: int32[K], the source word (in its sentence) of each slot. inserted: bool[K], the slots that begin an inserted
     word. source, derived: sub-words and their slots (`training/languages/base.py`). split: their split. forms,
-    derived_forms: Arrow strings [K], the source word of each slot, and the derived word of one that has a derived
-    sub-word; None for sub-words without text.
+    derived_forms: Arrow strings [K], the source word of each slot, and the derived word that begins there; None for
+    sub-words without text.
     """
 
     keys: UInt64
@@ -69,7 +69,7 @@ class Heldout:
 
     @property
     def begins(self) -> Bool:
-        """bool[K]: the slots that begin a word, of the source or inserted. A word without sub-words has no slot."""
+        """bool[K]: the slots that begin a word, of the source or inserted."""
         begins = np.ones(len(self.words), bool)
         begins[1:] = (np.diff(self.rows) | np.diff(self.words)) != 0
         return begins | self.inserted
@@ -91,18 +91,20 @@ class Heldout:
 
     def _spoken(self, side: LanguageSide) -> SpokenWords:
         number = np.cumsum(self.begins) - 1
-        _, first, word = np.unique(number[side.slots], return_index=True, return_inverse=True)
-        order = np.argsort(first)  # words by the place of their first sub-word
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        slots = side.slots[first[order]]
-        offsets = offsets_of(np.bincount(self.rows[slots], minlength=self.n_sentences))
+        slots = side.words
+        if slots is None:  # by the place of their first sub-word
+            slots = side.slots[np.sort(np.unique(number[side.slots], return_index=True)[1])]
+        place = np.zeros(int(self.begins.sum()), np.int64)
+        place[number[slots]] = np.arange(len(slots))
         inserted = self.inserted[np.flatnonzero(self.begins)][number[slots]]
-        return SpokenWords(offsets, slots, place[word], inserted)
+        return SpokenWords(self._offsets(slots), slots, place[number[side.slots]], inserted)
 
     def offsets_in(self, side: LanguageSide) -> Int64:
         """Return int64[S + 1]: the sub-word offsets of the sentences in a language."""
-        return offsets_of(np.bincount(self.rows[side.slots], minlength=self.n_sentences))
+        return self._offsets(side.slots)
+
+    def _offsets(self, slots: Int64) -> Int64:
+        return offsets_of(np.bincount(self.rows[slots], minlength=self.n_sentences))
 
     def first(self, n: int) -> Heldout:
         """Return at most the first n of a keyed ranking, in text order."""
@@ -153,16 +155,25 @@ class Heldout:
 
     def _side(self, side: LanguageSide, rows: Int64, shift: Int64) -> LanguageSide:
         """Return a side of these sentences. shift: int64[S], what is added to the slots of a sentence."""
-        within = self.offsets_in(side)
-        lengths = lengths_of(within)[rows]
-        at = expand_ranges(within[rows], lengths)
-        return LanguageSide(side.ids[at], side.slots[at] + np.repeat(shift[rows], lengths))
+
+        def moved(slots: Int64) -> tuple[Int64, Int64]:
+            within = self._offsets(slots)
+            lengths = lengths_of(within)[rows]
+            at = expand_ranges(within[rows], lengths)
+            return at, slots[at] + np.repeat(shift[rows], lengths)
+
+        at, slots = moved(side.slots)
+        return LanguageSide(side.ids[at], slots, None if side.words is None else moved(side.words)[1])
 
 
 def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
     """Return the sub-words of several texts as if they were one text. starts: the first slot of each text."""
-    slots = [part.slots + start for part, start in zip(parts, starts.tolist(), strict=False)]
-    return LanguageSide(np.concatenate([part.ids for part in parts]), np.concatenate(slots))
+    pairs = list(zip(parts, starts.tolist(), strict=False))
+    slots = np.concatenate([part.slots + start for part, start in pairs])
+    words = [part.words + start for part, start in pairs if part.words is not None]
+    return LanguageSide(
+        np.concatenate([part.ids for part in parts]), slots, np.concatenate(words) if words else None
+    )
 
 
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:

@@ -145,7 +145,7 @@ def entity_counts(gold: Labels, predicted: Labels) -> Int64:
     names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
     kinds = {kind: i for i, kind in enumerate(dict.fromkeys(name[2:] for name in names))}
     kind = np.array([kinds[name[2:]] for name in names])
-    first, inside = (np.array([name.startswith(f"{mark}-") for name in names]) for mark in "BI")
+    first, inside = (np.array([name[:2] in (mark, f"{mark}-") for name in names]) for mark in "BI")
 
     def spans(labels: Labels) -> NumberedSpans:
         codes = _flat(labels, {name: i for i, name in enumerate(names)})

@@ -11,6 +11,7 @@ import numpy as np
 from derivlang.core.arrays import Int64, UInt64
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import counted, warn
 from derivlang.engine.batches import Source
 from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.examples import Examples, Instances
@@ -22,6 +23,8 @@ from derivlang.evaluation.tasks.named import short_name
 from derivlang.sources.corpus import Corpus
 from derivlang.store.record import digest
 from derivlang.training.languages import Languages
+
+_MANY_LOST = 0.05  # of the labels of a split: what a score of the others no longer stands for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,6 +160,7 @@ class _SplitReader:
         name: of the set. place: its corpus and split, for messages. Errors as of `_taken`.
         """
         settings, every = self._task.settings, Examples.joined(self._examples)
+        _warn_of_cut_labels(every, self._task, place)
         limit = {"train": settings.train_examples, "dev": settings.dev_examples}.get(name)
         if name == "train":
             every = every.learnable()
@@ -179,6 +183,17 @@ def _key(languages: Languages, task: Task, sources: Sequence[Source], parts: Seq
             "task": task.kind,
         }
     )
+
+
+def _warn_of_cut_labels(every: Examples, task: Task, place: tuple[str, str]) -> None:
+    """Warn if the cut of long rows costs a split a share of its labels that matters. place: its corpus and split."""
+    labels = len(every.source.gold) + every.unscored
+    lost = every.unscored + int((every.source.gold < 0).any(axis=1).sum())
+    if every.truncated.any() and lost >= _MANY_LOST * labels:
+        warn(
+            f"{task.name}: {lost:,} of {counted(labels, 'label')} in {place[1]} of {place[0]} ({lost / labels:.0%}) "
+            f"are in no row, since rows are cut at {task.settings.max_length} sub-words (--max-length)"
+        )
 
 
 def _n_shared(test: Examples, keys: UInt64) -> int:

@@ -32,15 +32,20 @@ class EvaluateNames:
         f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B takes train and "
         "dev from A and test from B, blimp:FILE or blimp:demo names minimal pairs. Measures may be named, too.",
         option="--task",
+        commas=True,
     )
     regimes: str = setting(
         ",".join(USUAL_REGIMES),
         "Regimes: sup fine-tunes on the derived language, zs on the source, cs on pairs with one side in each (tasks "
         "with pairs: pawsx, qa, xnli).",
         option="--regime",
+        commas=True,
     )
     measures: str = setting(
-        ",".join(USUAL), "Measures, as `derivlang ls` lists them; none to evaluate only tasks.", option="--measure"
+        ",".join(USUAL),
+        "Measures, as `derivlang ls` lists them; none to evaluate only tasks.",
+        option="--measure",
+        commas=True,
     )
     every_checkpoint: bool = setting(False, "Evaluate every checkpoint of RUN, with a line for each.")
 

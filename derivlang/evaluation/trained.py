@@ -31,12 +31,13 @@ from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import run_folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
-from derivlang.training.config import CAUSAL, auto_class, check_finite, positions_of
+from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.language_embeddings import restore
 from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
+from derivlang.training.positions import longest_row
 from derivlang.training.run_folder import RUN, check_files
 
 
@@ -121,7 +122,7 @@ class PretrainedRun:
     @property
     def longest(self) -> int:
         """The maximum number of sub-words in a row, with special ids."""
-        return positions_of(self.config) or 1 << 15
+        return longest_row(self.model_folder) or 1 << 15
 
     @property
     def causal(self) -> bool:
@@ -247,7 +248,7 @@ def _config(path: Path, languages: Languages) -> Any:
         raise StoreError(
             f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
             where=str(path),
-            fix="restore the run's own tokenizer and twin",
+            fix="restore the run's own tokenizer and twin, or train the run again if it is of an earlier version",
             id="vocabulary",
         )
     return config

@@ -34,7 +34,8 @@ class ReadOptions:
     """What the user says about the files.
 
     header: whether the first row is a header. names: of the columns, in order. quoting: whether fields are quoted as in
-    CSV. delimiter: of a CSV file. columns: those that the user names as words or text.
+    CSV. delimiter: of a CSV file. columns: those that the user names as words or text. format: the name of the format,
+    which the suffix of the files does not say.
     """
 
     encoding: str = "utf-8"
@@ -43,6 +44,7 @@ class ReadOptions:
     quoting: bool = False
     delimiter: str | None = None
     columns: tuple[str, ...] = ()
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,9 @@ class Format:
     `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
     rows of all pieces are the rows of the file. None: each file is one task. size: returns the bytes that are cut, if
-    they are not the file's.
+    they are not the file's. `types(path, *, encoding)` returns the columns of a file and their types, for a format in
+    which the first rows do not fix them; `read` then takes `types`, which are those of all files of the source, and
+    `required`, the names of the columns that no row may lack.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Format:
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
     size: Callable[..., int] | None = None
+    types: Callable[..., pa.Schema] | None = None
     look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
     recognises: Callable[[Path, ReadOptions], bool] | None = None
     running: Callable[..., Iterator[Batch]] | None = None
@@ -172,6 +177,13 @@ class Format:
         for rows in self.rows(path, encoding=encoding, options=options):
             last = int(rows.documents[-1]) + 1 if len(rows.documents) else last
         return last, 0
+
+    def types_of(self, path: Path, encoding: str, options: Mapping[str, Any]) -> pa.Schema:
+        """Return the columns of a file and their types; without a `types` function, those of the first rows."""
+        if self.types is None:
+            return next(self.rows(path, encoding=encoding, limit=SAMPLE // 10, options=options)).table.schema
+        with parse_errors(str(path), self.noun, id="format"):
+            return self.types(path, **({} if self.binary else {"encoding": encoding}), **options)
 
     def looked_at(self, paths: Sequence[Path], asked: ReadOptions) -> Look:
         """Return what the files hold; without a `look` function, the columns of the first rows."""

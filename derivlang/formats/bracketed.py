@@ -4,12 +4,14 @@
          (VP (VBZ barks)) (. .)) )          parse (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))
 
 A tree is a row. Traces (-NONE-) are left out with the constituents that hold nothing else, and so are brackets without
-a label. -LRB- and the like are words in brackets again, `\\/` is `/`. Where `parse` and a line end are not what the
+a label. -LRB- and the like are words in brackets again, `\\/` is `/`; a word that is a bare bracket, as in `(( ()`
+and `(-RRB- ))`, is kept as if it were written so. Where `parse` and a line end are not what the
 file has, the column `bracketed` holds its own text, so that it is written back byte for byte.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +35,9 @@ from derivlang.formats.rows import Rows
 BRACKETED = "bracketed"
 _BLOCK = 1 << 20  # characters read at once
 _TRACE = "-NONE-"
+# Words that are bare brackets, under a label that says so -> as they should be written.
+_BARE = re.compile(r"\((?:\(|-LRB-) \(\)|\((?:\)|-RRB-) \)\)")
+_WRITTEN = {"(": "(-LRB- -LRB-)", ")": "(-RRB- -RRB-)"}
 _ESCAPES = {
     **{f"-{name}-": sign for name, sign in zip(("LRB", "RRB", "LSB", "RSB", "LCB", "RCB"), "()[]{}", strict=True)},
     r"\/": "/",
@@ -51,7 +56,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     for line, text in _blocks(path, encoding):
         if limit is not None and done >= limit:
             return
-        rows = _rows(path, line, np.frombuffer(text.encode(), np.uint8), done)
+        rows = _rows(path, line, text, done)
         if rows is not None:
             rows = rows if limit is None else rows.slice(0, min(rows.table.num_rows, limit - done))
             yield rows
@@ -72,15 +77,19 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Map
 def write_trees(trees: Iterable[pa.Array], out: BinaryIO) -> int:
     """Write Arrow strings, a tree for each row, and return how many of the rows `read` would not read back.
 
-    These have no words, or words outside of brackets, as rows of a set may have.
+    These have no words, or begin with a word outside of brackets. A row with several trees, or with words behind its
+    tree, gets brackets without a label around it: (S Ann) (X !)   ->   ( (S Ann) (X !) )
     """
     unread = 0
     for some in trees:
         letters, offsets = string_buffers(some)
         depth, is_text = depths(letters)
-        outside = np.diff(offsets_of(is_text & (depth == 0))[offsets])
-        unread += int(((outside > 0) | (np.diff(offsets) == 0)).sum())
-        out.write("".join(f"{tree}\n" for tree in some.to_pylist()).encode())
+        top = (depth == 1) & (letters == ord("(")) | is_text & (depth == 0)
+        several = np.diff(offsets_of(top)[offsets]) > 1
+        begins = to_numpy(pc.starts_with(some, "("))
+        unread += int((~begins).sum())
+        rows = zip(some.to_pylist(), (several & begins).tolist(), strict=True)
+        out.write("".join(f"( {tree} )\n" if wrap else f"{tree}\n" for tree, wrap in rows).encode())
     return unread
 
 
@@ -96,13 +105,15 @@ def _blocks(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
             first = number
         held.append(line)
         size += len(line)
-        depth += line.count("(") - line.count(")")
+        plain = _BARE.sub("", line) if " ()" in line or " ))" in line else line
+        depth += plain.count("(") - plain.count(")")
     if held:
         yield first, "".join(held)
 
 
-def _rows(path: Path, line: int, letters: UInt8, first: int) -> Rows | None:
+def _rows(path: Path, line: int, text: str, first: int) -> Rows | None:
     """Return the rows of a stretch of trees, None if it is empty. line: the number of its first line."""
+    letters, at, more = _with_escapes(text)
     depth, is_text = depths(letters)
 
     def fail(byte: int, what: str, fix: str, id: str = "brackets") -> DataError:
@@ -126,7 +137,7 @@ def _rows(path: Path, line: int, letters: UInt8, first: int) -> Rows | None:
     if len(without := np.flatnonzero(lengths_of(sizes) == 0)):
         raise fail(int(opens[without[0]]), "a tree without words", "remove it", "tree-words")
     texts = write_brackets(found, to_numpy(words.indices).astype(np.int32), words.dictionary, sizes)
-    given = strings_from(letters, offsets)
+    given = strings_from(np.frombuffer(text.encode(), np.uint8), offsets - more[np.searchsorted(at, offsets)])
     differs = pc.not_equal(pc.binary_join_element_wise(texts, scalar("\n"), scalar("")), given)
     table = pa.table(
         {
@@ -136,6 +147,25 @@ def _rows(path: Path, line: int, letters: UInt8, first: int) -> Rows | None:
         }
     )
     return Rows.of_documents(path, table, lines.astype(np.int64), first)
+
+
+def _with_escapes(text: str) -> tuple[UInt8, Int64, Int64]:
+    """Return a text whose bare brackets are words of trees, in UTF-8, and how much longer it is.
+
+    Returns uint8[B]; int64[K], the first byte of each of K replacements; int64[K + 1], the bytes that the first 0 … K
+    of them add.
+
+    (( ()   ->   (-LRB- -LRB-), [0], [0, 8]
+    """
+    parts: list[bytes] = []
+    at, more, size, end = [], [0], 0, 0
+    for bare in _BARE.finditer(text) if " ()" in text or " ))" in text else ():
+        parts += [text[end : bare.start()].encode(), _WRITTEN[bare[0][-2]].encode()]
+        at.append(size + len(parts[-2]))
+        more.append(more[-1] + len(parts[-1]) - len(bare[0]))
+        size, end = at[-1] + len(parts[-1]), bare.end()
+    letters = np.frombuffer(b"".join([*parts, text[end:].encode()]), np.uint8)
+    return letters, np.array(at, np.int64), np.array(more, np.int64)
 
 
 def _plain(found: Constituents, leaves: Leaves) -> tuple[Constituents, pa.Array, Int64]:

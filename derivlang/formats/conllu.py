@@ -3,7 +3,7 @@
 Reading keeps everything in a well-formed file, and writing restores it byte for byte, except tags of entities in MISC:
 `NER=O` is not written, and other tags of `NER=` stand where the alphabet puts them among the keys. Syntactic words
 (ids 1..n) are the `tokens`; the lines of multiword tokens (`3-4`) and empty nodes (`8.1`) are kept in columns of their
-own. Heads are 1-based in their sentence, 0 = root; each sentence is a tree with one root.
+own. Heads are 1-based in their sentence, 0 = root, -1 for `_`.
 
     1<TAB>Paris<TAB>Paris<TAB>PROPN … 2<TAB>nsubj …
     2<TAB>dort<TAB>dormir<TAB>VERB … 0<TAB>root …    ->   tokens [Paris, dort], head [2, 0]
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
@@ -24,11 +25,13 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
+from derivlang.core.layers.misc import without_spaces
+from derivlang.core.messages import counted, warn
 from derivlang.core.schema import UPOS, Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.line_cuts import count_lines, cut_lines
+from derivlang.formats.line_cuts import EMPTY, count_lines, cut_lines
 from derivlang.formats.opening import open_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
@@ -63,26 +66,32 @@ def read(
     limit: int | None = None,
     entities: bool = False,
     piece: Piece = WHOLE,
+    whole: bool = True,
 ) -> Iterator[Rows]:
-    """Yield one row per sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
+    """Yield one row per sentence, with `word_lines`; a document is a sentence.
+
+    Comments before an empty line belong to the next sentence, and "" among them is the empty line. Comments behind the
+    last sentence are skipped.
 
     Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos, feats,
     deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>. With `entities` there is also
     ner_tags list<string>, moved out of MISC's `NER=` (`O` if there is none).
-    limit: greatest number of sentences. piece: what to read.
+    limit: greatest number of sentences. piece: what to read. whole: whether each sentence must be one tree, so that no
+    head is -1.
     Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and as `open_lines`; LayerError:
     head-range, head-root, head-cycle.
     """
     path = located(path)
     for first, sentences in in_tables(_sentences(path, encoding, piece), limit, path, "sentence", piece):
-        yield _rows(path, sentences, first, entities)
+        yield _rows(path, sentences, first, entities, whole)
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write rows as CoNLL-U. Rows of `read` give the same bytes as were read. Only the column `tokens` is required.
 
-    A missing list column is written `_`. A column `text` replaces the comment `# text = …`, or is added to the
-    comments; `ner_tags` other than `O` go into MISC as `NER=`.
+    A missing list column is written `_`. A column `text`, words joined by one space, replaces the comment `# text = …`,
+    or is added to the comments; multiword tokens then stand in it, and lose their notes on white space. `ner_tags`
+    other than `O` go into MISC as `NER=`.
     Raises DataError conllu-value (a tab, a line end, an empty value), LayerError layer-length, conllu-ids.
     """
     for table in tables:
@@ -91,7 +100,15 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
 
 def cut(path: Path, size: int, target: int, **options: Any) -> list[int]:
     """Return where the pieces of a file begin: behind empty lines."""
-    return cut_lines(path, size, target, begins_sentence)
+    last = b""  # the last line with characters, as far as it is known
+
+    def begins(before: bytes, line: bytes) -> bool:
+        """Return whether a sentence begins at a line, with all of its comments."""
+        nonlocal last
+        last = before if before not in EMPTY else last
+        return last[:1].isdigit() and begins_sentence(before, line)
+
+    return cut_lines(path, size, target, begins)
 
 
 def count(
@@ -117,7 +134,11 @@ class _Sentence(NamedTuple):
 
 def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
     """Yield the sentences with words. Raises DataError conllu-comment."""
+    held: list[str] = []  # comments without words so far, with the empty lines behind them
+    begin = last = 0
     for block in line_blocks(open_lines(path, encoding, piece=piece)):
+        held += [""] * (block.numbers[0] - last - 1) if held else []
+        begin, last = begin if held else block.numbers[0], block.numbers[-1]
         n_comments = next((i for i, line in enumerate(block.lines) if line[0] != "#"), len(block.lines))
         comments, nodes, numbers = block.lines[:n_comments], block.lines[n_comments:], block.numbers[n_comments:]
         late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
@@ -128,11 +149,13 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> Iterator[_Sentence]:
                 fix="move it before the first word, or put an empty line before it",
                 id="conllu-comment",
             )
+        held += comments
         if nodes:
-            yield _Sentence(block.numbers[0], comments, nodes, numbers)
+            yield _Sentence(begin, held, nodes, numbers)
+            held = []
 
 
-def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) -> Rows:
+def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, whole: bool) -> Rows:
     lines = list(chain.from_iterable(sentence.nodes for sentence in sentences))
     line_numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
     columns = split_columns(lines, len(NODE_FIELDS))
@@ -155,7 +178,7 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) ->
     nodes = [string_array(column) for column in columns]
     words = nodes if is_word.all() else [node.filter(to_arrow(is_word)) for node in nodes]
     values = dict(zip(WORD_COLUMNS, words[1:], strict=True))
-    values["head"] = checked_heads(at, values["head"])
+    values["head"] = checked_heads(at, values["head"], whole=whole)
     if entities:
         values["misc"], values["ner_tags"] = _take_entities(values["misc"])
     is_range = ~is_word & to_numpy(pc.match_substring(nodes[0], "-"))
@@ -234,6 +257,9 @@ def _text(table: pa.Table) -> str:
                 fix="replace it by _, or remove it from its list",
                 id="conllu-value",
             )
+        if text is not None and (mwt or empty):
+            text = _surface(words, mwt)
+            mwt, empty = ([node | {"misc": without_spaces(node["misc"])} for node in nodes] for nodes in (mwt, empty))
         if mwt or empty:
             words = _with_nodes(words, mwt, empty)
         block = [*(head if text is None else _with_text(head, text)), *words]
@@ -264,7 +290,8 @@ def _lists(table: pa.Table, name: str, kind: pa.DataType) -> list[list[Any]]:
 def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:
     columns: list[Iterable[str]] = []
     for name in WORD_COLUMNS:
-        columns.append(word_values(table, name) if name in names else repeat("_"))
+        values = word_values(table, name) if name in names else repeat("_")
+        columns.append(("_" if head == "-1" else head for head in values) if name == "head" else values)
     if "ner_tags" in names:
         columns[-1] = map(_put_entity, columns[-1], word_values(table, "ner_tags"))
     ids = map(str, (positions(offsets) + 1).tolist())
@@ -280,8 +307,19 @@ def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:
     return lines
 
 
+def _surface(words: list[str], ranges: list[Node]) -> str:
+    """Return the text of a sentence with its multiword tokens, one space between two tokens. words: its lines."""
+    forms = [line.split("\t", 2)[1] for line in words]
+    for node in reversed(ranges):
+        first, _, last = node["id"].partition("-")
+        if first.isdecimal() and last.isdecimal():
+            forms[int(first) - 1 : int(last)] = [node["form"]]
+    return " ".join(forms)
+
+
 def _with_text(comments: list[str], text: str) -> list[str]:
-    """Return the comments with `# text = …` replaced, or added at the end."""
+    """Return the comments with `# text = …` replaced, or added at the end, without empty lines."""
+    comments = [comment for comment in comments if comment]
     place = next((i for i, comment in enumerate(comments) if TEXT.match(comment)), len(comments))
     return [*comments[:place], f"# text = {text}", *comments[place + 1 :]]
 
@@ -310,7 +348,14 @@ def _with_nodes(words: list[str], ranges: list[Node], empties: list[Node]) -> li
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
-    entities = any("NER=" in line for path in paths for _, line in open_lines(path, asked.encoding))
+    entities = False
+    for path in paths:
+        comments = 0
+        for _, line in open_lines(path, asked.encoding):
+            entities = entities or "NER=" in line
+            comments = comments + 1 if line[:1] == "#" else 0 if line else comments
+        if comments:
+            warn(f"{path}: {counted(comments, 'comment line')} after the last sentence left out")
     fields = (*MEANING.fields, Field("ner_tags", "entities")) if entities else MEANING.fields
     return Look(Schema(MEANING.sides, fields), options={"entities": entities})
 
@@ -320,5 +365,12 @@ def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Ma
 
 
 FORMAT = Format(
-    name="conllu", suffixes=(".conllu",), what="CoNLL-U", read=read, write=_write, cut=cut, count=count, look=_look
+    name="conllu",
+    suffixes=(".conllu",),
+    what="CoNLL-U",
+    read=partial(read, whole=False),  # a transform that needs trees checks them
+    write=_write,
+    cut=cut,
+    count=count,
+    look=_look,
 )

@@ -1,4 +1,4 @@
-"""Checks of a CoNLL-U sentence: ids are in order, and heads make a tree with one root.
+"""Checks of a CoNLL-U sentence: ids are in order, and heads make a tree with one root, or parts of trees.
 
 ids 1 2-3 2 3 3.1 4  are in order;  heads [2, 0, 2] are a tree, [2, 1, 0] hold a cycle
 """
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, owners, positions
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
-from derivlang.core.trees import NODE_ID, first_fault
+from derivlang.core.trees import NO_HEAD, NODE_ID, first_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ def check_ids(at: WordLines, ids: list[str], is_word: Bool, node_offsets: Int64,
         raise DataError(f"the word has the id {word_ids[word]}, expected {id}", where=where, fix=fix, id="conllu-ids")
 
 
-def checked_heads(at: WordLines, texts: pa.Array) -> pa.Array:
-    """Return the heads as numbers, int32[N].
+def checked_heads(at: WordLines, texts: pa.Array, *, whole: bool) -> pa.Array:
+    """Return the heads as numbers, int32[N], NO_HEAD for `_`. whole: as of `first_fault`.
 
     Raises LayerError: head-range (not a number, or outside the sentence), head-cycle, head-root.
     """
     heads = _numbers(at, texts)
-    fault = first_fault(heads, at.offsets)
+    fault = first_fault(heads, at.offsets, whole=whole)
     if fault is not None:
         raise _fault(at, *fault)
     return to_arrow(heads)
@@ -104,15 +104,14 @@ def _misplaced_node(ids: list[str]) -> tuple[int, str] | None:
 
 
 def _numbers(at: WordLines, texts: pa.Array) -> Int32:
-    try:
-        heads = texts.cast(pa.int32())
-        if heads.cast(pa.string()).equals(texts):  # not for 03
-            return np.asarray(to_numpy(heads))
-    except pa.ArrowInvalid:
-        pass
-    is_number = to_numpy(pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,8})$"))
-    word = first_true(~is_number)
-    raise _fault(at, word, f"head {str(texts[word])!r}, which is not the number of a word", "head-range")
+    """Return int32[N], NO_HEAD for `_`."""
+    is_number = to_numpy(pc.match_substring_regex(texts, "^(0|[1-9][0-9]{0,8}|_)$"))
+    if not is_number.all():
+        word = first_true(~is_number)
+        raise _fault(at, word, f"head {str(texts[word])!r}, which is not the number of a word", "head-range")
+    if pc.any(pc.equal(texts, "_")).as_py():
+        texts = pc.replace_substring(texts, "_", str(NO_HEAD))
+    return np.asarray(to_numpy(texts.cast(pa.int32())))
 
 
 def _fault(at: WordLines, word: int, what: str, id: str) -> LayerError:

@@ -24,7 +24,7 @@ from derivlang.formats.opening import empty_file
 from derivlang.formats.rows import Rows
 
 KNOWN_NAMES = (
-    {"premise", "hypothesis", "sentence1", "sentence2", "sentence", "text", "tokens", "question", "context"}
+    {"premise", "hypothesis", "hypo", "sentence1", "sentence2", "sentence", "text", "tokens", "question", "context"}
     | {"label", "gold_label"}
     | {"id", "index", "pairID", "promptID", "genre", "language"}
 )

@@ -1,6 +1,6 @@
-"""JSON Lines: an object per line, all with the same keys.
+"""JSON Lines: an object per line. A key that a row lacks, at any depth, is null in it.
 
-The first `ROWS_PER_TABLE` rows fix the types of the columns; every later row must fit them.
+`types` finds the columns and their types, which may need all rows; `read` brings every row to them.
 
     {"tokens":["le","chat"],"label":1}    ->   columns tokens list<string>, label int64
 """
@@ -21,39 +21,89 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import array_of
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
+from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.json_arrow import LineStarts, is_blank, table_of
 from derivlang.formats.json_text import load_json
-from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
+from derivlang.formats.line_cuts import blocks_of_lines, count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import empty_file, whole_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
 from derivlang.formats.stretches import Stretch, stretches
 
 Row: TypeAlias = dict[str, Any]
+_SAMPLE = 100  # rows whose types are those of the file, unless it has other keys, or a key without a value there
 
 
 def read(
-    path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
+    path: Path | str,
+    *,
+    encoding: str = "utf-8",
+    limit: int | None = None,
+    piece: Piece = WHOLE,
+    types: pa.Schema | None = None,
+    required: frozenset[str] = frozenset(),
 ) -> Iterator[Rows]:
-    """Yield one row per line, without blank lines; the columns are the keys of the first row. A document is a row.
+    """Yield one row per line, without blank lines. A document is a row.
 
-    limit: greatest number of rows. piece: what to read; the first rows of the file fix its types, too.
+    limit: greatest number of rows. piece: what to read. types: the columns; None: each table has the keys of its rows,
+    with the types that these rows have. required: the keys that no row may lack.
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
-    key is missing or new), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
+    key is missing, or is not among the types), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
     path = located(path)
-    schema, done = None if piece == WHOLE else next(read(path, encoding=encoding)).table.schema, 0
+    known, done = types, 0
     for stretch in stretches(
         whole_lines(path, encoding, piece), piece.line + 1, LineStarts(), rows=ROWS_PER_TABLE, limit=limit
     ):
-        for numbers, table in _tables(stretch, path, schema, None if limit is None else limit - done):
-            schema = table.schema
+        for numbers, table in _tables(stretch, path, types, known, required, None if limit is None else limit - done):
+            known = table.schema
             yield Rows.of_documents(path, table, numbers, done)
             done += table.num_rows
     if not done and limit != 0 and piece == WHOLE:
         raise empty_file(path, "row")
+
+
+def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
+    """Return the columns of a file and their types. Raises as `read`.
+
+    They are those of the first rows if these have all keys of the file, and a value for each; else of all rows.
+    """
+    first = next(read(path, encoding=encoding, limit=_SAMPLE)).table.schema
+    if not _has_null(first) and _same_keys(path, encoding, first):
+        return first
+    schema = pa.schema([])
+    for rows in read(path, encoding=encoding):
+        kinds = {field.name: field.type for field in schema}
+        for field in rows.table.schema:
+            wider = unified(kinds.get(field.name, pa.null()), field.type)
+            if wider is None:
+                raise types_differ(field.name, field.type, kinds[field.name], rows.where(0), "the rows before")
+            kinds[field.name] = wider
+        schema = pa.schema(list(kinds.items()))
+    return schema
+
+
+def _same_keys(path: Path | str, encoding: str, schema: pa.Schema) -> bool:
+    """Return whether all rows have as many keys, at any depth, as a schema. It costs little, and is seldom mistaken."""
+    n_keys = _n_keys(schema)
+    for _, text in blocks_of_lines(located(path), WHOLE, encoding):
+        block, wanted = text.tobytes(), n_keys * count_full(text, raw=True)
+        found = block.count(b'":')
+        if found != wanted and found - block.count(b'\\":') != wanted:  # inside a string, a quotation mark is \"
+            return False
+    return True
+
+
+def _n_keys(kinds: Iterable[pa.Field]) -> int:
+    return sum(1 + _n_keys(field.type if pa.types.is_struct(field.type) else ()) for field in kinds)
+
+
+def _has_null(kinds: Iterable[pa.Field]) -> bool:
+    """Return whether a type is not known yet: of no value, or of the values of empty lists."""
+    nested = ([kind.field(i) for i in range(kind.num_fields)] for kind in (field.type for field in kinds))
+    return any(pa.types.is_null(field.type) for field in kinds) or any(map(_has_null, nested))
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
@@ -88,28 +138,31 @@ def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) ->
 
 
 def _tables(
-    stretch: Stretch, path: Path, schema: pa.Schema | None, limit: int | None
+    stretch: Stretch,
+    path: Path,
+    types: pa.Schema | None,
+    known: pa.Schema | None,
+    required: frozenset[str],
+    limit: int | None,
 ) -> Iterator[tuple[Int64, pa.Table]]:
     """Yield (lines, table) of the rows of a stretch, of which there are at most `limit`. Raises as `read`.
 
-    schema: of the file; None if these are its first rows.
+    types, required: as of `read`. known: the types of the rows before, None for the first.
     """
     if stretch.for_arrow:
-        known = schema
         if known is None:  # if Arrow takes all rows with the types of the first, all have them
             first = next(_chunks(stretch, 1, path))
-            one = _table(_objects(path, *first, None), None)
+            one = _table(_objects(path, *first, required), None)
             known = None if one is None else one.schema
         table = None if known is None else table_of(stretch, known)
         if table is not None:
             yield stretch.lines, table
             return
     for numbers, lines in _chunks(stretch, limit, path):
-        rows = _objects(path, numbers, lines, schema)
-        table = _table(rows, schema)
+        rows = _objects(path, numbers, lines, required)
+        table = _table(rows, types)
         if table is None:
-            raise _misfit(path, numbers, rows, schema)
-        schema = table.schema
+            raise _misfit(path, numbers, rows, types)
         yield np.array(numbers, np.int64), table
 
 
@@ -120,19 +173,17 @@ def _chunks(stretch: Stretch, limit: int | None, path: Path) -> Iterator[tuple[l
         yield [n for n, _ in chunk], [line for _, line in chunk]
 
 
-def _objects(path: Path, numbers: Sequence[int], lines: Sequence[str], schema: pa.Schema | None) -> list[Row]:
-    """Return the object of each line. Raises DataError jsonl-keys.
-
-    schema: of the file; None if the first row gives the keys.
-    """
-    keys = None if schema is None else set(schema.names)
-    rows = []
-    for number, line in zip(numbers, lines, strict=True):
-        row = _object(f"{path}:{number}", line)
-        keys = set(row) if keys is None else keys
-        if row.keys() != keys:
-            raise _wrong_keys(f"{path}:{number}", keys, set(row))
-        rows.append(row)
+def _objects(path: Path, numbers: Sequence[int], lines: Sequence[str], required: frozenset[str]) -> list[Row]:
+    """Return the object of each line. Raises DataError jsonl-keys for one that lacks a required key."""
+    rows = [_object(f"{path}:{number}", line) for number, line in zip(numbers, lines, strict=True)]
+    for number, row in zip(numbers, rows, strict=True):
+        if not required <= row.keys():
+            raise DataError(
+                f"the row lacks the key {', '.join(map(repr, sorted(required - row.keys())))}",
+                where=f"{path}:{number}",
+                fix="give all rows the keys of words, texts and labels; null stands for no value",
+                id="jsonl-keys",
+            )
     return rows
 
 
@@ -148,50 +199,58 @@ def _object(where: str, line: str) -> Row:
     return row
 
 
-def _wrong_keys(where: str, expected: set[str], actual: set[str]) -> DataError:
-    missing, new = sorted(expected - actual), sorted(actual - expected)
-    parts = [f"lacks the key {', '.join(map(repr, missing))}"] * bool(missing)
-    parts += [f"has the new key {', '.join(map(repr, new))}"] * bool(new)
-    return DataError(
-        f"the row {' and '.join(parts)}",
-        where=where,
-        fix="give all rows the keys of the first; null stands for no value",
-        id="jsonl-keys",
-    )
-
-
-def _table(rows: list[Row], schema: pa.Schema | None) -> pa.Table | None:
-    """Return the rows as a table, or None if they do not fit the schema or each other."""
+def _table(rows: list[Row], types: pa.Schema | None) -> pa.Table | None:
+    """Return the rows as a table, or None if they do not fit the types or each other."""
+    names = dict.fromkeys(rows[0] if types is None else types.names)
+    for row in rows:
+        if row.keys() != names.keys():
+            names |= dict.fromkeys(row)
+    if types is not None and len(names) > len(types):
+        return None
     try:
-        names = list(rows[0])
-        table = pa.Table.from_arrays([array_of([row[name] for row in rows]) for name in names], names)
-        if schema is None or table.schema.equals(schema):
-            return table
-        # Given the schema at once, Arrow would turn 1.5 into 1 and "le" into ["l", "e"], and drop unknown keys.
-        if all(_fits(table.field(name).type, schema.field(name).type) for name in schema.names):
-            return pa.Table.from_pylist(rows, schema)
+        columns = [_column([row.get(name) for row in rows], types and types.field(name).type) for name in names]
+        return pa.Table.from_arrays(columns, list(names)) if None not in columns else None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-        pass
-    return None
+        return None
 
 
-def _fits(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Return whether the expected type holds every value of the actual type unchanged."""
-    if actual.equals(expected) or pa.types.is_null(actual):
-        return True
-    if pa.types.is_list(actual) and pa.types.is_list(expected):
-        return _fits(actual.value_type, expected.value_type)
-    if pa.types.is_struct(actual) and pa.types.is_struct(expected):
-        known = {field.name: field.type for field in expected}
-        return all(field.name in known and _fits(field.type, known[field.name]) for field in actual)
-    return bool(pa.types.is_int64(actual) and pa.types.is_float64(expected))
+def _column(values: list[Any], wanted: pa.DataType | None) -> pa.Array | None:
+    """Return values as an array, of the type that is wanted; None if they do not have it.
+
+    Given the type at once, Arrow would turn 1.5 into 1 and "le" into ["l", "e"], and drop unknown keys.
+    """
+    column = array_of(values)
+    wanted = plain(column.type) if wanted is None else wanted
+    if column.type == wanted:
+        return column
+    if not fits(column.type, wanted):
+        return None
+    return pa.array([_without_bare(value, wanted) for value in values], wanted)
 
 
-def _misfit(path: Path, numbers: list[int], rows: list[Row], schema: pa.Schema | None) -> DataError:
-    """Return the error for the first row that does not fit the schema or the rows before it."""
-    n_rows = 1 + bisect_left(range(1, len(rows)), True, key=lambda n: _table(rows[:n], schema) is None)
+def _without_bare(value: Any, kind: pa.DataType) -> Any:
+    """Return a value with null for an object whose keys no row has."""
+    if value is None or pa.types.is_null(kind):
+        return None
+    if pa.types.is_list(kind):
+        return [_without_bare(part, kind.value_type) for part in value]
+    if pa.types.is_struct(kind):
+        return {name: _without_bare(part, kind.field(name).type) for name, part in value.items()}
+    return value
+
+
+def _misfit(path: Path, numbers: list[int], rows: list[Row], types: pa.Schema | None) -> DataError:
+    """Return the error for the first row that does not fit the types or the rows before it."""
+    n_rows = 1 + bisect_left(range(1, len(rows)), True, key=lambda n: _table(rows[:n], types) is None)
     row, where = rows[n_rows - 1], f"{path}:{numbers[n_rows - 1]}"
     for name, value in row.items():
+        if types is not None and name not in types.names:
+            return DataError(
+                f"the row has the new key {name!r}, which no row had when the types were found",
+                where=where,
+                fix=f'say in the first row that the key comes: "{name}": null',
+                id="jsonl-keys",
+            )
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -201,11 +260,14 @@ def _misfit(path: Path, numbers: list[int], rows: list[Row], schema: pa.Schema |
     misfits = (
         (name, value)
         for name, value in row.items()
-        if _table([{name: r[name]} for r in rows[:n_rows]], schema and pa.schema([schema.field(name)])) is None
+        if _table([{name: r.get(name)} for r in rows[:n_rows]], types and pa.schema([types.field(name)])) is None
     )
     name, value = next(misfits)  # there is one, because columns are independent
+    before = _table([{name: r.get(name)} for r in rows[: n_rows - 1]], None) if n_rows > 1 else None
+    known = types or (before and before.schema)
+    other = f", which is {known.field(name).type} in {place_of(known.field(name))}" if known else ""
     return DataError(
-        f"the value {json.dumps(value, ensure_ascii=False)[:80]} does not fit the type of column {name!r}",
+        f"the value {json.dumps(value, ensure_ascii=False)[:80]} does not fit the type of column {name!r}{other}",
         where=where,
         fix="give each key values of one type in all rows",
         id="jsonl-type",
@@ -217,5 +279,12 @@ def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Ma
 
 
 FORMAT = Format(
-    name="jsonl", suffixes=(".jsonl",), what="JSON Lines file", read=read, write=_write, cut=cut, count=count
+    name="jsonl",
+    suffixes=(".jsonl",),
+    what="JSON Lines file",
+    read=read,
+    write=_write,
+    cut=cut,
+    count=count,
+    types=types,
 )

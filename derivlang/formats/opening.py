@@ -23,10 +23,15 @@ import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.places import located
+from derivlang.formats.places import is_remote, located
 from derivlang.formats.progress import counted
 
 PACKED = (".gz", ".zst")
+# What stands at the head of a file in place of its content -> what that is, and the command that fetches the content.
+POINTERS = {
+    b"version https://git-lfs.github.com/spec/": ("a pointer of Git LFS", "git lfs pull"),
+    b"/annex/objects/": ("a pointer of git-annex", "git annex get"),
+}
 _NO_TEXT = ("idna", "punycode", "undefined")  # two codecs for domain names, and one that always fails
 LIMIT = 256 << 20  # bytes that a compressed file may expand to if it is read as a whole, or a pipe or device may give
 LONGEST_LINE = 64 << 20  # of a compressed file: some kilobytes can hold a line of gigabytes
@@ -114,9 +119,15 @@ def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
 
 
 def open_file(path: Path) -> io.BufferedReader:
-    """Open a file as a stream of its bytes on disk. Raises DataError: missing-file, directory, unreadable-file."""
+    """Open a file as a stream of its bytes on disk.
+
+    Raises DataError: missing-file, directory, unreadable-file, pointer.
+    """
     try:
-        return counted(path.open("rb", buffering=0))
+        stream = path.open("rb", buffering=0)
+        if not is_remote(path) and stream.seekable():  # a pipe is read once
+            _check_content(path, stream)
+        return counted(stream)
     except FileNotFoundError:
         if path.is_symlink():
             fix = "correct the link, or remove it"
@@ -132,6 +143,17 @@ def open_file(path: Path) -> io.BufferedReader:
             fix="check its permissions",
             id="unreadable-file",
         ) from None
+
+
+def _check_content(path: Path, stream: io.FileIO) -> None:
+    """Raise DataError pointer if a file only says where its content is."""
+    head = stream.read(max(map(len, POINTERS)))
+    stream.seek(0)
+    for begins, (what, command) in POINTERS.items():
+        if head.startswith(begins):
+            stream.close()
+            fix = f"run `{command}` in its repository, or download the file itself"
+            raise DataError(f"the file is {what}, not its content", where=str(path), fix=fix, id="pointer")
 
 
 def read_text(path: Path | str, encoding: str = "utf-8") -> str:

@@ -140,7 +140,9 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, layout: Mapping[str, Any] |
 
 
 def _numbers(column: pa.Array, classes: Sequence[str]) -> pa.Array:
-    """Return names of classes as their numbers; -1 for other names."""
+    """Return names of classes as their numbers, -1 for other names. Several classes of a row are numbers already."""
+    if pa.types.is_integer(column.type):
+        return column
     if pa.types.is_list(column.type):
         return pa.ListArray.from_arrays(column.offsets, _numbers(column.values, classes), mask=column.is_null())
     return pc.index_in(column, pa.array(classes)).fill_null(-1).cast(pa.int64())

@@ -63,7 +63,12 @@ def candidates(path: Path) -> list[Format]:
 
 
 def format_of(path: Path, asked: ReadOptions = ReadOptions()) -> Format:  # noqa: B008 (frozen)
-    """Return the format that reads a file, by its suffix and options. Raises UsageError format if there is none."""
+    """Return the format that reads a file: as asked, else by its suffix and options.
+
+    Raises UsageError format if there is none.
+    """
+    if asked.format is not None:
+        return find_format(asked.format)
     for format in candidates(path):
         if format.recognises is None or format.recognises(path, asked):
             return format
@@ -75,6 +80,7 @@ def unknown_suffix(path: Path) -> UsageError:
     return UsageError(
         f"no format has the suffix {suffix_of(path)!r}",
         where=str(path),
-        fix=f"known suffixes: {', '.join(suffixes())}, also with .gz or .zst",
+        fix=f"known suffixes: {', '.join(suffixes())}, also with .gz or .zst; or name the format: --format "
+        f"{', '.join(format_names())}",
         id="format",
     )

@@ -2,6 +2,7 @@
 
 One row a question. `answer_start` counts Unicode code points of the context from 0, and the answer must be the text at
 that offset, which its layer checks (`core/layers/answers.py`). A question without answers (SQuAD 2.0) has empty lists.
+What the rows have no place for, such as plausible answers and contexts without questions, is left out and counted.
 
     context "Il dort à Paris.", answers {text: ["Paris"], answer_start: [10]}
 """
@@ -9,6 +10,7 @@ that offset, which its layer checks (`core/layers/answers.py`). A question witho
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +21,7 @@ import pyarrow as pa
 
 from derivlang.core.errors import DataError
 from derivlang.core.layers.answers import ANSWERS
+from derivlang.core.messages import first_names, warn
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.json_text import load_json
@@ -39,6 +42,14 @@ MEANING = Schema(
     (Side("context", text="context"), Side("question", text="question")),
     (Field("id", "value"), Field("title", "value"), Field("answers", "answers")),
 )
+# The keys of each object that are read or, as is_impossible, follow from what is read; all others are left out.
+_KEYS = {
+    "article": {"title", "paragraphs"},
+    "paragraph": {"context", "qas"},
+    "question": {"id", "question", "answers", "is_impossible"},
+    "answer": {"text", "answer_start"},
+}
+_EMPTY = "contexts without questions"
 Row: TypeAlias = dict[str, Any]
 
 
@@ -53,7 +64,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     rows: list[Row] = []
     documents: list[int] = []
     has_paragraph, first = False, 0
-    for document, paragraph_rows in enumerate(_paragraphs(path, encoding)):
+    for document, paragraph_rows in enumerate(_paragraphs(path, encoding, Counter())):
         if document == limit:
             break
         has_paragraph = True
@@ -74,7 +85,8 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write SQuAD JSON, an article at a time.
 
     Consecutive rows with the same title are an article, rows with the same context (and of the same `document`, if
-    there is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
+    there is such a column) a paragraph. A question whose answers are blank, or that has none, is `is_impossible`, and
+    makes the version v2.0.
     """
     rows = (row for table in tables for row in table.to_pylist())
     separator, version = "", "1.1"
@@ -94,11 +106,11 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
 
 def count(path: Path | str, encoding: str = "utf-8") -> tuple[int, int]:
     """Return the number of paragraphs; lines are not counted."""
-    return sum(1 for _ in _paragraphs(located(path), encoding)), 0
+    return sum(1 for _ in _paragraphs(located(path), encoding, Counter())), 0
 
 
-def _paragraphs(path: Path, encoding: str) -> Iterator[list[Row]]:
-    """Yield the rows of each paragraph."""
+def _paragraphs(path: Path, encoding: str, left_out: Counter[str]) -> Iterator[list[Row]]:
+    """Yield the rows of each paragraph. left_out: what they have no place for is counted here, by key."""
     text = read_text(path, encoding)
     if not text.strip():
         raise empty_file(path, "question")
@@ -107,19 +119,25 @@ def _paragraphs(path: Path, encoding: str) -> Iterator[list[Row]]:
         at = f"data[{a}]"
         paragraphs = _get(path, at, article, "paragraphs", list)
         title = _get(path, at, article, "title", str) if "title" in article else ""
+        left_out.update(article.keys() - _KEYS["article"])
         for p, paragraph in enumerate(paragraphs):
             at = f"data[{a}].paragraphs[{p}]"
             context = _get(path, at, paragraph, "context", str)
             questions = _get(path, at, paragraph, "qas", list)
-            yield [_row(path, f"{at}.qas[{q}]", title, context, qa) for q, qa in enumerate(questions)]
+            left_out.update(paragraph.keys() - _KEYS["paragraph"])
+            if not questions:
+                left_out[_EMPTY] += 1
+            yield [_row(path, f"{at}.qas[{q}]", title, context, qa, left_out) for q, qa in enumerate(questions)]
 
 
-def _row(path: Path, at: str, title: str, context: str, qa: Any) -> Row:
+def _row(path: Path, at: str, title: str, context: str, qa: Any, left_out: Counter[str]) -> Row:
     id = _get(path, at, qa, "id", str)
+    left_out.update(qa.keys() - _KEYS["question"])
     texts, starts = [], []
     for i, answer in enumerate(_get(path, at, qa, "answers", list)):
         text = _get(path, f"{at}.answers[{i}]", answer, "text", str)
         start = _get(path, f"{at}.answers[{i}]", answer, "answer_start", int)
+        left_out.update(answer.keys() - _KEYS["answer"])
         texts.append(text)
         starts.append(start)
     answers = {"text": texts, "answer_start": starts}
@@ -163,10 +181,18 @@ def _question(row: Row) -> Row:
     pairs = zip(answers["text"], answers["answer_start"], strict=True)
     listed = [{"text": text, "answer_start": start} for text, start in pairs]
     question = {"id": row["id"], "question": row["question"], "answers": listed}
-    return question if listed else {**question, "is_impossible": True}
+    return question if any(map(str.strip, answers["text"])) else {**question, "is_impossible": True}
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
+    """Return the meaning of the columns, and warn of what the files hold beyond it."""
+    left_out = Counter[str]()
+    for path in paths:
+        for _ in _paragraphs(path, asked.encoding, left_out):
+            pass
+    if left_out:
+        told = ", ".join(f"{name} ({n:,})" for name, n in sorted(left_out.items()))
+        warn(f"{first_names(paths)}: left out, since the rows of a set have no place for it: {told}")
     return Look(MEANING)
 
 

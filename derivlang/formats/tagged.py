@@ -1,20 +1,21 @@
 """Tagged sentences, a word per line: `token<TAB>tag`, an empty line between sentences.
 
-WikiAnn (PAN-X) and CoNLL 2003 have this form. Of more than two columns, the first is the token and the last its tag.
-Tabs or single spaces separate them.
+WikiAnn (PAN-X), CoNLL 2003, GermEval 2014 and Universal NER have this form. Of more than two columns, one holds the
+tokens and one their tags (`tagged_columns.py`); a first column that counts the words of every sentence is neither.
+Tabs or spaces separate them. White space at line ends and in blank lines means nothing.
 
     # id = 1
     Paris<TAB>B-LOC
     dort<TAB>O          ->   tokens [Paris, dort], ner_tags [B-LOC, O]
 
 Lines before the first word of a sentence that begin with `#` and are not a word with its tag are comments, and left
-out.
+out, as are the other columns.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,7 +26,8 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, DerivlangError
+from derivlang.core.messages import warn
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.file_piece import WHOLE, Piece
@@ -34,15 +36,14 @@ from derivlang.formats.line_cuts import NEWLINE, blocks_of_lines, bounds_of_line
 from derivlang.formats.opening import open_lines, suffix_of
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import LineBlock, begins_sentence, line_blocks, word_values
+from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
+from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
-LINES_LOOKED_AT = 100
 _MOST_WORDS = 2000  # in the first sentence
-_RETURN, _HASH, _DASH, _D = b"\r#-D"
-_TAG = re.compile(r"O|[BIESLUMW]-.+")
-LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
+_HASH = ord("#")
+_MAY_BE_EMPTY = np.isin(np.arange(256), list(f"{WHITE}{DOCUMENT_MARK[0]}".encode()))  # by the first byte of a line
 
 
 def read(
@@ -53,30 +54,29 @@ def read(
     All lines must have as many columns as the first line that is not a comment. The prefix of PAN-X's `en:token` is
     removed if all tokens of the first 100 lines of the file have the same one. limit: greatest number of sentences.
     piece: what to read.
-    Raises DataError: tsv-columns, empty-token, empty-tag, tag-space, empty-file, and as `open_lines`.
+    Raises DataError: tsv-columns, word-numbers, conll-2012, empty-token, empty-tag, tag-space, empty-file, and as
+    `open_lines`.
     """
     path = located(path)
-    head, sentences_of_piece = _sentences(path, encoding, piece)
-    first = head[0].lines[0] if head else ""
-    separator = _separator(first)
-    n_columns = first.count(separator) + 1
-    prefix = _language_prefix(list(islice(chain.from_iterable(block.lines for block in head), LINES_LOOKED_AT)))
+    columns, sentences_of_piece = _sentences(path, encoding, piece)
     for done, sentences in in_tables(sentences_of_piece, limit, path, "sentence", piece):
         numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
-        words = list(chain.from_iterable(sentence.lines for sentence in sentences))
-        columns = split_columns(words, max(n_columns, 2), separator)
-        if isinstance(columns, int):
-            expected = str(n_columns) if n_columns > 1 else "2 or more"
-            actual = columns_of(words[columns], separator)
+        words = columns.plain(list(chain.from_iterable(sentence.lines for sentence in sentences)))
+        fields = split_columns(words, max(columns.n, 2), columns.separator)
+        if isinstance(fields, int):
+            expected = str(columns.n) if columns.n > 1 else "2 or more"
+            actual = columns_of(words[fields], columns.separator)
             raise DataError(
                 f"the line has {actual}, expected {expected}",
-                where=f"{path}:{numbers[columns]}",
+                where=f"{path}:{numbers[fields]}",
                 fix="write token<TAB>tag, as in the first line, and an empty line after each sentence",
                 id="tsv-columns",
             )
-        tokens, tags = columns[0], columns[-1]
-        if prefix:
-            tokens = [token.removeprefix(prefix) for token in tokens]
+        if columns.first_number is not None:
+            _check_numbers(path, columns.first_number, sentences, fields[0])
+        tokens, tags = fields[columns.word], fields[columns.tag]
+        if columns.prefix:
+            tokens = [token.removeprefix(columns.prefix) for token in tokens]
         for name, values in (("token", tokens), ("tag", tags)):
             if "" in values:
                 raise DataError(
@@ -137,7 +137,7 @@ def write(
 
 def cut(path: Path, size: int, target: int) -> list[int]:
     """Return where the pieces of a file begin: behind empty lines."""
-    return cut_lines(path, size, target, begins_sentence)
+    return cut_lines(path, size, target, lambda before, line: before.isspace() and not line.isspace())
 
 
 def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
@@ -158,11 +158,12 @@ def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) ->
 
 def _are_empty(text: UInt8, starts: Int64, ends: Int64) -> Bool:
     """Return which lines are read as empty ones."""
-    empty = (starts == ends) | ((starts + 1 == ends) & (text[starts] == _RETURN))
-    dashed = np.flatnonzero(text[starts] == _DASH)
-    for line in dashed[text[starts[dashed] + 1] == _D].tolist():
-        empty[line] = text[starts[line] : ends[line]].tobytes().startswith(DOCUMENT_MARK.encode())
-    return np.asarray(empty)
+    first = text[starts]
+    empty = np.asarray(starts == ends)
+    for line in np.flatnonzero(_MAY_BE_EMPTY[first] & ~empty).tolist():
+        content = text[starts[line] : ends[line]].tobytes()
+        empty[line] = content.isspace() or content.startswith(DOCUMENT_MARK.encode())
+    return empty
 
 
 def _count_runs(path: Path, encoding: str, text: UInt8, starts: Int64, ends: Int64, empty: Bool) -> int:
@@ -172,88 +173,64 @@ def _count_runs(path: Path, encoding: str, text: UInt8, starts: Int64, ends: Int
     words = run[~empty & ~hashed]  # a line that begins otherwise is not a comment
     n_runs = int(np.count_nonzero(np.diff(words, prepend=-1)))
     for only in np.setdiff1d(run[hashed], words).tolist() if hashed.any() else ():
-        separator, n_columns = _columns_of_comments(line_blocks(_lines(path, encoding)))[1:]
+        columns = begin(line_blocks(_lines(path, encoding)))[0]
         n_runs += not all(
-            _is_comment(text[starts[i] : ends[i]].tobytes().decode().removesuffix("\r"), separator, n_columns)
+            columns.is_comment(text[starts[i] : ends[i]].tobytes().decode().rstrip(WHITE))
             for i in np.flatnonzero(hashed & (run == only)).tolist()
         )
     return n_runs
 
 
-def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[list[LineBlock], Iterator[LineBlock]]:
-    """Return the first sentences of a file, and the sentences of a piece of it, both without comments."""
+def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given: Sequence[str]) -> None:
+    """Raise DataError word-numbers for the first number of a word that is not the next one. given: of all words."""
+    counted = [str(first + at) for at in range(max(len(sentence.lines) for sentence in sentences))]
+    expected = chain.from_iterable(counted[: len(sentence.lines)] for sentence in sentences)
+    lines = chain.from_iterable(sentence.numbers for sentence in sentences)
+    for line, number, next_one in zip(lines, given, expected, strict=True):
+        if number != next_one:
+            raise DataError(
+                f"the first column counts the words of each sentence, but holds {number!r} here, not {next_one}",
+                where=f"{path}:{line}",
+                fix="number the words of each sentence, or remove the column from all lines",
+                id="word-numbers",
+            )
+
+
+def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]) -> None:
+    """Raise DataError conll-2012 or word-numbers if it is open which column holds the words. head: the first blocks."""
+    lines = [(number, line) for block in head for number, line in zip(*block, strict=True) if line[0] != "#"]
+    rows = [columns.split(line) for _, line in lines]
+    if rows and len(rows[0]) > 10 and rows[0][1].isdecimal() and rows[0][2] == "0" and "*" in rows[0][5]:
+        raise DataError(
+            "these are the columns of CoNLL 2012 (OntoNotes), whose entities are brackets such as (PERSON* and *)",
+            where=f"{path}:{lines[0][0]}",
+            fix="write token<TAB>tag, such as Ann<TAB>B-PERSON; the tokens are column 4, and the entities column 11",
+            id="conll-2012",
+        )
+    if columns.first_number is None and columns.n > 2 and rows and is_numbers(row[0] for row in rows):
+        raise DataError(
+            "the first column holds only numbers, which do not clearly count the words of each sentence",
+            where=f"{path}:{lines[0][0]}",
+            fix="number the words of each sentence 1, 2, 3 …, or remove the column",
+            id="word-numbers",
+        )
+
+
+def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LineBlock]]:
+    """Return the columns of a file, and the sentences of a piece of it, without comments.
+
+    Raises DataError: conll-2012, word-numbers.
+    """
     blocks = line_blocks(_lines(path, encoding))
-    held, separator, n_columns = _columns_of_comments(blocks)
-    sentences = _without_comments(chain(held, blocks), separator, n_columns)
-    head = list(islice(sentences, LINES_LOOKED_AT))
-    if piece == WHOLE:
-        return head, chain(head, sentences)
-    return head, _without_comments(line_blocks(_lines(path, encoding, piece)), separator, n_columns)
-
-
-def _columns_of_comments(blocks: Iterator[LineBlock]) -> tuple[list[LineBlock], str, int]:
-    """Return the blocks read so far, and the separator and number of columns that distinguish words from comments.
-
-    The first line that does not begin with `#`, or else the first that ends with a tag, decides.
-    """
-    held: list[LineBlock] = []
-    first = None
-    for block in blocks:
-        held.append(block)
-        first = next((line for line in block.lines if line[0] != "#"), None)
-        if first is not None:
-            break
-    if first is None:
-        first = next((line for block in held for line in block.lines if _ends_with_tag(line)), "")
-    separator = _separator(first)
-    return held, separator, first.count(separator) + 1
-
-
-def _without_comments(blocks: Iterable[LineBlock], separator: str, n_columns: int) -> Iterator[LineBlock]:
-    """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
-    for block in blocks:
-        comments = 0
-        while comments < len(block.lines) and _is_comment(block.lines[comments], separator, n_columns):
-            comments += 1
-        if comments < len(block.lines):
-            yield LineBlock(block.numbers[comments:], block.lines[comments:]) if comments else block
-
-
-def _is_comment(line: str, separator: str, n_columns: int) -> bool:
-    """Return whether a line that stands before the first word of a sentence is a comment, and not a word.
-
-    A word has a tag in the last of all columns, or only a word in the first. In doubt it is a word, which may be an
-    error: a comment is written as `# id = 1`, as `# id 12<TAB>domain=en` or as `#begin document 1`.
-
-        # id = 1     comment          #<TAB>O     # O     #ACL<TAB>B-ORG     words          #ACL     #<TAB>X     errors
-    """
-    if line[0] != "#":
-        return False
-    fields, tag = line.split(separator), _ends_with_tag(line)
-    if tag and (len(fields) == n_columns or len(line.split()) == 2):
-        return False
-    if separator == "\t":
-        return " " in fields[0]
-    return line[1:2] == " " or (" " in line and not tag)
-
-
-def _ends_with_tag(line: str) -> bool:
-    return _TAG.fullmatch(line.split(_separator(line))[-1]) is not None
-
-
-def _separator(line: str) -> str:
-    return "\t" if "\t" in line else " "
+    columns, head = begin(blocks)
+    _check_columns(path, columns, head)
+    blocks = chain(head, blocks) if piece == WHOLE else line_blocks(_lines(path, encoding, piece))
+    return columns, columns.without_comments(blocks)
 
 
 def _lines(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[tuple[int, str]]:
     for number, line in open_lines(path, encoding, piece=piece):
-        yield number, "" if line.startswith(DOCUMENT_MARK) else line
-
-
-def _language_prefix(lines: list[str]) -> str:
-    """Return `en:` if all lines begin with it, else ""."""
-    match = LANGUAGE_PREFIX.match(lines[0]) if lines else None
-    return match[0] if match and all(line.startswith(match[0]) for line in lines) else ""
+        yield number, "" if line.startswith(DOCUMENT_MARK) else line.rstrip(WHITE)
 
 
 def _recognises(path: Path, asked: ReadOptions) -> bool:
@@ -270,10 +247,10 @@ def _recognises(path: Path, asked: ReadOptions) -> bool:
     rows: list[list[str]] = []
     commented = False
     for _, line in islice(open_lines(path, asked.encoding), _MOST_WORDS):
-        if not rows and line[:1] == "#" and not _ends_with_tag(line):
+        if not rows and line[:1] == "#" and not ends_with_tag(line):
             commented = True
         elif line.strip():
-            rows.append(line.split("\t"))
+            rows.append(line.rstrip(WHITE).split("\t"))
         elif rows or not commented:
             return bool(rows) and not looks_like_header(rows[0]) and _are_words_and_tags(rows)
     return False
@@ -281,11 +258,19 @@ def _recognises(path: Path, asked: ReadOptions) -> bool:
 
 def _are_words_and_tags(rows: list[list[str]]) -> bool:
     """Return whether most rows end with a tag of entities, or all begin with a word and end with what may be a tag."""
-    tags = sum(_TAG.fullmatch(row[-1]) is not None for row in rows)
+    tags = sum(TAG.fullmatch(row[-1]) is not None for row in rows)
     return 2 * tags > len(rows) or not any(" " in row[0] or row[-1].strip().isdecimal() for row in rows)
 
 
 def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
+    """Return the meaning of the columns. Warn of what is left out, once for all files with the same columns."""
+    said: set[str] = set()
+    for path in paths:
+        with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
+            what = _sentences(located(path), asked.encoding, WHOLE)[0].left_out
+            if what and what not in said:
+                warn(f"{path.name}: {what}")
+            said.add(what)
     return Look(MEANING)
 
 

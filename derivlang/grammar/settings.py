@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, replaces, setting
 
 
 def _mix() -> Any:
@@ -19,10 +19,6 @@ def _language() -> Any:
 
 def _licence() -> Any:
     return setting("", "Licence of the treebanks, for the header.")
-
-
-def _force() -> Any:
-    return setting(False, "Replace a file that holds something else.")
 
 
 def _punct() -> Any:
@@ -38,7 +34,7 @@ class GrammarFitOptions:
 
     language: str = _language()
     licence: str = _licence()
-    classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.")
+    classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.", commas=True)
     l2: float | None = setting(None, "Strength of the L2 penalty.", above=0, unset="2; with --dev the best on it")
     dev: tuple[Path, ...] = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
     thin: float | None = setting(
@@ -49,10 +45,10 @@ class GrammarFitOptions:
         below=1,
         unset="0; with --dev the best on it",
     )
-    subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.")
+    subtypes: str = setting("all", "Subtypes of relations to keep: all, none, or a list.", commas=True)
     labels: Literal["v2", "v1"] = setting("v2", "UD version of the treebanks.")
     punct: bool = _punct()
-    force: bool = _force()
+    force: bool = replaces()
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -64,7 +60,7 @@ class GrammarCountOptions:
 
     language: str = _language()
     licence: str = _licence()
-    force: bool = _force()
+    force: bool = replaces()
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -38,7 +38,7 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import check_replaceable, kind_of_files
-from derivlang.store.files import held_file, is_stream, write_texts
+from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -100,6 +100,7 @@ def _make(
     if split != "train" and "train" in corpus.expected:
         warn(f"there is no train split: the dictionary is made from {split}")
     job = replace(job, seen=look(job, [split]))
+    refuse_source(options.out, job.seen, "a dictionary")
     tasks = make_plan(job, splits=[split])[split]
     types, counts, tags = count(job, tasks, tags=options.by == "pos")
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
@@ -169,13 +170,13 @@ def _make(
     told = DICTIONARIES.record_of(options.out)
     if not options.force:
         wanted = {name: value for name, value in recipe.items() if name not in ("result", "files", "wrong")}
-        check_replaceable(map(options.out.with_name, texts), told, wanted, noun="dictionary")
+        check_replaceable([options.out.with_name(name) for name in texts], told, wanted, noun="dictionary")
     if is_stream(options.out):  # which has no room for a second file
-        write_texts(options.out, texts)
+        write_texts(options.out, texts, replace=options.force)
         return {"out": str(options.out), **result}
     apart = heldout_name(options.out)
     gone = {apart}.intersection(files_of_recipe(told)) - texts.keys()  # its words may be in this dictionary
-    write_texts(options.out, {**texts, told.name: record_text(recipe)}, list(gone))
+    write_texts(options.out, {**texts, told.name: record_text(recipe)}, list(gone), replace=options.force)
     return {"out": str(options.out), **result}
 
 

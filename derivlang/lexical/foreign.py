@@ -80,8 +80,8 @@ class ForeignTokenizer:
 
     @property
     def size(self) -> int:
-        """The number of entries."""
-        return len(self.whole)
+        """The highest id + 1. Vocabularies may have gaps, e.g. where two lines of a file are the same entry."""
+        return max(self._ids) + 1
 
     @property
     def special_ids(self) -> tuple[int | None, ...]:
@@ -98,13 +98,18 @@ class ForeignTokenizer:
     @property
     def own(self) -> Int32:
         """int32[K]: the ids of all entries that are not special."""
-        return np.setdiff1d(np.arange(self.size), self.whole.all_special_ids).astype(np.int32)
+        return np.setdiff1d(self._ids, self.whole.all_special_ids).astype(np.int32)
 
     @property
     def entries(self) -> list[str]:
-        """The entries by id, without what marks the begin or the inside of a word (`##`, `▁`, `Ġ`)."""
-        tokens: list[str] = self.whole.convert_ids_to_tokens(list(range(self.size)))
-        return [entry.removeprefix("##").lstrip("▁Ġ") for entry in tokens]
+        """The entries by id, without what marks the begin or the inside of a word (`##`, `▁`, `Ġ`); "" at a gap."""
+        tokens: list[str | None] = self.whole.convert_ids_to_tokens(list(range(self.size)))
+        return [(entry or "").removeprefix("##").lstrip("▁Ġ") for entry in tokens]
+
+    @cached_property
+    def _ids(self) -> list[int]:
+        """The ids of all entries, in any order."""
+        return list(self.whole.get_vocab().values())
 
     @cached_property
     def _specials(self) -> Int32:

@@ -202,12 +202,13 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     aside = not is_stream(out)  # which has no room for a second file
     told, list_of_noise = (out.with_name(f"{out.name}.{ending}") for ending in ("recipe.json", "noise.tsv"))
     wanted = _recipe(plan, encoder)
-    if not options.force:
-        check_replaceable(files_of(out, options.format), told, wanted, noun="choice of pairs")
     noisy = bool(options.shares["noise"])
+    outs = [*files_of(out, options.format), *[list_of_noise] * noisy]
+    if not options.force:
+        check_replaceable(outs, told, wanted, noun="choice of pairs")
     gone = [list_of_noise] if aside and not noisy and _had_noise(told) else []
-    outs = [*files_of(out, options.format), *[list_of_noise] * noisy, *[told] * aside]
-    with writing_all(outs, gone) as streams, ExitStack() as ends:
+    outs += [told] * aside
+    with writing_all(outs, gone, replace=options.force) as streams, ExitStack() as ends:
         recipe = streams.pop() if aside else None
         listed = streams.pop() if noisy else None
         language = plan.derived.manifest["source"]["language"]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, replaces, setting
 from derivlang.lexical.percent import percent
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DictionaryOptions:
     lexicon: Path | None = setting(None, "Saved lexicon.tsv to use.", file=True)
     format: DictionaryFormat | None = setting(None, "Format to write.", unset="by the suffix of --out, else muse")
     repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label.")
-    force: bool = setting(False, "Replace a file that holds something else.")
+    force: bool = replaces()
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -6,7 +6,7 @@ on the same words, so a twin needs no source.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
@@ -31,7 +32,7 @@ from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.settings import TokenizerOptions
 from derivlang.lexical.tokenizer import AGAIN, FORMAT, RECIPE, TOKENIZERS, WORDS, Tokenizer, read_recipe
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import find
+from derivlang.sources.find import find, name_of
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, check_hashes
 from derivlang.store.parquet import read_parquet
@@ -42,7 +43,8 @@ class TextToDerive:
     """The text of a derived language, for a tokenizer that is not of the source's text.
 
     lexicon: the pipeline's, fitted. limit: maximum number of documents. parser, parses: as of `make`. kind: whether the
-    tokenizer is of the derived text, or of the source's text and the derived one.
+    tokenizer is of the derived text, or of the source's text and the derived one. other: the text that is derived, if
+    it is another one than the source's.
     """
 
     pipeline: Pipeline
@@ -51,12 +53,14 @@ class TextToDerive:
     parser: str | None = None
     parses: Path | None = None
     kind: Literal["derived", "both"] = "derived"
+    other: SourceRequest | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
         """What the words depend on besides the source."""
         fingerprint = self.pipeline.fingerprint(self.pipeline.save(self.lexicon))
-        return {"spec": self.pipeline.stored, "fingerprint": fingerprint, "limit": self.limit}
+        identity = {"spec": self.pipeline.stored, "fingerprint": fingerprint, "limit": self.limit}
+        return identity | ({} if self.other is None else {"source": name_of(self.other.source)})
 
     def count(self, request: SourceRequest, split: str) -> tuple[pa.Array, Int64]:
         """Return (types: Arrow strings [T], counts: int64[T]) of a split of a source, in the order of first occurrence.
@@ -64,16 +68,27 @@ class TextToDerive:
         Raise DerivlangError as `Source.open` and `Source.batches` do.
         """
         vocabulary, counts = Vocabulary(), np.zeros(0, np.int64)
-        parser, parses, limit = self.parser, self.parses, self.limit
-        source = Source.open(self.pipeline, request, splits=(split,), parser=parser, parses=parses, limit=limit)
-        for batch in source.batches(split, limit):
-            derived = self.pipeline.derive(batch, self.lexicon, split=False).derived
-            for text in (batch, derived) if self.kind == "both" else (derived,):
-                codes, seen = vocabulary.encode_types(text.types), np.bincount(text.words, minlength=len(text.types))
-                counts = np.append(counts, np.zeros(len(vocabulary) - len(counts), np.int64))
-                np.add.at(counts, codes, seen)
+        for text in self._texts(request, split):
+            codes, seen = vocabulary.encode_types(text.types), np.bincount(text.words, minlength=len(text.types))
+            counts = np.append(counts, np.zeros(len(vocabulary) - len(counts), np.int64))
+            np.add.at(counts, codes, seen)
         used = np.flatnonzero(counts)  # the types of a batch may have no word in it
         return vocabulary.subset(used), counts[used]
+
+    def _texts(self, request: SourceRequest, split: str) -> Iterator[Batch]:
+        """Yield the batches that the tokenizer is of."""
+        if self.other is not None and self.kind == "both":
+            yield from self._open(request, split).batches(split, self.limit)
+        derived = self.other or request
+        where = split if self.other is None else find(derived).splits[0]
+        for batch in self._open(derived, where).batches(where, self.limit):
+            if self.other is None and self.kind == "both":
+                yield batch
+            yield self.pipeline.derive(batch, self.lexicon, split=False).derived
+
+    def _open(self, request: SourceRequest, split: str) -> Source:
+        parser, parses = self.parser, self.parses
+        return Source.open(self.pipeline, request, splits=(split,), parser=parser, parses=parses, limit=self.limit)
 
 
 def train(

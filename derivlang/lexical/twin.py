@@ -7,8 +7,9 @@ keeps its ids, and a twin's id i becomes i + (V - n_special) unless it is a spec
 
     0 … n_special - 1 | source's n_special … V - 1 | twin's V … 2V - n_special - 1
 
-With an overlap, kept words (or sub-words) have the source's ids. `compat=paper` shifts by V, as the released ALIGN-MLM
-does (size 2V, n_special rows unused). One *file* for both languages is exact only if no entry is the image of an entry.
+With an overlap, kept words (or sub-words) have the source's ids. If all are kept, as under an order of words, there is
+one block of ids, 0 … V - 1. `compat=paper` shifts by V, as the released ALIGN-MLM does (size 2V, n_special rows
+unused). One *file* for both languages is exact only if no entry is the image of an entry.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ class JointIds:
 
     @property
     def shift(self) -> int:
-        """The number that is added to a twin's id."""
+        """The number that is added to a twin's id; 0 if the languages share all ids."""
+        if self.kept is not None and self.kept[self.n_special :].all():
+            return 0
         return self.vocab_size - (0 if self.compat == "paper" else self.n_special)
 
     @property

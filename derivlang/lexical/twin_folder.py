@@ -82,7 +82,7 @@ class Twin:
             script = trans.loaded  # an involution, so the twin of the twin is the source
             source = Tokenizer(twin_of(tokenizer, script).bpe)
             kept = read_subwords(folder / SUBWORDS, source)
-        return cls(tokenizer, JointIds(tokenizer.size, tokenizer.n_special, compat, kept), fitted)
+        return cls(tokenizer, _joint(tokenizer, trans, compat, kept), fitted)
 
     def kept(self, types: pa.Array) -> Bool:
         """Return bool[T]: the word types (Arrow strings, source or derived) that the overlap keeps unchanged."""
@@ -158,7 +158,7 @@ def make_twin(
         kept = read_subwords(options.subwords, source)
     elif options.subword_overlap is not None:
         kept = choose(source, entry_counts, options.subword_overlap, options.by, options.seed)
-    ids = JointIds(source.size, source.n_special, compat, kept)
+    ids = _joint(source, trans, compat, kept)
     reader = Twin(twin, ids, fitted)
     overlap = under_lexicon(encoded, counts, reader.kept(types), source)
     saved = pipeline.save(Lexicon((fitted,)))
@@ -231,6 +231,13 @@ def trans_of(pipeline: Pipeline) -> Trans:
         fix="give --t trans, or trans:script=NAME; `derivlang ls` lists the scripts",
         id="no-script",
     )
+
+
+def _joint(tokenizer: Tokenizer, trans: Trans, compat: Compat, kept: Bool | None) -> JointIds:
+    """Return the joint ids. kept: bool[V], sub-words that are kept; all of them if `trans` keeps all words."""
+    if trans.overlap == 100:
+        kept = np.ones(tokenizer.size, bool)
+    return JointIds(tokenizer.size, tokenizer.n_special, compat, kept)
 
 
 def _plain_words(folder: Path) -> tuple[pa.Array, Int64]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from derivlang.core.errors import DataError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rules import Mode
@@ -50,7 +52,8 @@ class Corpus:
     (`space` for tokenised text). options: for the reader of its format. layout: for the writer, so that `undo` writes
     the same form. aliases: names of columns in other releases, with the names that the schema uses. language_column:
     holds the language of each row; only rows of rows_language are read, whatever language the user says the text is in.
-    expected: the splits that the source should have.
+    expected: the splits that the source should have. types: the columns of all files, each with one type that keeps the
+    values of all; None where the format fixes them.
 
     A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
     again) with the policy for the files that it names, its fitted lexicon with the text of lexicon.tsv, and an origin,
@@ -77,6 +80,7 @@ class Corpus:
     lexicon_text: str | None = None
     origin: str | None = None
     revision: str | None = None
+    types: pa.Schema | None = None
 
     @property
     def splits(self) -> list[str]:

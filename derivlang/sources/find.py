@@ -6,32 +6,36 @@ wikitext103     ner:fr     my.conllu.gz     folder/     s3://bucket/folder     h
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string, whole
-from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.core.arrow import whole
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.schema import UNDECIDED
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.core.structure import conform, value_lists
+from derivlang.core.unify import bring, plain
 from derivlang.formats.base import ReadOptions
+from derivlang.formats.contents import check_contents
 from derivlang.formats.delimiter import check_delimiter
-from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.places import located
+from derivlang.formats.places import is_remote, located
 from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
 from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.labels import decided, is_string_list
 from derivlang.sources.named import (
     SOURCES,
     find_named,
@@ -41,6 +45,7 @@ from derivlang.sources.named import (
 )
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
+from derivlang.sources.types import types_of_files, unify
 
 
 def find(request: SourceRequest) -> Corpus:
@@ -68,11 +73,12 @@ def _locate(request: SourceRequest) -> Corpus:
     if source.startswith("hub:"):
         from derivlang.sources.hub import find_hub
 
-        request.refuse("columns of a set of the hub have names", tables=True)
-        return _with_labels(find_hub(source.removeprefix("hub:"), request.words, request.texts), request.encoding)
+        request.refuse("columns of a set of the hub have names", tables=True, files=False)
+        found = find_hub(source.removeprefix("hub:"), words=request.words, texts=request.texts, labels=request.labels)
+        return _with_labels(found, request.encoding)
     name, argument = split_name(source)
     if name in SOURCES:
-        request.refuse(f"the source {name} knows its columns")
+        request.refuse(f"the source {name} knows its columns", files=False)
         folders = data_folders(request.data_dir)
         corpus, named = find_named(name, argument, folders)
         if corpus is not None:
@@ -119,16 +125,16 @@ def data_folders(data_dir: Path | None) -> list[Path]:
 def _from_path(path: Path, request: SourceRequest) -> Corpus:
     """Return the corpus of a file or folder."""
     if path.is_dir() and any((path / name).exists() for name in OF_A_SET):
-        request.refuse("a derived set knows its columns")
+        request.refuse("a derived set knows its columns", files=False)
         return _derived(path)
-    files = [path] if path.is_file() else files_below(path)
+    named = request.format is not None
+    files = [path] if path.is_file() else files_below(path, of_any_suffix=named)
     by_suffix = {suffix_of(file): file for file in files}
-    kinds = {tuple(format.name for format in candidates(file)) for file in by_suffix.values()}
-    if len(kinds) > 1:
+    if not named and len({tuple(format.name for format in candidates(file)) for file in by_suffix.values()}) > 1:
         raise UsageError(
             f"files of several formats: {', '.join(sorted(by_suffix))}",
             where=str(path),
-            fix="name one file, or a folder of files of one format",
+            fix="name one file, or a folder of files of one format; --format says that all are of one",
             id="format",
         )
     names = [relative(file, path) for file in files]
@@ -136,9 +142,12 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     asked = ReadOptions(
         request.encoding, request.header, request.names, request.quoting,
         None if request.delimiter is None else check_delimiter(request.delimiter, "--delimiter"),
-        (*request.words, *request.texts),
+        (*request.words, *request.texts), request.format,
     )  # fmt: skip
     format = format_of(files[0], asked)
+    if not named and not format.binary:
+        for file in files[:1] if is_remote(path) else files:  # a look at each file of a store would cost a request
+            check_contents(file, format.name, request.encoding)
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)
     look = format.looked_at(files, asked)
@@ -149,12 +158,18 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="make each apart, or say how all are split into words: --words",
             id="format",
         )
-    schema = look.schema
+    schema, types, found, objects = look.schema, None, dict[CorpusFile, pa.Schema](), dict[str, Any]()
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
     else:
         assert look.columns is not None
-        schema = infer(look.columns, look.sample, where=str(files[0]), words=request.words, texts=request.texts)
+        found = types_of_files(find_format(look.format or format.name), parts, request.encoding, look.options)
+        types = unify(found or {parts[0]: look.columns})
+        sample = look.sample and bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
+        schema, objects = infer(
+            types, sample,
+            where=str(files[0]), words=request.words, texts=request.texts, labels=request.labels,
+        )  # fmt: skip
     corpus = Corpus(
         name_of_path(path),
         look.format or format.name,
@@ -162,58 +177,41 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         parts,
         words=look.words or "spacy",
         options=dict(look.options),
-        layout=dict(look.layout),
+        layout={**look.layout, **objects},
+        types=types,
     )
-    if look.schema is None:
-        _warn_of_other_columns(corpus, request.encoding, look.columns)
+    _check_values(corpus, found, request.encoding)
     return _with_labels(corpus, request.encoding)
 
 
-def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -> None:
-    """Warn of columns that the first file lacks, and of columns with other types than in the first file."""
-    first, *others = corpus.parts
-    for part in others:
-        with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
-            schema = next(tables(corpus, part, encoding=encoding, limit=LOOKED_AT)).table.schema
-            known = {field.name: field.type for field in expected}
-            if new := [name for name in schema.names if name not in known]:
-                warn(
-                    f"{part.name}: {', '.join(map(repr, new))} is left out, since {first.name} has no such column; "
-                    "make the files apart to keep it"
-                )
-            for field in schema:
-                if field.name in known and not _alike(field.type, known[field.name]):
-                    kinds = f"{field.type}, not {known[field.name]} as in {first.name}"
-                    warn(
-                        f"{part.name}: {field.name!r} holds {kinds}, so `load_dataset` cannot read the files of the set"
-                    )
+def _check_values(corpus: Corpus, found: Mapping[CorpusFile, pa.Schema], encoding: str) -> None:
+    """Warn of columns that a file lacks. Read the files whose types are widened: a number may be rounded.
 
-
-def _alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return whether `datasets` may read values of both types as one column; True for types that are not looked at."""
-    kinds = {_kind(one), _kind(other)}
-    return None in kinds or len(kinds) == 1
-
-
-def _kind(of: pa.DataType) -> str | None:
-    """Return "number" or "string", or e.g. "list of string"; None for nulls and types that are not looked at."""
-    types = pa.types
-    if types.is_list(of) or types.is_large_list(of):
-        inner = _kind(of.value_type)
-        return inner and f"list of {inner}"
-    if types.is_integer(of) or types.is_floating(of) or types.is_boolean(of):
-        return "number"
-    return "string" if is_string(of) else None
+    Raise DataError: types-differ, jsonl-type.
+    """
+    wider = {} if corpus.types is None else {field.name: field.type for field in corpus.types}
+    values = [field.input for field in corpus.schema.fields if field.kind == "value"]
+    for part, schema in found.items():
+        if absent := [name for name in values if name not in schema.names]:
+            warn(f"{part.name} has no column {', '.join(map(repr, absent))}: its rows have no value (null) there")
+        own = {field.name: plain(field.type) for field in schema}
+        if all(kind == wider[name] or pa.types.is_null(kind) for name, kind in own.items()):
+            continue
+        try:
+            for _ in tables(corpus, part, encoding=encoding):
+                pass
+        except DataError as error:
+            if error.id in ("types-differ", "jsonl-type"):  # other errors come again, if the split is made
+                raise
 
 
 def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
     """Return the corpus, with NLI labels only if all values of the label are names of NLI labels."""
 
-    def labels(column: str) -> Iterator[str | None]:
+    def labels(column: str) -> Iterator[Any]:
         for part in corpus.parts:
             for rows in tables(corpus, part, encoding=encoding):
-                values = rows.table[column]
-                yield from pc.unique(values).to_pylist() if is_string(values.type) else [str(values.type)] * len(values)
+                yield from pc.unique(rows.table[column]).to_pylist()
 
     return replace(corpus, schema=without_nli(corpus.schema, labels))
 
@@ -262,33 +260,43 @@ def _derived(path: Path) -> Corpus:
 
 
 def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
-    """Find the tag scheme of entity columns, and the names of tags that have none, which every shard needs.
+    """Find which columns hold entities, the tag scheme of these, and the names of tags, which every shard needs.
 
     All files decide it. The tags of named and derived sets are known.
     """
+    inputs = {f.column: f.input for f in corpus.schema.fields}
+    undecided = {f.column for f in corpus.schema.fields if f.kind in UNDECIDED}
     known = corpus.format == "derived" or bool(corpus.expected)
     searches = {
         f.column: SchemeSearch(f.classes or ())
         for f in corpus.schema.fields
-        if f.kind == "entities" and (f.classes is None or not known)
+        if f.kind in UNDECIDED or (f.kind == "entities" and (f.classes is None or not known))
     }
     if not searches:
         return corpus
-    inputs = {f.column: f.input for f in corpus.schema.fields}
     numbered = {f.column for f in corpus.schema.fields if f.classes is not None}  # tags may be numbers of classes
-    for part in corpus.parts:
-        for rows in tables(corpus, part, encoding=encoding):
-            for column, search in searches.items():
-                tags = whole(rows.table[inputs[column]])
-                if column in numbered:
-                    search.add(value_lists(tags, column, rows.where))
-                else:
-                    search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
-    fields = tuple(searches[f.column].of_field(f) if f.column in searches else f for f in corpus.schema.fields)
+    open_searches = dict(searches)
+    for rows in chain.from_iterable(tables(corpus, part, encoding=encoding) for part in corpus.parts):
+        for column, search in open_searches.items():
+            tags = whole(rows.table[inputs[column]])
+            if column in undecided and not is_string_list(tags.type):  # an error later, if it must have such values
+                continue
+            if column in numbered:
+                search.add(value_lists(tags, column, rows.where))
+            else:
+                search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
+        for column in [column for column in open_searches if column in undecided and searches[column].is_settled]:
+            del open_searches[column]
+        if not open_searches:
+            break
+    schema = decided(corpus.schema, {column: search.names for column, search in searches.items()})
+    fields = tuple(
+        searches[f.column].of_field(f) if f.kind == "entities" and f.column in searches else f for f in schema.fields
+    )
     for field in fields:
         if field.scheme is not None:
             warn(
                 f"the tags in {field.input} of {corpus.name} are {field.scheme}: the entities that they mean are "
                 f"written as B-, I- and O, and `undo` writes {field.scheme} again"
             )
-    return replace(corpus, schema=replace(corpus.schema, fields=fields))
+    return replace(corpus, schema=replace(schema, fields=fields))

@@ -14,32 +14,54 @@ from derivlang.core.messages import counted, warn
 from derivlang.core.splits import split_of, usual_spelling
 from derivlang.formats.opening import suffix_of, unpacked_name
 from derivlang.formats.places import below, is_remote
-from derivlang.formats.registry import suffixes
+from derivlang.formats.registry import format_names, suffixes
 
 OF_A_SET = ("derivlang.json", ".derivlang")  # the manifest, and what is kept of a set until it is finished
 _RECORDS = ("run.json", "study.json", "report.json", "data.json", "derivlang-tokenizer.json")  # of whole folders
 _RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every record begins that derivlang writes
 
 
-def files_below(folder: Path) -> list[Path]:
-    """Return the files of a known format in a folder and below, without hidden ones and what derivlang wrote there."""
+def files_below(folder: Path, *, of_any_suffix: bool = False) -> list[Path]:
+    """Return the files of a known format in a folder and below, without hidden ones and what derivlang wrote there.
+
+    of_any_suffix: also the files whose suffix no format has, since the user names their format.
+    Raises DataError: no-files, saved-dataset (a folder that `datasets` saved), file-twice.
+    """
     known = suffixes()
     found = list(_below(folder))
+    _check_not_saved(found)
     written = _written(found, folder)
     files = sorted(
         file
         for file in found
         if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
-        and suffix_of(file) in known
+        and (of_any_suffix or suffix_of(file) in known)
         and not any(name[0] == "." for name in file.relative_to(folder).parts)
         and not (written and any(path in written for path in (file, *file.parents)))
     )
     if not files:
         raise DataError(
-            "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
+            "the folder holds no file of a known format",
+            where=str(folder),
+            fix=f"{', '.join(known)}; or name the format of its files: --format {', '.join(format_names())}",
+            id="no-files",
         )
     _check_twice(files, folder)
     return files
+
+
+def _check_not_saved(found: list[Path]) -> None:
+    """Raise DataError saved-dataset for a folder of `save_to_disk`, whose Arrow files are not read."""
+    names = {(path.parent, path.name) for path in found}
+    for folder, name in sorted(names):
+        if name == "dataset_dict.json" or (name == "state.json" and (folder, "dataset_info.json") in names):
+            raise DataError(
+                "the folder was written by `save_to_disk` of datasets",
+                where=str(folder),
+                fix="load it with datasets.load_from_disk, and pass it to derivlang.map_dataset, or write it with "
+                "to_parquet, a file for each split",
+                id="saved-dataset",
+            )
 
 
 def _written(found: list[Path], folder: Path) -> set[Path]:

@@ -26,18 +26,22 @@ from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors, reason
 from derivlang.core.schema import TEXT
 from derivlang.core.splits import split_name
+from derivlang.core.unify import bring
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer
+from derivlang.sources.labels import by_name
 from derivlang.sources.named import NamedSource
+from derivlang.sources.types import unify
 from derivlang.store.files import writing
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
+def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = (), labels: Sequence[str] = ()) -> Corpus:
     """Return the corpus `owner/name/config`, `owner/name` or `name/config`, at `@revision` if the name ends with it.
 
+    words, texts, labels: as of `infer`.
     DataError if the hub does not have it.
     """
     name, at, wanted = name.partition("@")
@@ -55,8 +59,10 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
             faults.append(error)
             continue
         with _hub_errors(f"hub:{name}"):
-            schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
-        return Corpus(f"hub:{name}", "hub", schema, _parts(splits, dataset, config, revision), revision=revision)
+            files = _parts(splits, dataset, config, revision)
+            types, sample = _look(splits, files)
+            schema, layout = infer(types, sample, where=f"hub:{name}", words=words, texts=texts, labels=labels)
+        return Corpus(f"hub:{name}", "hub", schema, files, layout=layout, revision=revision, types=types)
     # Of several readings of the name, report the one whose set exists, else the first.
     known = [fault for fault in faults if not _is_missing(fault)]
     raise DataError(
@@ -88,9 +94,10 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
         return replace(named.corpus(argument, parts), revision=revision), None
     parts = _parts(splits, *hub, revision)
     with _hub_errors(where):
-        schema = infer(*_look(splits), where=where)
-    corpus = named.corpus(argument, parts, format="hub", schema=schema, aliases={})
-    return replace(corpus, revision=revision), None
+        types, sample = _look(splits, parts)
+        schema, layout = infer(types, sample, where=where)
+    corpus = named.corpus(argument, parts, format="hub", schema=by_name(schema), layout=layout, aliases={})
+    return replace(corpus, revision=revision, types=types), None
 
 
 def _parts(splits: Iterable[str], dataset: str, config: str, revision: str | None) -> tuple[CorpusFile, ...]:
@@ -161,10 +168,12 @@ def _hash(rows: Any) -> str:
     return digest.hexdigest()
 
 
-def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
-    """Return the Arrow schema of a set, and its first rows."""
+def _look(splits: dict[str, Any], parts: Sequence[CorpusFile]) -> tuple[pa.Schema, pa.Table]:
+    """Return the columns of all splits, and the first rows."""
+    types = unify({p: rows.features.arrow_schema for p, rows in zip(parts, splits.values(), strict=True)})
     first = next(iter(splits.values()))
-    return first.features.arrow_schema, first.with_format("arrow")[: min(100, len(first))]
+    rows = first.with_format("arrow")[: min(100, len(first))]
+    return types, bring(rows, types, lambda row: str(parts[0].path), optional=types.names)
 
 
 def _load(dataset: str, config: str, revision: str = "") -> tuple[dict[str, Any], str | None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,20 +14,19 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
-from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
+from derivlang.formats.objects import inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
+from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of, is_list, is_string_list
 
 WORDS = ("tokens", "words", "forms")
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
-ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
 PAIRS = (
-    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"),
-    ("sentence_good", "sentence_bad"),
+    ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("context", "question"),
+    ("question", "context"), ("sentence_good", "sentence_bad"),
 )  # fmt: skip
 TEXTS = ("text", "sentence")
-# List columns that must have a value for each word. For others, the sampled rows decide.
-PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
 
 
 def infer(
@@ -37,27 +36,29 @@ def infer(
     where: str,
     words: Sequence[str] = (),
     texts: Sequence[str] = (),
-    naming: Callable[[str, str], str] = lambda kind, name: f"--{kind}-column {shlex.quote(name)}",
-) -> Schema:
-    """Return the schema of a table.
+    labels: Sequence[str] = (),
+    naming: Naming = by_option,
+) -> tuple[Schema, dict[str, Any]]:
+    """Return the schema of a table, and the layout of texts and answers inside objects (`formats/objects.py`).
 
-    words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
-    column with an unknown name holds tags only if most of its lists are as long as the lists of the words. A warning
-    names lists that may be labels of words and do not move. naming: returns how the user names a column, for the error:
-    ("word" or "text", name) -> "--text-column body".
+    words, texts: the columns that the user names; without any, known names are looked for. labels: what the user says
+    of other columns, NAME=KIND. Lists of strings whose name does not say what they are have a kind of UNDECIDED, which
+    `decided` replaces (`labels.py`). sample: some rows; a list column with an unknown name holds tags only if most of
+    its lists are as long as the lists of the words. A warning names lists that may be labels of words and do not move.
+    naming: returns how the user names a column, for the error.
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
     or text, with the columns there are.
     """
+    layout = layout_of(schema, texts)
+    schema = opened(schema.empty_table(), layout, lambda row: where).schema if layout else schema
+    sample = sample and opened(sample, layout, lambda row: where)
+    if layout and layout["objects"]["texts"]:
+        columns = {path: name for name, path in layout["objects"]["texts"].items()}
+        texts = [columns.get(name, name) for name in texts]
+        warn(f"{', '.join(columns)}: the objects that hold these texts stay as they are, in the source language")
     types = {field.name: field.type for field in schema}
-    if len(types) < len(schema):
-        raise DataError(
-            f"two columns have the name {next(name for name in types if schema.names.count(name) > 1)!r}",
-            where=where,
-            fix="give each column a different name",
-            id="column-names",
-        )
     classes = class_names(schema)
     for name in (*words, *texts):
         if name not in types:
@@ -67,9 +68,10 @@ def infer(
         if [*words, *texts].count(name) > 1:
             raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
         kind = types[name]
-        if not (is_string(kind) if name in texts else _is_list(kind) and is_string(kind.value_type)):
+        if not (is_string(kind) if name in texts else is_string_list(kind)):
             wanted = "text" if name in texts else "lists of words"
             raise UsageError(f"the column {name!r} holds {kind}, not {wanted}", where=where, id="column-type")
+    asked = asked_of(labels, types, where)
     deep = next((name for name, kind in types.items() if _depth(kind) > _DEEPEST), None)
     if deep is not None:
         raise DataError(
@@ -83,12 +85,14 @@ def infer(
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix=_advice(types, naming),
+            fix=_advice(types, inner_texts(schema, sample), naming),
             id="no-words",
         )
     # Rows of a derived set (in memory, or exported) keep its own columns as they are: no column is a label of the
     # words.
     derived = {"document", "order", "sentences"} <= set(types)
+    if not derived and not words and not texts:
+        _warn_of_other_texts(types, sides, naming)
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
@@ -97,15 +101,25 @@ def infer(
             continue
         own = derived and (name in PARTS or name.startswith("source_"))
         one = len(sides) == 1 and sides[0].words is not None and not own
-        per_word = one and _fits_words(name, str(sides[0].words), sample)
+        if name in asked and not one:
+            raise UsageError(
+                f"the values of {name!r} are labels of no words", where=where,
+                fix="--label-column is for tables with one column of words", id="column-type",
+            )  # fmt: skip
+        fits = one and _fits_words(name, str(sides[0].words), sample)
         trees = name == PARSE and one and is_string(kind) and _are_trees(str(sides[0].words), sample)
         if name == PARSE and one and is_string(kind) and not trees:
             _warn_of_other_trees(str(sides[0].words), sample)
-        field = Field(PARSE, "constituents") if trees else _field(name, kind, tree, per_word, classes.get(name))
-        if field.kind == "value" and not own:
+        if trees:
+            field = Field(PARSE, "constituents")
+        elif own:
+            field = Field(name, "value")
+        else:
+            field = field_of(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
+        if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
-    if [side.text for side in sides] == ["premise", "hypothesis"]:
+    if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
     reserved_names = own_columns(tuple(sides), tuple(fields))
     free = [
@@ -114,7 +128,7 @@ def infer(
         else f
         for f in fields
     ]
-    return Schema(tuple(sides), tuple(free))
+    return Schema(tuple(sides), tuple(free)), layout
 
 
 def _free(name: str, reserved_names: set[str]) -> str:
@@ -150,7 +164,7 @@ def _warn_of_other_trees(words: str, sample: pa.Table | None) -> None:
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Return whether a list column has a value for each word in most of the sampled rows."""
-    if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
+    if sample is None or name in PER_WORD or not sample.num_rows or not is_list(sample.schema.field(name).type):
         return True
     return 2 * _fitting(name, words, sample) > int(sample.num_rows)
 
@@ -162,12 +176,12 @@ def _fitting(name: str, words: str, sample: pa.Table) -> int:
 
 
 def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa.Table | None) -> None:
-    """Warn of a list column that stays as it is, if its name or one list of ten suggests a value for each word."""
-    if not (_is_list(kind) or pa.types.is_fixed_size_list(kind)):
+    """Warn of a list column that stays as it is, if its name or one of its lists suggests a value for each word."""
+    if not is_list(kind):
         return
     if words is not None and sample is not None:
-        fitting, lists = _fitting(name, words, sample), sample.num_rows - sample[name].null_count
-        if fitting and 10 * fitting >= lists:
+        fitting = _fitting(name, words, sample)
+        if fitting and not _look_like_entities(sample[name]):  # these are refused
             rows = counted(sample.num_rows, "row")
             warn(
                 f"the lists of {name!r} are as long as the words in {fitting:,} of the first {rows}, but do not move "
@@ -179,9 +193,16 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa
         warn(f"the lists of {name!r} do not move with the words: {why}")
 
 
+def _look_like_entities(lists: pa.ChunkedArray) -> bool:
+    """Return whether the sampled values of a column of lists are tags of entities."""
+    return is_string_list(lists.type) and are_entity_tags(
+        pc.unique(lists.combine_chunks().flatten().drop_null()).to_pylist()
+    )
+
+
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
     """Return the sides of a table: named columns, else words, a pair, or text; [] if there are none."""
-    lists = [n for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
+    lists = [n for n, t in types.items() if is_string_list(t)]
     strings = [n for n, t in types.items() if is_string(t)]
     if words or texts:
         named = [Side(n, words=n) for n in words] + [Side(n, text=n) for n in texts]
@@ -198,36 +219,28 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
     return []
 
 
-def _advice(types: dict[str, pa.DataType], naming: Callable[[str, str], str]) -> str:
-    """Return how to name the columns that may be words or text."""
-    words = [naming("word", n) for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
+def _warn_of_other_texts(types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming) -> None:
+    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language."""
+    used = [str(side.words or side.text) for side in sides]
+    known = dict.fromkeys([*TEXTS, *(name for pair in PAIRS for name in pair)])
+    others = [name for name in types if name in known and name not in used and is_string(types[name])]
+    if others:
+        texts = [name for name in types if name in (*used, *others)]
+        how = " ".join(naming("word" if name == sides[0].words else "text", name) for name in texts[:2])
+        warn(f"{', '.join(map(repr, others))} stays in the source language; for a pair of texts: {how}")
+
+
+def _advice(types: dict[str, pa.DataType], inner: Mapping[str, list[str]], naming: Naming) -> str:
+    """Return how to name the columns that may be words or text. inner: keys of texts in columns of objects."""
+    keys = [key for key in next(iter(inner.values()), ()) if all(key in others for others in inner.values())]
+    if len(inner) > 1 and keys:  # premise and hypothesis, in several languages each
+        return f"choose one of {', '.join(keys)}: {' '.join(naming('text', f'{name}.{keys[0]}') for name in inner)}"
+    words = [naming("word", n) for n, t in types.items() if is_string_list(t)]
     texts = [naming("text", n) for n, t in types.items() if is_string(t)]
+    texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
     if not words and not texts:
         return "a source needs raw text or lists of words"
     return f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}"
-
-
-def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tuple[str, ...] | None) -> Field:
-    """Return what a column holds. tree: the table has trees. tokens: the column may have a value for each word."""
-    if name == "head" and tree:
-        return Field("head", "tree", lexical=True)
-    if name == "answers":
-        return Field(name, "answers")
-    if tokens and _is_list(kind) and not pa.types.is_nested(kind.value_type):
-        if name == "misc" and is_string(kind.value_type):
-            return Field(name, "misc")
-        bio = classes is not None and are_entity_tags(classes)
-        if bio or (classes is None and name in ENTITIES and is_string(kind.value_type)):
-            return Field(name, "entities", classes)
-        if name in ENTITIES and not bio:
-            raise UsageError(
-                f"{name} holds numbers without names, so its entities are unknown",
-                fix="write the tags as strings (B-PER, I-PER, O)",
-                id="unnamed-tags",
-            )
-        lexical = name == "lemmas" and classes is None and is_string(kind.value_type)
-        return Field(name, "tags", classes or (UPOS if name == "upos" else None), lexical=lexical)
-    return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
@@ -238,16 +251,17 @@ def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field
     return replace(field, classes=NLI)
 
 
-def without_nli(schema: Schema, labels: Callable[[str], Iterable[str | None]]) -> Schema:
+def without_nli(schema: Schema, labels: Callable[[str], Iterable[Any]]) -> Schema:
     """Return the schema, with plain values for an NLI label if not all its values are names of NLI labels.
 
-    labels: returns all values of a column.
+    labels: returns all values of a column. Numbers are of the classes that a table's note names.
     """
-    fields = [
-        replace(f, classes=None) if f.kind == "value" and f.classes == NLI and not is_nli(labels(f.input)) else f
-        for f in schema.fields
-    ]
-    return replace(schema, fields=tuple(fields))
+
+    def is_other(field: Field) -> bool:
+        values = set(labels(field.input)) if field.kind == "value" and field.classes == NLI else set()
+        return any(isinstance(value, str) for value in values) and not is_nli(values)
+
+    return replace(schema, fields=tuple(replace(f, classes=None) if is_other(f) else f for f in schema.fields))
 
 
 def _depth(kind: pa.DataType) -> int:
@@ -257,7 +271,3 @@ def _depth(kind: pa.DataType) -> int:
     while level := [t.field(i).type for t in level if pa.types.is_nested(t) for i in range(t.num_fields)]:
         depth += 1
     return depth
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

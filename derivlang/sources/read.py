@@ -22,8 +22,10 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
 from derivlang.core.schema import Schema, answered_side, left_out
+from derivlang.core.unify import bring
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.registry import GENERATED, find_format
 from derivlang.formats.rows import Rows, together, whole_runs
@@ -39,7 +41,8 @@ class Reading:
     splitter: splits raw text into words. counts: what was repaired or widened is counted here, by reason.
     whole_contexts: put neighbouring rows with the same context into one batch, since their answers form its groups.
     no_null_strings: refuse null as the string of a word, which shards cannot hold. shares: neighbouring rows with the
-    same text share it, and so its order; not where orders are drawn in sequence.
+    same text share it, and so its order; not where orders are drawn in sequence. whole_trees: each sentence of a
+    treebank must be one tree.
     """
 
     splitter: Splitter
@@ -49,6 +52,7 @@ class Reading:
     whole_contexts: bool = False
     no_null_strings: bool = False
     shares: bool = True
+    whole_trees: bool = False
 
 
 def batches(
@@ -94,6 +98,7 @@ def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> It
             repair_tags=reading.repair_tags,
             no_null_strings=reading.no_null_strings,
             shares=reading.shares,
+            whole_trees=reading.whole_trees,
         )
 
 
@@ -108,7 +113,8 @@ def tables(
     corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE
 ) -> Iterator[Rows]:
     """Yield the rows of a labelled file, with the column names of the schema. DataError if a column is missing."""
-    for rows in _rows(corpus, part, encoding, limit, piece):
+    for given in _rows(corpus, part, encoding, limit, piece):
+        rows = replace(given, table=opened(given.table, corpus.layout, given.where)) if corpus.layout else given
         present = set(rows.table.column_names)
         absent = [name for name in corpus.columns if name not in present]
         if absent:
@@ -123,23 +129,39 @@ def tables(
 
 def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, piece: Piece = WHOLE) -> Iterator[Rows]:
     """Yield the rows of a labelled file, renamed and of the corpus's language if it has aliases."""
-    if corpus.format == "hub":
-        from derivlang.sources.hub import read_hub
-
-        yield from read_hub(part, limit, corpus.options.get("sha256"))
-        return
-    format = _format(corpus)
     if not corpus.aliases:
-        yield from format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=corpus.options)
+        yield from _typed(corpus, part, encoding, limit, piece)
         return
     done = 0
-    for rows in format.rows(part.path, encoding=encoding, piece=piece, options=corpus.options):
+    for rows in _typed(corpus, part, encoding, None, piece):
         renamed = _of_language(rows, corpus, done, limit)
         done += renamed.table.num_rows
         if renamed.table.num_rows:
             yield renamed
         if limit is not None and done >= limit:
             return
+
+
+def _typed(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, piece: Piece) -> Iterator[Rows]:
+    """Yield the rows of a file with the types that its columns have in all files.
+
+    A column or key of values may be missing, and is null then; words, texts and labels may not.
+    """
+    optional = {field.input for field in corpus.schema.fields if field.kind == "value"}
+    if corpus.format == "hub":
+        from derivlang.sources.hub import read_hub
+
+        found = read_hub(part, limit, corpus.options.get("sha256"))
+    else:
+        format, options = _format(corpus), corpus.options
+        if format.types is not None:
+            given = set() if corpus.types is None else {*corpus.columns} & {*corpus.types.names}
+            required = frozenset(given - optional)
+            options = {**options, "types": corpus.types, "required": required}
+        found = format.rows(part.path, encoding=encoding, limit=limit, piece=piece, options=options)
+    for rows in found:
+        table = rows.table if corpus.types is None else bring(rows.table, corpus.types, rows.where, optional=optional)
+        yield rows if table is rows.table else replace(rows, table=table)
 
 
 def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Rows:

@@ -21,11 +21,21 @@ class SourceRequest:
         None, "Language of raw text, for spaCy's tokenizer.", option="--lang", key="lang", unset="the source's"
     )
     encoding: str = setting("utf-8", "Encoding of text files.")
+    format: str | None = setting(
+        None, "Format of the files, such as tagged; ls lists them.", key="source_format", unset="by their suffixes"
+    )
     texts: tuple[str, ...] = setting(
         (), "Column of raw text, if its name does not say so.", option="--text-column", key="text_column"
     )
     words: tuple[str, ...] = setting(
         (), "Column of word lists, if its name does not say so.", option="--word-column", key="word_column"
+    )
+    labels: tuple[str, ...] = setting(
+        (),
+        "What a column of lists holds, if its values do not say so: NAME=entities, NAME=tags (a value for each word) "
+        "or NAME=value (it does not move with the words).",
+        option="--label-column",
+        key="label_column",
     )
     header: bool | None = setting(
         None, "Whether the first row of a TSV or CSV file names its columns.", unset="if it holds known names"
@@ -42,9 +52,16 @@ class SourceRequest:
         None, "Separator of the fields of a CSV file, e.g. ';' or tab.", unset="found where it is clear"
     )
 
-    def refuse(self, why: str, *, tables: bool = False) -> None:
-        """Raise UsageError for options about columns that have no effect. tables: those for words and text have one."""
-        without_effect = ("header", "names", "quoting", "delimiter", *(() if tables else ("words", "texts")))
+    def refuse(self, why: str, *, tables: bool = False, files: bool = True) -> None:
+        """Raise UsageError for options about columns that have no effect.
+
+        tables: those for words and text have an effect. files: so has the format of files.
+        """
+        without_effect = (
+            *(() if files else ("format",)),
+            *("header", "names", "quoting", "delimiter"),
+            *(() if tables else ("words", "texts", "labels")),
+        )
         for word in typed(self, without_effect):
             option = word.partition("=")[0]
             raise UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,13 +231,14 @@ def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, 
     it. noun: for messages. Files of the same recipe may be written again: their content is the same.
     """
     there = next((path for path in files if path.exists() and not is_stream(path)), None)
-    if there is None:
+    if there is None and not recipe.exists():
         return
     fix = "name another file, or --force"
-    if not recipe.exists():
+    if there is not None and not recipe.exists():
         raise _of_unknown_origin(there, recipe, fix)
-    recorded = read_record(recipe, "recipe", id="data", fix=fix)
-    check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")
+    recorded = read_record(recipe, "recipe", partial(check_types, required={"derivlang": str}), id="data", fix=fix)
+    if there is not None:
+        check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")
 
 
 def _of_unknown_origin(file: Path, recipe: Path, fix: str) -> StoreError:

@@ -1,4 +1,8 @@
-"""Writing to a disk: errors of the system as StoreErrors, and locks."""
+"""Writing to a disk: errors of the system as StoreErrors, files of our own names, and locks.
+
+Another user, or an earlier link, may have one of our names (of a lock, a stage, a log) lead to a file of the user's.
+`create` and `reopen` open such names: no link is followed, and a file that has another name, too, is not written to.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from stat import S_ISDIR
-from typing import IO, Any
+from stat import S_ISDIR, S_ISREG
+from typing import IO, Any, BinaryIO
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import warn
 
 LOCK = ".derivlang.lock"  # in a folder that is held
+_TEXT = re.compile(rb"([0-9a-f]{16}|[0-9a-f]{64}) .+|", re.DOTALL)  # of a lock: the plan, and the plan for people
+_LONGEST = 1 << 16  # bytes of it that are read
+# Names of ours are opened so that no link is followed, no pipe is waited for and, on Windows, no line end is changed.
+_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NUMBER = re.compile(r"\(os error (\d{1,4})\)")  # how libraries written in Rust end a message about a file
 _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
 _FAR = 1 << 30  # the locked byte on Windows, beyond any text
@@ -64,6 +72,42 @@ def remove(path: Path) -> None:
     """Remove a file of an earlier run, if there is one. Raise StoreError if it cannot be removed."""
     with disk(path):
         path.unlink(missing_ok=True)
+
+
+def create(path: Path) -> BinaryIO:
+    """Open a new file. What has its name is removed, not emptied: a link, or another name of a file, leads nowhere.
+
+    Raise StoreError for a folder.
+    """
+    if path.is_dir() and not path.is_symlink():
+        raise _not_ours(path)
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
+def reopen(path: Path) -> IO[bytes]:
+    """Open a file of ours that other processes may have open, to read it and to write at its end; made if needed.
+
+    Raise StoreError for a link, for a file that has another name, too, and for a folder, a pipe or a device.
+    """
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _SAFELY, 0o666)
+    except OSError as error:
+        if path.is_symlink() or error.errno == errno.ENXIO:  # of a socket
+            raise _not_ours(path) from None
+        raise
+    found = os.fstat(number)
+    if path.is_symlink() or not S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(number)
+        raise _not_ours(path)
+    return open(number, "a+b")  # noqa: PTH123
+
+
+def _not_ours(path: Path) -> StoreError:
+    kinds = {"a link": path.is_symlink(), "a folder": path.is_dir(), "another name of a file": path.is_file()}
+    what = next((kind for kind, holds in kinds.items() if holds), "a pipe or a device")
+    fix = "remove it; nothing was changed"
+    return StoreError(f"is {what}, and derivlang would write there", where=str(path), fix=fix, id="output")
 
 
 @contextmanager
@@ -162,11 +206,10 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
     """Lock the file, run the block, remove the file. made: the folders that were made for it are added here."""
     missing, last = 0, ""
     while True:
-        with disk(where):
+        with disk(lock if os.path.lexists(lock) else where):  # it may be another user's
             try:
                 made += _make(lock.parent)
-                # "a+" does not empty the file: the text of the process that holds the lock must stay readable.
-                file = lock.open("a+", encoding="utf-8", errors="replace", newline="\n")
+                file = reopen(lock)  # not emptied: the text of the process that holds the lock must stay readable
             except (FileNotFoundError, FileExistsError):
                 # Another process has just removed the empty folder: before the lock was made there, or after `mkdir`
                 # found the folder and before it looked whether that is one. A file in its place is another matter.
@@ -179,10 +222,11 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
             # The process that held the lock before may have removed the file after we opened it. A lock on a removed
             # file excludes no process, so the new file at this place is tried instead.
             if _flock(file) and _is_at(file, lock):
+                _check_text(file, lock)
                 try:
                     with disk(where):
                         file.truncate(0)
-                        file.write(text)
+                        file.write(text.encode("utf-8", "replace"))
                         file.flush()
                     yield
                     return
@@ -190,8 +234,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
                     with suppress(OSError):
                         # Removed while it is still locked: later it might be the lock of another process.
                         lock.unlink()
-            file.seek(0)
-            holder = file.read()
+            holder = _text_of(file).decode("utf-8", "replace")
         if holder and holder == last:  # the text of the first read may come from a dead process
             met(holder)
         last = holder
@@ -201,8 +244,8 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
 @contextmanager
 def if_dead(lock: Path) -> Iterator[bool]:
     """Run the block with True while holding a lock that no other process holds, and remove it; else with False."""
-    with lock.open("a+", encoding="utf-8", newline="\n") as file:
-        if not (_flock(file) and _is_at(file, lock)):
+    with reopen(lock) as file:
+        if not (_flock(file) and _is_at(file, lock) and _TEXT.fullmatch(_text_of(file))):
             yield False
             return
         try:
@@ -212,7 +255,20 @@ def if_dead(lock: Path) -> Iterator[bool]:
                 lock.unlink()
 
 
-def _flock(file: IO[str]) -> bool:
+def _text_of(lock: IO[bytes]) -> bytes:
+    lock.seek(0)
+    return lock.read(_LONGEST)
+
+
+def _check_text(file: IO[bytes], lock: Path) -> None:
+    """Raise StoreError if a file with the name of a lock holds what no lock does."""
+    if not _TEXT.fullmatch(_text_of(file)):
+        raise StoreError(
+            "has the name of a lock, and holds something else", where=str(lock), fix="move it away", id="output"
+        )
+
+
+def _flock(file: IO[bytes]) -> bool:
     """Lock an open file. Returns False if another process holds the lock."""
     try:
         import fcntl
@@ -225,7 +281,7 @@ def _flock(file: IO[str]) -> bool:
     return True
 
 
-def _lock_on_windows(file: IO[str]) -> bool:
+def _lock_on_windows(file: IO[bytes]) -> bool:
     """Lock an open file where there is no fcntl. Returns False if another process holds the lock."""
     try:
         msvcrt: Any = import_module("msvcrt")
@@ -241,10 +297,10 @@ def _lock_on_windows(file: IO[str]) -> bool:
     return True
 
 
-def _is_at(file: IO[str], path: Path) -> bool:
+def _is_at(file: IO[bytes], path: Path) -> bool:
     """Return whether the open file is still the one at `path`."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
 

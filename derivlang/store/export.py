@@ -30,11 +30,13 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.layers.base import record_lists
 from derivlang.core.layers.spans import Spans
+from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.formulas import Formulas
+from derivlang.formats.objects import closed
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import FORMATS as FILE_FORMATS
 from derivlang.formats.registry import NO_FILES, find_format, suffixes
@@ -111,10 +113,10 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     return result if formulas is None else result | {"formulas": formulas}
 
 
-def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
+def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> dict[str, Any]:
     """Write the source of a split in UTF-8: plain text byte for byte, a labelled set in the format of its source.
 
-    Raises UsageError for a file whose suffix is of another format.
+    force: replace a file that holds something else. Raises UsageError for a file whose suffix is of another format.
     """
     derived = Derived(folder)
     name = derived.choose_split(split)
@@ -135,11 +137,12 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             table = _in_their_schemes(table, group.source, derived.schema)
             if format.name != "squad":  # two paragraphs may have the same context
                 table = table.drop_columns(["document"])
-            yield table.rename_columns([given.get(name, name) for name in table.column_names])
+            table = table.rename_columns([given.get(name, name) for name in table.column_names])
+            yield closed(table, source.get("layout", {}))
 
     if not format.binary and not derived.is_utf8:
         warn(f"the file is written in UTF-8; the source is in {derived.manifest['encoding']}")
-    with held_file(out, f"undo of {folder}", name), writing(out) as stream:
+    with held_file(out, f"undo of {folder}", name), writing(out, replace=force) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
         else:
@@ -152,8 +155,8 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
     """Return the table with the tags of entities in the scheme of the source."""
     for field in schema.fields:
         layer = source.layers.get(field.column)
-        if field.scheme is not None and isinstance(layer, Spans):
-            tags = record_lists(source, layer.tags_in(field.scheme, source.unit_words))
+        if field.given_classes is not None and isinstance(layer, Spans):
+            tags = record_lists(source, layer.tags_in(field.scheme or IOB2, field.given_classes, source.unit_words))
             table = table.set_column(table.column_names.index(field.column), field.column, tags)
     return table
 
@@ -257,7 +260,10 @@ def _jsonl(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out
 
 
 def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
+    emptied = 0
+
     def tables() -> Iterator[pa.Table]:
+        nonlocal emptied
         for group in groups:
             batch = group.source if options.source else group.derived
             table = labelled(batch, schema)
@@ -270,9 +276,13 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, ou
                 table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
             if options.source and "comments" in table.column_names:
                 table = table.drop_columns(["text"])  # `# text` is already among the source's comments
-            yield table
+            full = table.filter(pc.greater(pc.list_value_length(table["tokens"]), 0))
+            emptied += table.num_rows - full.num_rows
+            yield full
 
     conllu.write(tables(), out)
+    if emptied:
+        warn(f"{counted(emptied, 'sentence')} without words left out: CoNLL-U cannot hold them")
 
 
 def _tsv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> int:
@@ -321,8 +331,8 @@ def _bracketed(groups: Iterator[Loaded], schema: Schema, options: ExportOptions,
     unread = bracketed.write_trees((table[name].combine_chunks() for table in tables), out)
     if unread:
         warn(
-            f"{counted(unread, 'row')} cannot be read back from the file: without words, or with words outside of "
-            "brackets"
+            f"{counted(unread, 'row')} cannot be read back from the file: without words, or beginning with a word "
+            "outside of brackets"
         )
 
 

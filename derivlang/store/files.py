@@ -13,16 +13,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.formats.places import is_remote
-from derivlang.store.disk import disk, held, locked, remove, stage_lock_of, stage_of
+from derivlang.store.disk import create, disk, held, locked, remove, stage_lock_of, stage_of
 from derivlang.store.record import digest
 from derivlang.store.streams import StreamOutput
 
@@ -37,13 +37,25 @@ def is_stream(out: Path) -> bool:
     return False
 
 
+def refuse_source(out: Path, sources: Iterable[Path], noun: str, source: str = "source") -> None:
+    """Raise UsageError if a file to write is one of those that it is made of, also with --force.
+
+    noun, source: what they are called.
+    """
+    if not is_remote(out) and any(path.exists() and out.exists() and out.samefile(path) for path in sources):
+        fix = "name another file"
+        raise UsageError(f"{noun} cannot be written over its {source}", where="-o", fix=fix, id="output")
+
+
 @contextmanager
-def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
+def writing(out: Path, *, replace: bool | None = None) -> Iterator[BinaryIO]:
     """Open a file that appears only when it is complete; a stream is written to.
 
-    replace: whether a file with another content is replaced. StoreError if it is not, or if `out` cannot be written.
+    replace: of a file that the user has named: whether one with another content is replaced. A link is followed. None
+    for another file of a result, which replaces what has its name: a link is not followed, and a pipe not written to.
+    StoreError if it is not replaced, or if `out` cannot be written.
     """
-    if is_stream(out):
+    if replace is not None and is_stream(out):
         with _open_stream(out) as stream:
             yield stream
         return
@@ -51,7 +63,7 @@ def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
         with writing_all([out], replace=replace) as (stream,):
             yield stream
         return
-    place = out.resolve()
+    place = out.parent.resolve() / out.name if replace is None else out.resolve()
     fresh = stage_of(place)
     with disk(out):
         if place.is_dir():
@@ -59,11 +71,11 @@ def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
         place.parent.stat()  # a lock would make the folder
     with locked(stage_lock_of(place), where=out), disk(out):
         try:
-            with fresh.open("wb") as stream:
+            with create(fresh) as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            if not replace and place.exists() and not cmp(fresh, place, shallow=False):
+            if replace is False and place.exists() and not cmp(fresh, place, shallow=False):
                 raise StoreError(
                     "holds something else than this command writes",
                     where=str(out),
@@ -76,11 +88,13 @@ def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def writing_all(outs: Sequence[Path], gone: Sequence[Path] = (), *, replace: bool = True) -> Iterator[list[BinaryIO]]:
+def writing_all(
+    outs: Sequence[Path], gone: Sequence[Path] = (), *, replace: bool | None = None
+) -> Iterator[list[BinaryIO]]:
     """Open files of one folder that belong together. None of them appears before all are complete.
 
-    outs: the record is the last of them, and appears first. gone: files of an earlier result, removed if they are
-    there. replace: as of `writing`.
+    outs: the first is the one that the user has named; the last of several is the record, which is always replaced and
+    appears first. gone: files of an earlier result, removed if they are there. replace: as of `writing`.
     """
     if is_remote(outs[0]):
         from derivlang.store.url_files import writing_at  # imported late: most files are local
@@ -88,13 +102,15 @@ def writing_all(outs: Sequence[Path], gone: Sequence[Path] = (), *, replace: boo
         with writing_at(outs, gone, replace=replace) as streams:
             yield streams
         return
+    others = [None if replace else replace] * (len(outs) - 2)  # links at names that nobody gave are not followed
+    ways = [replace, *others, None][: len(outs)]
     with ExitStack() as files:
-        yield [files.enter_context(writing(out, replace=replace)) for out in outs]
+        yield [files.enter_context(writing(out, replace=way)) for out, way in zip(outs, ways, strict=True)]
     for out in gone:
         remove(out)
 
 
-def write_texts(out: Path, texts: Mapping[str, str], gone: Sequence[str] = (), *, replace: bool = True) -> None:
+def write_texts(out: Path, texts: Mapping[str, str], gone: Sequence[str] = (), *, replace: bool | None = None) -> None:
     """Write several files: `out`, and others beside it. Arguments as of `writing_all`, files by their names."""
     outs = [out if name == out.name else out.with_name(name) for name in texts]  # a stream is not beside anything
     with writing_all(outs, [out.with_name(name) for name in gone], replace=replace) as streams:

@@ -122,13 +122,15 @@ def sweep(folder: Path) -> None:
                 if dead:
                     _settle(stage, place)
         for lock in folder.glob(".*.lock"):
-            with suppress(FileNotFoundError), if_dead(lock):
+            with suppress(FileNotFoundError, StoreError), if_dead(lock):
                 pass
 
 
 def _settle(stage: Path, place: Path) -> None:
     """Move the files of a complete stage into the folder; remove any other stage. Its lock must be held."""
-    if (stage / _COMPLETE).is_file():
+    if stage.is_symlink():
+        stage.unlink()
+    elif (stage / _COMPLETE).is_file():
         _move(stage, place)
     elif stage.is_dir():
         shutil.rmtree(stage)

@@ -18,10 +18,11 @@ from derivlang.core.messages import first_names, warn
 _LONGEST = 8  # foreign files that a message lists
 
 
-def split_files(folder: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_files(folder: Path, names: Sequence[str], *, follow: bool = False) -> tuple[list[str], list[str]]:
     """Return (files of a result, what is foreign) as sorted names relative to the folder; ([], []) without a folder.
 
-    A foreign folder is one name that ends in a slash. Stages and locks belong to neither.
+    A foreign folder is one name that ends in a slash. Stages and locks belong to neither. follow: look behind links to
+    folders, too, whose files are nobody's to remove.
     """
     own: list[str] = []
     foreign: list[str] = []
@@ -31,7 +32,7 @@ def split_files(folder: Path, names: Sequence[str]) -> tuple[list[str], list[str
             name = inside + entry.name
             if _is_working(entry.name):
                 continue
-            if not entry.is_dir(follow_symlinks=False):
+            if not entry.is_dir(follow_symlinks=follow):
                 (own if is_named(name, names) else foreign).append(name)
             elif any(leads(name, pattern) for pattern in names):
                 look(f"{name}/")

@@ -1,11 +1,14 @@
-"""Settings of `export` and `push`, declared once (core/settings.py). Help pages import this module."""
+"""Settings of `export`, `push` and what else writes a file, declared once (core/settings.py).
+
+Help pages import this module.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, replaces, setting
 
 ExportFormat = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "bracketed", "transformers"]
 
@@ -28,6 +31,13 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """What a command takes that writes one file, and no settings of its own to a dataclass."""
+
+    force: bool = replaces()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ undo(SET of train and test, None, "back")   ->   back/train.conllu, back/test.co
 
 from __future__ import annotations
 
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,17 @@ from derivlang.store.folders import replace_folder
 from derivlang.store.manifest import Derived
 
 
-def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
+def undo_to(folder: Path, split: str | None, out: Path, *, force: bool = False) -> list[dict[str, Any]]:
     """Write the source of a split to a file, or of each split to a file of a folder. Returns what `undo` does.
 
     out: a folder if it is one already, or if the set has several splits and the name has no suffix of a format; it is
-    made if needed. split: None for all in a folder, for the only one in a file. Raises StoreError as `undo`, and output
-    for a file that is in the way; nothing is written then.
+    made if needed. force: replace files that hold something else. split: None for all in a folder, for the only one in
+    a file. Raises StoreError as `undo`, and output for a file that is in the way; nothing is written then.
     """
     derived = Derived(folder)
     several = split is None and len(derived.splits) > 1
     if str(out) == "-" or not (out.is_dir() or (several and out.suffix.lower() not in suffixes())):
-        return [undo(folder, split, out)]
+        return [undo(folder, split, out, force=force)]
     splits = derived.splits if split is None else [derived.choose_split(split)]
     files = {name: f"{name}{_suffix(derived)}" for name in splits}
     results: list[dict[str, Any]] = []
@@ -37,7 +38,7 @@ def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
                 raise StoreError(f"the split {name!r} is not the name of a file", where=str(folder), id="damaged")
             results.append({**undo(folder, name, fresh / file), "out": str(out / file)})
 
-    replace_folder(out, write, what="source")
+    replace_folder(out, write, map(escape, files.values()) if force else (), what="source")
     return results
 
 

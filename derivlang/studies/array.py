@@ -29,8 +29,11 @@ eval "$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" {commands})"
 """
 
 
-def write_array(study: StudyFile, place: Place, extent: Extent) -> dict[str, list[str]]:
-    """Write the two files of each stage, and return the commands of each script."""
+def write_array(study: StudyFile, place: Place, extent: Extent, *, force: bool = False) -> dict[str, list[str]]:
+    """Write the two files of each stage, and return the commands of each script.
+
+    force: replace files that hold something else, such as scripts with lines for a cluster.
+    """
     source = str(Path(study.place).resolve()) if study.place.endswith(".toml") else study.place
     out = place.out.resolve()
     shared = {
@@ -61,7 +64,7 @@ def write_array(study: StudyFile, place: Place, extent: Extent) -> dict[str, lis
             (out / "logs").mkdir(parents=True, exist_ok=True)  # Slurm makes no folder for its logs
         sweep(out)
         for name, text in ((f"{stem}.txt", "".join(command + "\n" for command in commands)), (f"{stem}.sh", script)):
-            with writing(out / name) as file:
+            with writing(out / name, replace=None if force else False) as file:
                 file.write(text.encode())
         scripts[f"{stem}.sh"] = commands
     return scripts

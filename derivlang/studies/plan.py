@@ -33,7 +33,10 @@ from derivlang.training.settings import TrainingSettings
 
 TOKENIZER = "tokenizer"
 # Options that say how a source is read.
-_READING = ("words", "lang", "encoding", "text-column", "word-column", "header", "column-names", "quoting", "delimiter")
+_READING = (
+    "words", "lang", "encoding", "text-column", "word-column", "label-column", "header", "column-names", "quoting",
+    "delimiter",
+)  # fmt: skip
 # What encoded data depends on besides the tokenizer's options and --t.
 _OF_DATA = ("tokenizer", "tokenizer-for", "limit", "parser", "derived-source")
 

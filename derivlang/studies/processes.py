@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from derivlang.core.errors import DataError
-from derivlang.store.disk import disk
+from derivlang.store.disk import create, disk, reopen
 from derivlang.studies.plan import PlannedCommand
 from derivlang.studies.settings import Place
 
@@ -53,7 +53,7 @@ class Processes:
         log = self._place.out / "logs" / f"{step.name.replace(' ', '-').replace('/', '-')}.log"
         with disk(log):
             log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_bytes(b"")
+            create(log).close()
         with self._lock:  # so that no process starts after `stop`
             if self.stopped:
                 raise DataError(f"{step.name}: the study was ended", id="step")
@@ -79,7 +79,7 @@ class Server:
     """A process that runs the calls of a study (cli/child.py), several at a time if it can fork."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]):
-        with (folder / "logs" / "processes.log").open("ab") as log:  # of the server itself
+        with reopen(folder / "logs" / "processes.log") as log:  # of the server itself
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "derivlang.cli.child", *([] if FORKS else ["once"])],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd=folder,

@@ -1,7 +1,14 @@
 """Parts: words that readers take as one word, kept together and in order by `freeze=parts`.
 
-These are fixed, flat and goeswith expressions; compounds of names; numbers with their signs (`$ 5 million`, `5 %`);
-multiword tokens and clitics (`do n't`); WikiText's `5 @,@ 000`; and hyphens between words that depend on each other.
+These are *expressions*: fixed, flat and goeswith words, compounds of names, numbers with their signs (`$ 5 million`,
+`5 %`); multiword tokens and clitics (`do n't`); WikiText's `5 @,@ 000`; and hyphens between words that depend on each
+other. An expression takes in the marks between its words, and the other mark of a pair that begins or ends there; one
+that has no head (fixed, flat, goeswith) also takes in words that depend on it:
+
+    Ayman al - Zawahiri           flat(Ayman, al), flat(Ayman, Zawahiri): one part, with the hyphen
+    Abu Hafs ( al - Masri )       with both brackets
+    Secretary General Kofi Annan  flat(Secretary, Kofi), amod(Secretary, General): one part
+    one of the three              nmod(one, three): two numbers, not one part
 """
 
 from __future__ import annotations
@@ -11,9 +18,11 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, expand_ranges
 from derivlang.core.layers.tree import Tree
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.words import CLITIC, HYPHEN, JOINER, WordKinds
+from derivlang.syntax.marks import pairs
+from derivlang.syntax.nodes import inside
+from derivlang.syntax.words import APOSTROPHE, CLITIC, HYPHEN, JOINER, WordKinds
 
-_FROZEN = ("fixed", "flat", "goeswith")
+_HEADLESS = ("fixed", "flat", "goeswith")
 
 
 def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
@@ -25,11 +34,15 @@ def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
     parent = forest.parent
     inner = parent >= 0
     name = seen.has_tag("PROPN")
-    frozen = seen.has_relation(*_FROZEN) | (seen.has_relation("compound") & name & name[parent])
+    headless = seen.has_relation(*_HEADLESS)
+    frozen = headless | (seen.has_relation("compound") & name & name[parent])
     number = seen.has_tag("NUM", "SYM")
     frozen |= number & number[parent] & ~seen.has_relation("conj")
-    cluster = _tops(parent, np.flatnonzero(frozen & inner))
-    out[1:] = cluster[1:] == cluster[:-1]
+    of = _tops(parent, np.flatnonzero(frozen & inner))
+    mark = seen.has_tag("PUNCT") | seen.has_relation("punct")
+    mark &= np.bincount(of, minlength=n)[of] == 1
+    joined = np.concatenate([_gaps_of_marks(of, mark), _whole(parent, _tops(parent, np.flatnonzero(headless & inner)))])
+    out[joined] = out[_other_halves(forest, seen, joined[mark[joined]], mark)] = True
     out |= seen.kind == CLITIC
     joiner = seen.kind == JOINER
     out |= joiner
@@ -41,6 +54,43 @@ def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
         out[expand_ranges(tree.mwt.first + 1, tree.mwt.last - tree.mwt.first)] = True
     out[forest.trees[:-1][forest.trees[:-1] < n]] = False
     return out
+
+
+def _gaps_of_marks(of: Int64, mark: Bool) -> Int64:
+    """Return the words of expressions except their first, and the marks between them. of: int64[n], their heads.
+
+    Ayman al - Zawahiri spoke, of [0, 0, 2, 0, 4]: without the hyphen the words 0 1 3 4 with 0 0 0 4, so 0 and 1 are
+    joined, and 1 and 3  ->  1, 2, 3
+    """
+    words = np.flatnonzero(~mark)
+    goes_on = of[words[1:]] == of[words[:-1]]
+    return inside(words[:-1][goes_on], words[1:][goes_on] + 1)
+
+
+def _whole(parent: Int64, of: Int64) -> Int64:
+    """Return the words from the second to the last of each expression that holds others, if all depend on its head.
+
+    of: int64[n], the head of each word's expression.
+    """
+    n = np.arange(len(of))
+    first, last = n.copy(), n.copy()
+    first[of[::-1]] = n[::-1]  # of several words of an expression the one assigned last stays
+    last[of] = n
+    heads = np.flatnonzero(last - first >= np.bincount(of, minlength=len(of)))
+    above, head = inside(first[heads], last[heads] + 1), np.repeat(heads, (last - first)[heads])
+    while (goes_up := (above >= 0) & (above != head)).any():
+        above[goes_up] = parent[above[goes_up]]
+    heads = np.setdiff1d(heads, head[above < 0])
+    return inside(first[heads], last[heads] + 1)
+
+
+def _other_halves(forest: Forest, seen: WordKinds, taken: Int64, mark: Bool) -> Int64:
+    """Return what joins these marks to the other mark of their pair. Apostrophes (O ' Brien and O ' Neil) have none."""
+    if not len(taken):
+        return taken
+    partner = pairs(seen.kind, mark & (seen.kind != APOSTROPHE), forest.trees)
+    taken = taken[partner[taken] >= 0]
+    return inside(np.minimum(taken, partner[taken]), np.maximum(taken, partner[taken]) + 1)
 
 
 def _tops(parent: Int64, joined: Int64) -> Int64:

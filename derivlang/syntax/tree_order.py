@@ -21,7 +21,6 @@ from derivlang.syntax.arrange import arrange
 from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
-from derivlang.syntax.lifting import lifted
 from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds
 
@@ -31,6 +30,8 @@ Nonprojective: TypeAlias = Literal["block", "keep-order"]
 # (keys of the batch's trees, block, inner forest, its families in surface order, the word that represents each node)
 # -> the reordered families
 KeyedChoose: TypeAlias = Callable[[UInt64, TreeBlock, Forest, Listing, Int64], Listing]
+# (trees, words) -> trees with other heads, and the words with their relations there
+Lift: TypeAlias = Callable[[Forest, WordKinds], tuple[Forest, WordKinds]]
 
 
 def tree_order(
@@ -41,13 +42,13 @@ def tree_order(
     freeze: Freeze,
     punct: Punct,
     nonprojective: Nonprojective,
-    function_heads: bool = False,
+    lift: Lift,
 ) -> Order:
     """Return the order of a batch with trees.
 
     words: the properties of its words, from `see`; their relations may have other subtypes than the tree's.
-    function_heads: function words take the place of their heads first (`lifting.py`). Counts trees that were not
-    projective, and those that keep their order.
+    lift: gives some words the place of their heads, after the parts were found. Counts trees that were not projective,
+    and those that keep their order.
     """
     tree = batch.layers["head"]
     assert isinstance(tree, Tree)
@@ -55,8 +56,7 @@ def tree_order(
     keys = _tree_keys(batch, whole)
     tails, sentences, new_tails = merged(batch, whole.trees, tails=punct == "reader")
     bound = bonds(whole, words, tree) if freeze == "parts" else np.zeros(batch.n_words, bool)
-    if function_heads:
-        whole, words = lifted(whole, words)
+    whole, words = lift(whole, words)
     rules = Rules(nonprojective == "keep-order", punct == "permute")
     block = TreeBlock(whole, words, tails, bound, np.arange(len(whole.trees) - 1))
     place, counts = arrange(block, partial(choose, keys), rules)

@@ -26,7 +26,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact, sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
-from derivlang.store.folders import remove_files, replace_folder
+from derivlang.store.folders import remove_files, replace_folder, sweep
 from derivlang.store.foreign import split_files
 from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
@@ -158,12 +158,20 @@ def save(
         (fresh / STATE).write_text(record_text(sealed(recipe)), "utf-8", newline="\n")
 
     replace_folder(folder, write, FILES, record=STATE, warn=lambda message: None)
-    for old in _folders(run)[keep:]:
-        if old != folder:
-            remove_files(old, FILES, record=STATE)
-            with suppress(OSError):  # a foreign file stays in it
-                old.rmdir()
+    remove_old(run, folder, keep)
     return Checkpoint(folder, step, subwords, seconds, fingerprint, log, counts)
+
+
+def remove_old(run: Path, newest: Path, keep: int) -> None:
+    """Remove all checkpoints before `newest` but the last `keep` with it, and what killed processes left of some.
+
+    Foreign files stay. Raise StoreError if a file cannot be removed.
+    """
+    sweep(run / FOLDER)
+    for old in [folder for folder in _folders(run) if folder <= newest][keep:]:
+        remove_files(old, FILES, record=STATE)
+        with suppress(OSError):  # a foreign file stays in it
+            old.rmdir()
 
 
 def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:

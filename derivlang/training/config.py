@@ -36,7 +36,7 @@ _DECIDED = {
     "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "type_vocab_size",
     "tie_word_embeddings", "model_type",
 }  # fmt: skip
-AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
+_AFTER_PADDING = ("roberta", "xlm-roberta")  # of new models; their positions count from pad + 1
 TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
 _TAKE_LANGUAGES = (*TOKEN_TYPES, "modernbert")  # by token types, or by language_embeddings.py
 _ROTARY = ("modernbert", "llama")  # relative positions, of frequencies that `theta` sets
@@ -125,7 +125,7 @@ class ModelConfig:
         if self.type in _ROTARY:
             fields.setdefault(positions, max(seq_len, 512))
         else:
-            offset = special_ids.pad + 1 if self.type in AFTER_PADDING else 0
+            offset = special_ids.pad + 1 if self.type in _AFTER_PADDING else 0
             if fields.setdefault(positions, seq_len + offset) < seq_len + offset:
                 raise UsageError(
                     f"max_position_embeddings = {fields[positions]} is too small for rows of {seq_len} "
@@ -199,9 +199,3 @@ def refused(name: str, error: Exception) -> UsageError:
     """Return the error for a config that `transformers` does not accept."""
     return UsageError(f"the model cannot be built: {' '.join(str(error).split())}", where=name, id="model")
 
-
-def positions_of(config: Any) -> int | None:
-    """Return the maximum number of sub-words in a row, with special ids; None if the model has no limit."""
-    most = getattr(config, "max_position_embeddings", None)
-    shifted = config.model_type in AFTER_PADDING  # positions count from padding + 1
-    return None if most is None else int(most) - (int(config.pad_token_id) + 1 if shifted else 0)

@@ -12,6 +12,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.lexical.train import TextToDerive
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.training.derived_text import request_of
 from derivlang.training.origin import Origin
 from derivlang.training.settings import RunPaths, TrainingSettings
 
@@ -43,7 +44,9 @@ class DataFolder:
         paths = self.paths
         # The source's tokenizer is of the whole text; with a limit, only so much of it may have trees.
         limit = self.settings.limit if self.pipeline.needs_trees else None
-        return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind)
+        other = self.settings.derived_source
+        request = request_of(self.request, other) if other else None
+        return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind, request)
 
     def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
         """Raise StoreError if the recipe of a file names another source. Without the source there is none to ask."""

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from inspect import signature
 from typing import Any
 
 import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
-from derivlang.training.config import AFTER_PADDING, CAUSAL
+from derivlang.training.config import CAUSAL
 from derivlang.training.language_embeddings import has_own, table_of
 from derivlang.training.languages import SpecialIds
+from derivlang.training.positions import check_reset, positions_of
 
 # The heads of models, from states to logits, by the module that only models with such a head have.
 _HEADS: dict[str, Callable[[Any, Any], Any]] = {
@@ -152,15 +152,8 @@ class Encoder:
             else:
                 given = {"inputs_embeds": self.module.get_input_embeddings()(ids) + self.language_embeddings[spoken]}
         if positions is not None:
-            if "position_ids" not in signature(base.forward).parameters:
-                raise UsageError(
-                    f"a model of the type {config.model_type!r} numbers its positions itself, so they cannot "
-                    "begin again in the second half of a pair",
-                    where="--objective",
-                    fix="give an objective that does not reset positions",
-                    id="positions",
-                )
-            options["position_ids"] = positions + (padding + 1 if config.model_type in AFTER_PADDING else 0)
+            check_reset(self.module)
+            options["position_ids"] = positions + positions_of(self.module).shift
         if self.causal:
             options["use_cache"] = False  # keys and values of earlier positions are for generation
         with self._precision():

@@ -17,8 +17,9 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short
-from derivlang.training.config import CAUSAL, ModelConfig, check_finite, positions_of
+from derivlang.training.config import CAUSAL, ModelConfig, check_finite
 from derivlang.training.languages import TOKENIZER
+from derivlang.training.positions import longest_row
 
 HUB = "hub:"
 _CONFIG, _RUN = "config.json", "run.json"
@@ -28,6 +29,7 @@ _LIMITS = {
     "hidden_size": 1 << 16, "intermediate_size": 1 << 18, "num_hidden_layers": 1 << 10, "num_attention_heads": 1 << 10,
     "vocab_size": 1 << 24, "max_position_embeddings": 1 << 24, "type_vocab_size": 1 << 10, "embedding_size": 1 << 16,
 }  # fmt: skip
+_LEAST = {"type_vocab_size": 0}  # of DeBERTa, which has no token types; 1 of the others
 
 
 def checkpoint_folder(text: str) -> Path | None:
@@ -67,7 +69,7 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
         check_finite(config.to_dict())
         for field, limit in _LIMITS.items():  # a damaged config would ask for any amount of memory
             value = getattr(config, field, None)
-            if value is not None and not (isinstance(value, int) and 0 < value <= limit):
+            if value is not None and not (isinstance(value, int) and _LEAST.get(field, 1) <= value <= limit):
                 raise ValueError(f"{field} is {short(value)}")
     if config.model_type not in (*CAUSAL, *MASKED):
         raise UsageError(
@@ -77,7 +79,7 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
             f"types {' and '.join(CAUSAL)}",
             id="model",
         )
-    most = positions_of(config)
+    most = longest_row(folder)
     training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
     tied = bool(getattr(config, "tie_word_embeddings", True))
     fields = {"hidden_size": config.hidden_size, "num_hidden_layers": config.num_hidden_layers}

@@ -27,11 +27,12 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
 from derivlang.training import checkpoint
 from derivlang.training.begun_from import INIT, model_of
-from derivlang.training.config import AFTER_PADDING, ModelConfig, positions_of
+from derivlang.training.config import ModelConfig
 from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load_model
 from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
+from derivlang.training.positions import positions_of
 from derivlang.training.settings import RunPaths, TrainingSettings
 
 _EMBEDDINGS = "--embeddings"
@@ -159,7 +160,7 @@ def _special_pairs(folder: Path, lm: Any, languages: Languages) -> list[tuple[in
     Raise UsageError if the model numbers positions from its id of padding, and the run's is another one.
     """
     theirs, special_ids = ForeignTokenizer.load(folder).special_ids, languages.special_ids
-    if lm.config.model_type in AFTER_PADDING and lm.config.pad_token_id != special_ids.pad:
+    if positions_of(lm).after_padding and lm.config.pad_token_id != special_ids.pad:
         raise UsageError(
             f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; the padding id of the new "
             f"tokenizer is {special_ids.pad}",
@@ -206,7 +207,7 @@ def _check_model(
             fix="give --no-language-ids" if settings.language_ids else "give --language-ids",
             id="language-ids",
         )
-    room = positions_of(config)
+    room = positions_of(lm).longest
     if room is not None and room < longest:
         raise UsageError(
             f"the run's model has {room} positions, but rows have {longest} sub-words",

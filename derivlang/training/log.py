@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from derivlang.core.errors import DataError
-from derivlang.store.disk import disk
+from derivlang.store.disk import create, disk
 from derivlang.training.batch import StepCounts
 from derivlang.training.boards import Board, figures_of
 from derivlang.training.doses import OF, SOME, counts_of, percentages, tokens_of
@@ -116,8 +116,8 @@ class TrainingLog:
                 id="damaged",
             )
         with disk(path):
-            path.write_text(text, "utf-8", newline="\n")
-            self._file = path.open("a", encoding="utf-8", newline="\n")
+            self._file = create(path)
+            self._write(text)
         self._path = path
         self.last: dict[str, Any] = kept[-1] if kept else {}
         self._boards = boards
@@ -125,10 +125,13 @@ class TrainingLog:
     def write(self, entry: dict[str, Any]) -> None:
         """Append an entry. Raise StoreError if the disk is full."""
         with disk(self._path):
-            self._file.write(json.dumps(entry) + "\n")
-            self._file.flush()
+            self._write(json.dumps(entry) + "\n")
         for board in self._boards:
             board.write(entry["step"], figures_of(entry))
+
+    def _write(self, text: str) -> None:
+        self._file.write(text.encode())
+        self._file.flush()
 
     def close(self) -> None:
         """Close the file and the boards."""

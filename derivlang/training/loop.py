@@ -71,6 +71,8 @@ def train(
     log = TrainingLog(run, step, boards, None if last is None else last.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
+    if main and last is not None:  # a killed process may have left some that it was removing
+        checkpoint.remove_old(run, last.folder, log_settings.keep)
     saved = monotonic()
     steps_done(step)
     try:

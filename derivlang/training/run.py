@@ -32,6 +32,7 @@ from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.pairs_only import prepare_pairs
 from derivlang.training.plan import RunPlan
+from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, as_begun
@@ -216,6 +217,8 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         size, special_ids = prepared.languages.size, prepared.languages.special_ids
         ids, seed = settings.language_ids, settings.seed
         lm = build_model(model_config, size, longest, special_ids, tie=settings.tie, language_ids=ids, seed=seed)
+    if any(one.stream.reset for one in inputs.streams):
+        check_reset(lm)
     freeze(lm, settings.freeze)
     return lm
 

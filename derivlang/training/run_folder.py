@@ -216,7 +216,7 @@ def record_to_resume(run: Path, *, resume: bool, force: bool) -> dict[str, Any] 
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         if run.exists() and not run.is_dir():
             raise StoreError("is a file", where=str(run), fix="give a folder", id="output")
-        if taken := split_files(run, _NEVER_FIRST)[0]:
+        if taken := split_files(run, _NEVER_FIRST, follow=True)[0]:
             raise StoreError(
                 f"{taken[0]} would be written, and it is there already, but not as a part of a run",
                 where=str(run),

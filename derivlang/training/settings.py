@@ -149,6 +149,7 @@ class TrainingSettings:
         "Parts that are not trained: embeddings, encoder, layers=0-3, with commas.",
         check=_check_freeze,
         unset="none",
+        commas=True,
     )
     packing: Packing = _shared(
         "sentences",
@@ -166,7 +167,8 @@ class TrainingSettings:
     )
     derived_source: str = setting(
         "",
-        "Name or path of another text for the derived language; the tokenizer is trained on SOURCE.",
+        "Name or path of another text for the derived language; without --tokenizer-for, the tokenizer is trained on "
+        "SOURCE.",
         requires="--source",
         excludes="--halves, --languages",
         unset="SOURCE",

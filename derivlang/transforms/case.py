@@ -49,6 +49,7 @@ class Case(Transform):
     """Case: suffixes on subjects, objects and indirect objects."""
 
     name = "case"
+    rule_version = 2
 
     system: str = param(
         "nom-acc", "nom-acc, erg-abs, none, or a file with a table of suffixes", positional=True, draws=False,

@@ -37,8 +37,10 @@ from derivlang.grammar.weight_table import N_MIDDLE, WeightTable, is_punct, rand
 from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.lifting import lifted
 from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
+from derivlang.syntax.words import WordKinds
 from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
 
 _LEAST = "min-dl"
@@ -82,10 +84,9 @@ class WeightGrammar(TreeTransform):
             return _random(self.random)
         return None if self.weights == _LEAST else _read(str(self.weights), *stamp_of(self.weights))
 
-    @property
-    def function_heads(self) -> bool:
-        """Whether `heads=function`."""
-        return self.heads == "function"
+    def lift(self, forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
+        """Return the trees with function words as heads if `heads=function`."""
+        return lifted(forest, words) if self.heads == "function" else (forest, words)
 
     @property
     def resources(self) -> tuple[str, ...]:

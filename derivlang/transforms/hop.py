@@ -6,8 +6,9 @@
     hop:edge=VP    He clean his very messy bookshelf 🅂 .         after the verb phrase
 
 A verb with the features Person=3, Tense=Pres, VerbForm=Fin and a Number becomes its lemma; its marker is `sing` or
-`plur`. `words` does not count marks and English clitics (n't 's 'll 're 've 'm), and a marker never stands between a
-word and its clitic. `tokens` counts every word of the text. Where fewer words follow in the sentence, the marker stands
+`plur`. `words` does not count marks and English clitics (n't 's 'll 're 've 'm), and there, as with `edge`, a marker
+never stands between a word and its clitic. `tokens` counts every word of the text, so the marker may stand before a
+clitic (`Do 🅂 n't`), as it may inside a word in the study. Where fewer words follow in the sentence, the marker stands
 after the last one, before the final punctuation; such sentences are counted.
 
 `edge=VP` puts the marker after the constituent with this label that the verb heads: the one that the verb, or its part

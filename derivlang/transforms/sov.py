@@ -9,13 +9,16 @@ At each verb (UPOS VERB or AUX) the dependents are sorted into five groups: othe
 the order of the language, then others after the verb. Each group is in source order; a subtree moves as one block.
 The study has Penn Treebank trees with relations of UD v1. In UD v2 they are:
 
-    S   nsubj, csubj and their subtypes (v1: nsubj, nsubjpass, csubj)
+    S   nsubj, and csubj before its predicate, and their subtypes (v1: nsubj, nsubjpass, csubj)
     O   obj, ccomp, xcomp (v1: dobj, ccomp, xcomp); not iobj
     V   the verb; aux and aux:pass, compound:prt (v1: prt), expl, advmod (with v1's neg), and the `to` that is a mark
 
-English question words (`who`, `which`, `what`), and `that` in a relative clause, count as others (tags WP and WDT in
-the study). A copula takes the subject of its predicate: the two stand side by side at its place, in the order of S and
-V (`the cat is black`, ovs: `is the cat black`), unless the clause has an auxiliary. Final marks stay last. Sentences
+English question words (`who`, `which`, `what`), and `that` in a relative clause (acl:relcl, advcl:relcl and what is
+joined to them), count as others (tags WP and WDT in the study). A clause behind its predicate stays there (`it is hard
+to win`). A copula takes the subject of its predicate: the two stand side by side at its place, in the order of S and V
+(`the cat is black`, ovs: `is the cat black`), unless the clause has an auxiliary. The subject of an outer copula
+(nsubj:outer, csubj:outer) goes with that copula, and what stands outside of the inner clause stays outside
+(`syntax/outer.py`; `the problem is that we lost`, ovs: `is the problem that lost we`). Final marks stay last. Sentences
 without a subject, which the study drops, are ordered by the same rule.
 Source: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), languages with other orders; the example is theirs.
 """
@@ -29,40 +32,37 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64
+from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
+from derivlang.core.layers.tree import Tree, parents
 from derivlang.core.spec import param
 from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Listing
+from derivlang.syntax.outer import PREDICATE, outer_subjects, with_outer_copulas
 from derivlang.syntax.slots import Members
 from derivlang.syntax.tree_order import Freeze, Nonprojective, Punct
 from derivlang.syntax.words import WordKinds, see, written
 from derivlang.transforms.tree_transform import TreeTransform, freeze_param, nonprojective_param, punct_param
 
 _ORDERS = tuple(map("".join, permutations("svo")))
-# Roles of words at their heads, and the row of `_slots` for each, -1 for others. In a RELATIVE clause `that` is neither
-# subject nor object.
-OTHER, SUBJECT, OBJECT, VERB, AUX, COPULA, RELATIVE, THAT_SUBJECT, THAT_OBJECT = range(9)
-_ROWS = np.array([-1, 0, 1, 2, 2, -1, -1, -1, -1])
+# Roles of words at their heads, and the row of `_slots` for each, -1 for others. A CLAUSE is a subject before its
+# predicate, an INNER predicate depends on an outer copula.
+OTHER, SUBJECT, OBJECT, VERB, AUX, COPULA, CLAUSE, INNER = range(8)
+_ROWS = np.array([-1, 0, 1, 2, 2, -1, 0, -1])
 _PLAIN = {
-    **dict.fromkeys(("nsubj", "csubj", "nsubjpass", "csubjpass"), SUBJECT),
+    **dict.fromkeys(("nsubj", "nsubjpass"), SUBJECT),
+    **dict.fromkeys(("csubj", "csubjpass"), CLAUSE),
     **dict.fromkeys(("obj", "ccomp", "xcomp", "dobj"), OBJECT),
     **dict.fromkeys(("expl", "advmod", "neg", "prt"), VERB),
     **dict.fromkeys(("aux", "auxpass"), AUX),
     "cop": COPULA,
+    PREDICATE: INNER,
 }
 # Relations of words that the rule knows by their form: subtypes, which no treebank has.
-_TO, _QUESTION, _THAT_SUBJECT, _THAT_OBJECT = _BY_FORM = ("mark:=to", "nsubj:=who", "nsubj:=that", "obj:=that")
-_WHOLE = {
-    "compound:prt": VERB,
-    "acl:relcl": RELATIVE,
-    _TO: VERB,
-    _QUESTION: OTHER,
-    _THAT_SUBJECT: THAT_SUBJECT,
-    _THAT_OBJECT: THAT_OBJECT,
-}
+_TO, _STAYS, _STAYS_OUTER = _BY_FORM = ("mark:=to", "nsubj:=who", "nsubj:=who:outer")
+_WHOLE = {"compound:prt": VERB, _TO: VERB, _STAYS: OTHER, _STAYS_OUTER: OTHER}
 _QUESTION_WORDS = ("who", "whom", "which", "what", "whoever", "whomever", "whichever", "whatever")
 
 
@@ -71,6 +71,7 @@ class Sov(TreeTransform):
     """Subject, object and verb of each clause in a fixed order, other dependents where they were."""
 
     name = "sov"
+    rule_version = 2
 
     sequence: Literal["ovs", "sov", "vso", "vos", "osv", "svo", "random"] = param(
         "ovs", "order of subject, object and verb; random: drawn for each sentence", positional=True, draws=False
@@ -82,15 +83,21 @@ class Sov(TreeTransform):
 
     def words(self, batch: Batch) -> WordKinds:
         """Return the words; some English forms have relations of their own. Raise LayerError if a word has no tag."""
-        seen = see(batch)
+        seen, tree = see(batch), batch.layers["head"]
+        assert isinstance(tree, Tree)
         role, relation = _roles(seen.relations)[seen.relation], seen.relation.copy()
-        pronoun, that = seen.has_tag("PRON", "DET"), written(batch, ("that",))
-        question = ((role == SUBJECT) | (role == OBJECT)) & written(batch, _QUESTION_WORDS)
-        to = seen.has_relation("mark") & written(batch, ("to",))
-        found = (to, pronoun & question, pronoun & that & (role == SUBJECT), pronoun & that & (role == OBJECT))
-        for code, which in enumerate(found, len(seen.relations)):
-            relation[which] = code
+        pronoun = seen.has_tag("PRON", "DET") & ((role == SUBJECT) | (role == OBJECT))
+        stays = pronoun & written(batch, _QUESTION_WORDS)
+        that = np.flatnonzero(pronoun & written(batch, ("that",)))
+        stays[that[_in_relative(parents(tree.head, batch.unit_words), seen, that)]] = True
+        relation[seen.has_relation("mark") & written(batch, ("to",))] = len(seen.relations)
+        relation[stays] = len(seen.relations) + 1 + outer_subjects(seen.relations)[relation[stays]]
         return replace(seen, relation=relation, relations=(*seen.relations, *_BY_FORM))
+
+    def lift(self, forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
+        """Return the trees with outer copulas as heads of their clauses."""
+        forest, relation, relations = with_outer_copulas(forest, words.relation, words.relations)
+        return forest, replace(words, relation=relation, relations=relations)
 
     def choose(
         self, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
@@ -99,12 +106,12 @@ class Sov(TreeTransform):
         members, seen = Members(forest, listing, top), block.seen
         roles = _roles(seen.relations)
         role = np.where(listing.itself, VERB, roles[seen.relation[members.word]])
-        in_relative = roles[seen.relation[members.head]] == RELATIVE
-        for that, plain in ((THAT_SUBJECT, SUBJECT), (THAT_OBJECT, OBJECT)):
-            role[(role == that) & in_relative] = OTHER
-            role[role == that] = plain
         role[members.head < 0] = OTHER
-        is_verb = seen.has_tag("VERB", "AUX")[members.head]
+        is_outer = members.any(role == INNER)
+        role[listing.itself & is_outer] = COPULA
+        role[(role == CLAUSE) & members.after] = OTHER
+        role[role == CLAUSE] = SUBJECT
+        is_verb = seen.has_tag("VERB", "AUX")[members.head] & ~is_outer
         slots = self._slots(draws, keys, block, forest, listing)
         # Slots 0 and 4 are other dependents; s, o and v have the slots 1 to 3 of their letters.
         slot = np.where(members.after, 4, 0)
@@ -129,6 +136,16 @@ class Sov(TreeTransform):
         order = ((drawn * np.uint64(len(_ORDERS))) >> np.uint64(32)).astype(np.int64)
         tree = np.append(forest.tree_of, np.arange(len(block.numbers)))[listing.heads]  # of roots: n + t
         return table[:, order[tree]]
+
+
+def _in_relative(parent: Int64, seen: WordKinds, words: Int64) -> Bool:
+    """Return bool[m]: whether the clause of each word is a relative clause, or joined to one. parent: int64[n]."""
+    joined = np.append(seen.has_relation("conj"), False)  # the last one is for parent -1
+    relative = np.array([name.endswith(":relcl") for name in seen.relations], bool)[seen.relation]
+    head = parent[words]
+    while joined[head].any():
+        head = np.where(joined[head], parent[head], head)
+    return np.append(relative, False)[head]
 
 
 def _roles(relations: Sequence[str]) -> Int64:

@@ -24,7 +24,7 @@ from derivlang.transforms.base import Transform
 
 # Raise it when an order is laid out or a label is read differently: the fingerprint changes, the draws do not.
 # A higher `rule_version` changes the draws, too.
-LAYOUT = 3
+LAYOUT = 4
 
 
 def freeze_param() -> Any:
@@ -70,10 +70,9 @@ class TreeTransform(Transform):
         that are laid out. top: int64[n], the word of the block that represents each node.
         """
 
-    @property
-    def function_heads(self) -> bool:
-        """Whether function words take the place of their heads before the order is chosen."""
-        return False
+    def lift(self, forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
+        """Return the trees with other heads, and the words with their relations there, before the order is chosen."""
+        return forest, words
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -92,5 +91,5 @@ class TreeTransform(Transform):
             freeze=self.freeze,
             punct=self.punct,
             nonprojective=self.nonprojective,
-            function_heads=self.function_heads,
+            lift=self.lift,
         )

@@ -121,7 +121,7 @@ _TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
 
 
 @reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.line_chunks",
-        "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
+        "formats.contents", "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.txt", data, mode="unicode")
 
@@ -141,11 +141,12 @@ def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.conllu", data)
 
 
+_NUMBERED = b"# a\tb\n1\tDas\tO\tO\n2\tBonn\tB-LOC\tO\n\n#c\n1\t#\tB-PER\tO \n \n"
 _TAGS = b"# id 1\tdomain=en\nAnn\tB-PER\nruns\tO\n\n# id = 2\n#\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" * 3
 
 
-@reader("tagged", "text", lambda: [_TAGS, _TAGS.replace(b"I-LOC", b"E-LOC").replace(b"B-PER", b"S-PER")],
-        "formats.tagged")  # fmt: skip
+@reader("tagged", "text", lambda: [_TAGS, _TAGS.replace(b"I-LOC", b"E-LOC").replace(b"B-PER", b"S-PER"), _NUMBERED],
+        "formats.tagged", "formats.tagged_columns")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.tsv", data)
 
@@ -198,6 +199,7 @@ def _(folder: Path, data: bytes) -> str | None:
     ],
     "formats.parquet",
     "sources.infer",
+    "sources.labels",
 )
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.parquet", data, mode="space")

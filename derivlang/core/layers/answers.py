@@ -1,8 +1,9 @@
 """Answers: character spans of SQuAD-style sets, as runs of words.
 
-An answer is widened to whole words when it is read, and the column as given is kept. If its words are still adjacent in
-the derived order, they are the new answer. If they are separated, `split` keeps the longest run (of equal ones the
-first) and `drop` removes the answer; `atomic` prevents this, as the order then treats the answer as one word. In every
+A question whose answers are empty or blank has none, wherever they are said to start, as in SQuAD's script. An answer
+is widened to whole words when it is read, and the column as given is kept. If its words are still adjacent in the
+derived order, they are the new answer. If they are separated, `split` keeps the longest run (of equal ones the first)
+and `drop` removes the answer; `atomic` prevents this, as the order then treats the answer as one word. In every
 output row:
 
     context[start:start + len(text)] == text
@@ -53,6 +54,7 @@ class Answers(Layer):
         "{}-deleted": "answer[|s] of {} lost all [its|their] words and [was|were] left out",
         "{}-shortened": "answer[|s] of {} lost some of [its|their] words",
         "{}-widened": "answer[|s] of {} [was|were] widened to whole words",
+        "{}-fields-dropped": "row[|s] of {} [has|have] fields beside text and answer_start, which were left out",
     }
 
     name: str
@@ -67,6 +69,8 @@ class Answers(Layer):
         """Return the answers of a column. Raises as `typed_answers`, `check_texts` and `of`."""
         column, side = typed_answers(field.column, labels), answers_side(labels.batch.sides)
         check_texts(column, labels, side)
+        if more := _rows_with_more(labels[field.column]):
+            labels.counts[f"{field.column}-fields-dropped"] += more
         return cls.of(field.column, column, labels.batch, side, labels.counts, labels.row)
 
     @classmethod
@@ -87,16 +91,18 @@ class Answers(Layer):
     ) -> Self:
         """Return the answers of a column ANSWERS[R] in the texts of a batch; `answer_start` counts code points.
 
-        side: the side whose texts they lie in. An answer that does not begin and end at word edges is widened to whole
-        words and counted as `<name>-widened`. where: returns the place of a row. Raises LayerError for an answer that
-        covers no word.
+        side: the side whose texts they lie in. Blank answers are none. An answer that does not begin and end at word
+        edges is widened to whole words and counted as `<name>-widened`. where: returns the place of a row. Raises
+        LayerError for an answer that covers no word.
 
             "in New York ." with an answer "ew Yor" at 4  ->  words 1 and 2: start 1, end 3
         """
         texts, begins = column.flatten()
-        offsets = offsets_of(_lengths(begins))
-        begin = to_numpy(begins.flatten()).astype(np.int64)
-        stop = begin + to_numpy(pc.utf8_length(texts.flatten()))
+        told = ~_is_blank(texts.flatten())
+        # Answers 0, 1, 2 of rows at offsets [0, 2, 3], of which 1 is blank: sums [0, 1, 1, 2], new offsets [0, 1, 2].
+        offsets = offsets_of(told)[offsets_of(_lengths(begins))]
+        begin = to_numpy(begins.flatten()).astype(np.int64)[told]
+        stop = begin + to_numpy(pc.utf8_length(texts.flatten()))[told]
         unit = batch.records[owners(offsets), side]
         word_start = batch.word_starts()
         word_end = word_start + batch.word_lengths()
@@ -106,9 +112,7 @@ class Answers(Layer):
         # first: the first word that ends after `begin`. last: behind the last word that begins before `stop`.
         first = np.searchsorted(scale + word_end, (unit.astype(np.int64) << 32) + begin, "right")
         last = np.searchsorted(scale + word_start, (unit.astype(np.int64) << 32) + stop, "left")
-        # An answer of only white space takes the next word of its unit.
-        last = np.maximum(last, first + (first < batch.unit_words[unit + 1]))
-        empty = first >= batch.unit_words[unit + 1]
+        empty = (first >= batch.unit_words[unit + 1]) | (last <= first)
         if empty.any():
             row = int(np.searchsorted(offsets, np.flatnonzero(empty)[0], "right")) - 1
             raise LayerError(f"an answer of row {row} covers no word", where=where(row), id="answer-words")
@@ -212,7 +216,7 @@ def typed_answers(name: str, labels: Labels) -> pa.Array:
 
 
 def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
-    """Raise LayerError answer-offset for an answer that is not the text at its offset. column: ANSWERS[R]."""
+    """Raise LayerError answer-offset for a text that is not at its offset, unless it is blank. column: ANSWERS[R]."""
     contexts = labels.batch.texts().to_pylist()
     texts, begins = column.flatten()
     row = owners(offsets_of(_lengths(begins)))
@@ -220,13 +224,27 @@ def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
     for at, (text, start) in enumerate(zip(texts.flatten().to_pylist(), begins.flatten().to_pylist(), strict=True)):
         context = contexts[unit[at]]
         actual = context[start : start + len(text)] if start >= 0 else ""
-        if actual != text:
+        if actual != text and text and not text.isspace():
             raise LayerError(
                 f"the answer {text[:50]!r} is not at offset {start} of its context, which has {actual[:50]!r} there",
                 where=labels.row(int(row[at])),
                 fix="count answer_start in code points from 0, or leave out the question",
                 id="answer-offset",
             )
+
+
+def _is_blank(texts: pa.Array) -> Bool:
+    """Return bool[A]: the texts that are empty or white space."""
+    return to_numpy(pc.equal(pc.utf8_trim_whitespace(texts), ""))
+
+
+def _rows_with_more(column: pa.Array) -> int:
+    """Return the number of rows that have a field that ANSWERS lacks."""
+    if not pa.types.is_struct(column.type):
+        return 0
+    fields = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
+    more = [values.is_valid() for name, values in fields.items() if ANSWERS.get_field_index(name) < 0]
+    return int(np.logical_or.reduce([to_numpy(valid) for valid in more]).sum()) if more else 0
 
 
 def _lengths(lists: pa.Array) -> Int64:

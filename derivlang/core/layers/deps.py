@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import (
+    Bool,
     Int32,
     Int64,
     Ints,
@@ -135,6 +136,19 @@ class Deps:
         found = _Parts(owner[stays], number[stays], minor[stays], rest[stays])
         return _of_parts(found, len(words), pa.concat_arrays([self.rests, string_array([_NO_WORD])]))
 
+    def given(self) -> Bool:
+        """Return bool[N]: whether a word has DEPS."""
+        texts = self._written() if self.texts is None else self.texts
+        return np.asarray(to_numpy(pc.not_equal(texts, scalar(_NO_WORD)))[self.codes])
+
+    def parts(self) -> _Parts:
+        """Return the parts of all words."""
+        sizes = lengths_of(self.offsets)[self.codes]
+        part = expand_ranges(self.offsets[self.codes], sizes)
+        return _Parts(
+            np.repeat(np.arange(len(self.codes)), sizes), self.number[part], self.minor[part], self.rest[part]
+        )
+
 
 class _Parts(NamedTuple):
     """The parts of the DEPS of some words, int64[Q] each. owner: the word, ascending."""
@@ -173,6 +187,84 @@ def read_deps(values: pa.Array, n_words: Int64) -> Deps | int:
     rest = to_numpy(rests.indices).astype(np.int64)
     number = np.where(names_one, named, 0)
     return Deps(codes, offsets, number[part], minor[part], rest[part], rests.dictionary, texts)
+
+
+def connected(
+    words: Deps, nodes: Deps, went: EmptyNodes, has: Bool, unit: Int32, units: Int64, head: Int32, relation: pa.Array
+) -> tuple[Deps, Deps]:
+    """Return the DEPS of M words and E empty nodes after words were inserted or deleted: a root reaches all of them.
+
+    A word without parts gets its head and relation, and so does one that no root reaches, as words or nodes between
+    were deleted. Such an empty node depends on the root of the tree. went: where the nodes are. has: bool[U], units
+    that have DEPS; the others stay without. unit: int32[M], of each word. units: int64[U + 1], word offsets. head:
+    int32[M]. relation: Arrow strings [M].
+
+    1 `0:root`, 2 `_` with the head 1 and the relation dep   ->   2 `1:dep`
+    """
+    n, n_nodes = len(unit), len(went.new)
+    roots = np.zeros(len(units) - 1, np.int64)
+    at = np.flatnonzero(head == 0)[::-1]
+    roots[unit[at]] = at - units[unit[at]] + 1
+    of = np.concatenate([unit, went.unit])
+    begin = scalar("0:"), scalar(":")
+    own = pc.binary_join_element_wise(pc.if_else(to_arrow(head == 0), *begin), relation, scalar(""))
+    table = pa.concat_arrays(
+        [words.rests, nodes.rests, own, string_array([":dep"]).take(to_arrow(np.zeros(n_nodes, int)))]
+    )
+    coded_rests = table.dictionary_encode()
+    by = to_numpy(pc.sort_indices(coded_rests.dictionary)).astype(np.int64)  # as parts of one head are sorted
+    texts, rank = coded_rests.dictionary.take(to_arrow(by)), np.empty(len(by), np.int64)
+    rank[by] = np.arange(len(by))
+    code = rank[to_numpy(coded_rests.indices)]
+    n_rests = len(words.rests) + len(nodes.rests)
+    extra = _Parts(
+        np.arange(n + n_nodes),
+        np.concatenate([head, roots[went.unit]]),
+        np.zeros(n + n_nodes, np.int64),
+        code[n_rests:],
+    )
+    first, second = words.parts(), nodes.parts()
+    parts = _Parts(
+        np.concatenate([first.owner, n + second.owner]),
+        np.concatenate([first.number, second.number]),
+        np.concatenate([first.minor, second.minor]),
+        code[np.concatenate([first.rest, len(words.rests) + second.rest])],
+    )
+    is_root = to_numpy(pc.starts_with(texts, "0:"))
+    is_none = to_numpy(pc.equal(texts, _NO_WORD))
+    places = EmptyNodes(went.unit, went.new, went.minor, n + np.arange(n_nodes))
+    for only_without in (True, False):
+        above = np.where(parts.number > 0, units[of[parts.owner]] + parts.number - 1, -1)
+        minor = np.flatnonzero(parts.minor)
+        above[minor] = _new_numbers(places, units, of[parts.owner[minor]], parts.number[minor], parts.minor[minor])
+        begins = (above < 0) & is_root[parts.rest]
+        reached = np.zeros(n + n_nodes, bool)
+        new = parts.owner[begins]
+        while len(new):
+            reached[new] = True
+            new = parts.owner[(above >= 0) & reached[above] & ~reached[parts.owner]]
+        leads = (above >= 0) & (parts.minor == 0) & (parts.number == extra.number[parts.owner])
+        led = np.bincount(parts.owner[leads], minlength=n + n_nodes) > 0  # by the head that it would get
+        lost = ~reached & ~led & has[of] & ((extra.number > 0) | (np.arange(n + n_nodes) < n)) & (extra.number >= 0)
+        if only_without:
+            without = np.ones(n + n_nodes, bool)
+            without[parts.owner[~is_none[parts.rest] | (above >= 0)]] = False
+            lost &= without | (extra.number == 0)
+        stays = ~(lost[parts.owner] & is_none[parts.rest] & (above < 0))
+        parts = _distinct_parts(parts, stays, extra, lost)
+    split = int(np.searchsorted(parts.owner, n))
+    ours, theirs = (_Parts(*(array[side] for array in parts)) for side in (slice(split), slice(split, None)))
+    return _of_parts(ours, n, texts), _of_parts(theirs._replace(owner=theirs.owner - n), n_nodes, texts)
+
+
+def _distinct_parts(parts: _Parts, stays: Bool, extra: _Parts, added: Bool) -> _Parts:
+    """Return some parts and some others, each once, by owner."""
+    rows = [np.concatenate([old[stays], new[added]]) for old, new in zip(parts, extra, strict=True)]
+    by = np.lexsort(rows[::-1])
+    rows = [row[by] for row in rows]
+    new = np.ones(len(by), bool)
+    new[1:] = np.any([row[1:] != row[:-1] for row in rows], axis=0)
+    return _Parts(*(row[new] for row in rows))
 
 
 def _whole_numbers(texts: pa.Array) -> Int64:
@@ -250,3 +342,6 @@ def _distinct(keys: Int64, below: int) -> tuple[Int64, Ints]:
     place = np.empty(below, np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
     return used, place[keys]
+
+
+NO_DEPS = Deps(np.zeros(0, np.int32), np.zeros(1, np.int64), *(np.zeros(0, np.int64),) * 3, string_array([]))

@@ -26,7 +26,8 @@ class Labels:
 
     columns: Arrow arrays [R], by name. where: returns the place of a row or a word of a labelled table; None for a
     derived set. repair: repair ill-formed tags instead of raising. counts: what is repaired or widened, by reason.
-    no_null_strings: no word may have null for a string, since shards cannot hold it.
+    no_null_strings: no word may have null for a string, since shards cannot hold it. whole_trees: each unit must be one
+    tree.
     """
 
     columns: Mapping[str, pa.Array]
@@ -35,6 +36,7 @@ class Labels:
     repair: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     no_null_strings: bool = False
+    whole_trees: bool = False
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns
@@ -70,7 +72,7 @@ class Labels:
             raise LayerError(
                 f"{int(words[row])} words but {max(0, int(values[row]))} values in {shown or name}",
                 where=self.row(row),
-                fix="every word needs exactly one value",
+                fix="every word needs exactly one value (--label-column says that the lists stay as they are)",
                 id="label-length",
             )
         flat = column.flatten()

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
-from derivlang.core.arrow import filled, list_array, scalar, to_arrow, to_numpy
+from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Realignment
 from derivlang.core.layers.deps import Deps, EmptyNodes, read_deps
+from derivlang.core.layers.misc import are_ordered, moved_notes, moved_units
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.trees import NODE_ID
 
@@ -91,8 +92,11 @@ class Nodes:
     def is_normal(self, units: Int64) -> bool:
         """Return whether `move_ranges` or `move_empty` would leave the lines as they are if no word moved.
 
-        They would not if the lines are not sorted by their words, or, of empty nodes, if their DEPS change.
+        They would not if the lines are not sorted by their words, or, of empty nodes, if their DEPS change. False also
+        where the MISC of a line holds for an order.
         """
+        if are_ordered(self.fields["misc"]).any():
+            return False
         if not len(self.unit) or self.minor[0] == 0:
             return bool((np.diff(self.first) >= 0).all())
         places = self.positions(units)
@@ -103,6 +107,15 @@ class Nodes:
         """Return some nodes, int64[m], with other words, int64[m] each, and with some columns replaced."""
         taken = {name: fields.get(name, field.take(to_arrow(which))) for name, field in self.fields.items()}
         return Nodes(self.unit[which], first, last, self.minor[which], taken)
+
+    def moved_misc(self, which: Int64, move: Realignment) -> pa.Array:
+        """Return the MISC of some lines, int64[m], in the derived order."""
+        misc = self.fields["misc"].take(to_arrow(which))
+        mask = are_ordered(misc) & moved_units(move)[self.unit[which]]
+        if not mask.any():
+            return misc
+        notes = moved_notes(misc.filter(to_arrow(mask)).to_pylist(), self.unit[which][mask], move, "misc")
+        return pc.replace_with_mask(misc, to_arrow(mask), string_array(notes))
 
     def under(self, lexicon: Lexicon) -> Nodes:
         """Return the lines with their forms and lemmas mapped by a lexicon."""
@@ -160,7 +173,8 @@ def move_ranges(nodes: Nodes, move: Realignment) -> Nodes:
     # CoNLL-U lists multiword tokens in the order of their first words.
     which = which[np.argsort(first[which], kind="stable")]
     number = first[which] - move.derived_units[nodes.unit[which]] + 1
-    return nodes.take(which, first[which], last[which], id=_ids(number, number + length[which], _RANGE))
+    ids = _ids(number, number + length[which], _RANGE)
+    return nodes.take(which, first[which], last[which], id=ids, misc=nodes.moved_misc(which, move))
 
 
 def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, EmptyNodes]:
@@ -182,7 +196,8 @@ def move_empty(nodes: Nodes, move: Realignment) -> tuple[Nodes, EmptyNodes]:
     went = EmptyNodes(unit, nodes.positions(move.source.unit_words).number[which], nodes.minor[which], new)
     # After all new ids are known, because the DEPS of a node may name any other empty node.
     moved = nodes.deps.moved(which.astype(np.int32), unit.astype(np.int32), move, went).strings().dictionary_decode()
-    return nodes.take(which, at, at, id=_ids(new, went.minor, _EMPTY), deps=moved), went
+    ids, misc = _ids(new, went.minor, _EMPTY), nodes.moved_misc(which, move)
+    return nodes.take(which, at, at, id=ids, deps=moved, misc=misc), went
 
 
 def _ids(first: Int64, second: Int64, mark: str) -> pa.Array:

@@ -10,7 +10,7 @@ belongs to it and is tagged I-.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -33,6 +33,8 @@ from derivlang.core.layers.tag_schemes import (
     first_words,
     parse_tags,
     read_tags,
+    spelled,
+    tag,
 )
 from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
@@ -142,16 +144,19 @@ class Spans(Layer):
         out[self.start] = begin[self.labels]
         return out
 
-    def tags_in(self, scheme: str, units: Int64) -> pa.Array:
-        """Return Arrow strings [N]: the tag of each word in a scheme. units: int64[U + 1], word offsets."""
+    def tags_in(self, scheme: str, given: Sequence[str], units: Int64) -> pa.Array:
+        """Return Arrow strings [N]: the tag of each word in a scheme, spelled as the given tags.
+
+        units: int64[U + 1], word offsets.
+        """
         n_words = int(units[-1])
         prefixes = SCHEMES[scheme].write(Entities(self.start, self.end, self.labels), first_words(units, n_words))
         kinds = np.zeros(n_words, np.int32)
         kinds[expand_ranges(self.start, self.end - self.start)] = np.repeat(self.labels, self.end - self.start)
-        names = ["O", *(f"{prefix}-{kind}" for prefix in PREFIXES[1:] for kind in self.types)]
-        # Types PER and LOC: names O, B-PER, B-LOC, I-PER, I-LOC …; I (prefix 2) of LOC (1) is 1 + (2 - 1) · 2 + 1 = 4.
+        tags = [("O", ""), *((prefix, kind) for prefix in PREFIXES[1:] for kind in self.types)]
+        # Types PER and LOC: tags O, B-PER, B-LOC, I-PER, I-LOC …; I (prefix 2) of LOC (1) is 1 + (2 - 1) · 2 + 1 = 4.
         codes = np.where(prefixes > 0, 1 + (prefixes - 1) * len(self.types) + kinds, 0)
-        return string_array(names).take(to_arrow(codes))
+        return string_array(spelled(given, tags)).take(to_arrow(codes))
 
     def realign(self, move: Realignment) -> Spans:
         """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
@@ -191,8 +196,8 @@ def _classes(field: Field) -> tuple[str, ...]:
 def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int32, Int32]:
     """Return the number of the B- and of the I- tag of each type, -1 without one."""
     number = {name: i for i, name in enumerate(classes)}
-    begin = np.array([number.get(f"B-{kind}", -1) for kind in types], np.int32)
-    inside = np.array([number.get(f"I-{kind}", -1) for kind in types], np.int32)
+    begin = np.array([number.get(tag("B", kind), -1) for kind in types], np.int32)
+    inside = np.array([number.get(tag("I", kind), -1) for kind in types], np.int32)
     return begin, inside
 
 
@@ -206,7 +211,8 @@ def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None,
         return LayerError(
             f"the tag {names[tag]!r} in {name} is not O, and has no prefix and type as in B-PER{_more(count)}",
             where=where,
-            fix="correct the file: --repair-tags removes no label",
+            fix="correct the file: --repair-tags removes no label; in a table, "
+            f"--label-column {name}=tags moves each tag by itself",
             id="ill-formed-tags",
         )
     return LayerError(
@@ -214,8 +220,8 @@ def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None,
         f"begin: {names[tag]!r}",
         where=where,
         fix="if they are entities, write B- before the first tag of each and I- before the others; "
-        "if each word has a tag of its own, such as its part of speech, give them as lists in JSON Lines, in a column "
-        "of another name, such as pos_tags",
+        "if each word has a tag of its own, such as its part of speech, give them as lists in JSON Lines, with "
+        f"--label-column {name}=tags",
         id="tags-without-prefix",
     )
 

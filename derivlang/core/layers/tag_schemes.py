@@ -10,11 +10,14 @@
 One rule reads them all: words of one type are one entity, unless a tag says that one begins (B, S, U, W) or has ended
 (E, L, S, U, W). A scheme is what tags are written by. So tags are of a scheme if they are what it writes for the
 entities that they were read as, and then nothing is lost by reading them.
+
+    spelling    B-PER   B_PER   b-per   B               a tag without a type is one if no tag of the column has a type
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,10 +27,14 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, offsets_of
 from derivlang.core.arrow import filled, to_numpy
+from derivlang.core.errors import LayerError
 from derivlang.core.schema import Field
 
 OUTSIDE, UNKNOWN = 0, -1
 PREFIXES = "OBIESLUMW"  # a prefix is its place here
+_TAG = re.compile(r"(?i:([BIESLUMW]))(?:[-_](.+))?", re.ASCII | re.DOTALL)
+_UNTYPED = {"B", "I", "O"}
+_MOST_OTHERS = 8  # values that are no tags, after which a column without a B- and an I- of one type holds no entities
 _BEGINS = np.array([prefix in "BSUW" for prefix in PREFIXES])
 _ENDS = np.array([prefix in "ESLUW" for prefix in PREFIXES])
 
@@ -92,20 +99,50 @@ SCHEMES = {
 
 
 def parse_tags(names: Sequence[str]) -> tuple[tuple[str, ...], Int32, Int32]:
-    """Return the entity types, and the prefix and the type of each tag name. UNKNOWN: neither O nor prefix and type.
+    """Return the entity types, and the prefix and the type of each tag name. UNKNOWN: not a tag.
 
     (O, B-PER, I-PER, PER)  ->  (PER,), [0, 1, 2, UNKNOWN], [-1, 0, 0, -1]
+    (o, b_per, i_per)       ->  (per,), [0, 1, 2], [-1, 0, 0]
+    (O, B, I)               ->  ("",), [0, 1, 2], [-1, 0, 0]
     """
     types: dict[str, int] = {}
     prefixes, kinds = np.full(len(names), UNKNOWN, np.int32), np.full(len(names), -1, np.int32)
-    for i, name in enumerate(names):
-        prefix, _, kind = name.partition("-")
-        if name == "O":
+    matches = [_TAG.fullmatch(name) for name in names]
+    typed = any(match is not None and match[2] for match in matches)
+    for i, (name, match) in enumerate(zip(names, matches, strict=True)):
+        if name in ("O", "o"):
             prefixes[i] = OUTSIDE
-        elif len(prefix) == 1 and prefix in PREFIXES[1:] and kind:
-            prefixes[i] = PREFIXES.index(prefix)
-            kinds[i] = types.setdefault(kind, len(types))
+        elif match is not None and (match[2] or not typed):
+            prefixes[i] = PREFIXES.index(match[1].upper())
+            kinds[i] = types.setdefault(match[2] or "", len(types))
     return tuple(types), prefixes, kinds
+
+
+def tag(prefix: str, kind: str, between: str = "-") -> str:
+    """Return the name of a tag: B-PER, or B if it has no type."""
+    return f"{prefix}{between}{kind}" if kind else prefix
+
+
+def spellings(names: Sequence[str]) -> Mapping[tuple[str, str], str]:
+    """Return the name of each tag as a column spells it, by prefix and type; O by ("O", "").
+
+    (o, b_per, ?)  ->  {(O, ""): o, (B, per): b_per}
+
+    LayerError for two spellings of a tag, of which one would be lost.
+    """
+    types, prefixes, kinds = parse_tags(names)
+    spellings: dict[tuple[str, str], str] = {}
+    for name, prefix, kind in zip(names, prefixes.tolist(), kinds.tolist(), strict=True):
+        if prefix == UNKNOWN:
+            continue
+        other = spellings.setdefault((PREFIXES[prefix], types[kind] if prefix > OUTSIDE else ""), name)
+        if other != name:
+            raise LayerError(
+                f"the tags {other!r} and {name!r} of one column mean the same",
+                fix="write all its tags in one way",
+                id="tag-spelling",
+            )
+    return spellings
 
 
 def read_tags(prefixes: Int32, kinds: Int32, firsts: Bool) -> Entities:
@@ -131,19 +168,41 @@ def first_words(offsets: Int64, n_words: int) -> Bool:
     return firsts[:-1]
 
 
+def spelled(given: Sequence[str], tags: Iterable[tuple[str, str]]) -> list[str]:
+    """Return tags (prefix, type) as given ones are spelled, also those that a repair needs beside these."""
+    known, like = spellings(given), next((name for name in given if name not in ("O", "o")), "O")
+    return [
+        known.get(key) or tag(key[0].lower() if like[0].islower() else key[0], key[1], like[1:2] or "-") for key in tags
+    ]
+
+
 def complete_classes(names: Sequence[str]) -> tuple[str, ...]:
     """Return the IOB2 tags of all types in the usual order: `O`, then `B-` and `I-` of each type that occurs."""
     kinds = set(parse_tags(names)[0])
     usual = [kind for kind in ("PER", "ORG", "LOC") if kind in kinds]
     order = usual + sorted(kinds - set(usual))
-    return ("O", *(f"{prefix}-{kind}" for kind in order for prefix in "BI"))
+    return ("O", *(tag(prefix, kind) for kind in order for prefix in "BI"))
 
 
 def are_entity_tags(names: Sequence[str]) -> bool:
-    """Return whether class names are tags of entities: one is a B-, or all are O or a prefix with a type."""
-    prefixes = parse_tags(names)[1]
-    some = bool((prefixes > OUTSIDE).any())
-    return any(name.startswith("B-") for name in names) or (some and bool((prefixes != UNKNOWN).all()))
+    """Return whether values, or names of classes, are tags of entities: words of a text are hardly ever.
+
+    Either all are tags, and one has a type; or one type has a B- and an I-, and what else there is, is a mistake; or
+    all are B, I and O, and one is an I: O alone says nothing, and B may be an answer or a grade.
+    """
+    if _has_both(names):
+        return True
+    types, prefixes, _ = parse_tags(names)
+    if types == ("",):
+        return "I" in (upper := {name.upper() for name in names}) and upper <= _UNTYPED
+    return bool(types) and bool((prefixes != UNKNOWN).all())
+
+
+def _has_both(names: Sequence[str]) -> bool:
+    """Return whether one type has a B- and an I-."""
+    types, prefixes, kinds = parse_tags(names)
+    both = np.intersect1d(kinds[prefixes == PREFIXES.index("B")], kinds[prefixes == PREFIXES.index("I")])
+    return bool(both.size) and types != ("",)
 
 
 class SchemeSearch:
@@ -158,6 +217,12 @@ class SchemeSearch:
     def names(self) -> list[str]:
         """The tags that occur, or the names of the classes."""
         return list(self._numbers)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the column holds no entities, whatever tags follow."""
+        others = int(np.count_nonzero(parse_tags(self.names)[1] == UNKNOWN))
+        return others > _MOST_OTHERS and not _has_both(self.names)
 
     def add(self, lists: pa.Array) -> None:
         """Look at the tags of some sentences, a list array [S].
@@ -202,12 +267,13 @@ class SchemeSearch:
 def with_scheme(field: Field, names: Sequence[str], scheme: str | None = None) -> Field:
     """Return a field of entities with the scheme of its tags. names: its tags, or its classes in their order.
 
-    scheme: None for the first that has all prefixes of the names.
+    scheme: None for the first that has all prefixes of the names. LayerError for two spellings of one tag.
     """
     scheme = scheme or _likely({PREFIXES[code] for code in parse_tags(names)[1].tolist() if code > OUTSIDE})
-    if scheme == IOB2 and field.classes is not None:
+    classes, given = complete_classes(names), spellings(names)
+    usual = all(tag(*key) == name for key, name in given.items())
+    if scheme == IOB2 and usual and field.classes is not None:
         return field
-    classes = complete_classes(names)
     if scheme == IOB2 and set(names) <= set(classes):
         return replace(field, classes=classes)
     return replace(field, classes=classes, scheme=None if scheme == IOB2 else scheme, given_classes=tuple(names))

@@ -7,7 +7,8 @@
 
 Heads in DEPS are mapped in the same way. A multiword token stays if its words are adjacent and in order; otherwise it
 is dissolved and counted. An empty node n.k stays behind the word that was n. The dependents of a deleted word go to its
-head. An inserted word depends on the word that it marks, with the relation `dep`.
+head. An inserted word depends on the word that it marks, with the relation `dep`. A treebank may lack heads (`_`) and
+have several roots, unless a transform needs trees.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.deps import Deps, read_deps
+from derivlang.core.layers.deps import NO_DEPS, Deps, EmptyNodes, connected, read_deps
 from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
 from derivlang.core.layers.words import Words
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
-from derivlang.core.trees import first_fault
+from derivlang.core.trees import NO_HEAD, first_fault
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +61,7 @@ def parents(head: Int32, units: Int64) -> Int64:
 class Tree(Layer):
     """The trees of N words. A gold tree spans its unit.
 
-    head: int32[N], 1-based in the unit, 0 = root. deprel: the relations. deps: the DEPS of each word
+    head: int32[N], 1-based in the unit, 0 = root, NO_HEAD. deprel: the relations. deps: the DEPS of each word
     (`2:nsubj|4:conj`), or None. mwt, empty: the multiword tokens and empty nodes, or None. lexical: a lexicon maps
     their forms and lemmas.
     """
@@ -69,6 +71,7 @@ class Tree(Layer):
         "order (--mwt atomic keeps [it|them])",
         "mwt-deleted": "multiword token[|s] [was|were] dissolved, since [its|their] words were deleted",
         "empty-nodes-dropped": "empty node[|s] [was|were] left out, since [its|their] word was deleted",
+        **{name.format("misc"): what.format("misc") for name, what in Misc.losses.items()},  # MISC of these lines
     }
 
     head: Int32
@@ -80,17 +83,22 @@ class Tree(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the trees of a treebank. Raises LayerError for a missing head, and as `first_fault` describes."""
-        fault = first_fault(to_numpy(_heads("head", labels)), labels.batch.unit_words)
+        """Return the trees of a treebank. Raises LayerError as `first_fault` describes."""
+        fault = first_fault(to_numpy(_heads("head", labels)), labels.batch.unit_words, whole=labels.whole_trees)
         if fault is not None:
             word, what, id = fault
-            raise LayerError(f"the word has {what}", where=labels.word(word), fix="correct the tree", id=id)
+            raise LayerError(
+                f"the word has {what}",
+                where=labels.word(word),
+                fix="correct the tree, or leave out the sentence",
+                id=id,
+            )
         return cls._of(field, labels)
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
         """Return the trees of a derived set. Only the range of heads is checked: undone heads may not form trees."""
-        check_range("head", _heads("head", labels), labels)
+        check_range("head", _heads("head", labels), labels, lowest=NO_HEAD)
         return cls._of(field, labels)
 
     @classmethod
@@ -113,6 +121,9 @@ class Tree(Layer):
             empty, went = (None, None) if empty is None else move_empty(empty, move)
             deps = None if deps is None else deps.moved(move.order.index, move.derived_unit_of, move, went)
             mwt = None if mwt is None else move_ranges(mwt, move)
+            if self.deps is not None and deps is not None and not move.order.is_permutation:
+                has = segment_any(self.deps.given(), move.source.unit_words)
+                deps, empty = _connected(deps, empty, went, has, head, deprel, move)
         if self.lexical and move.labels.steps:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
@@ -128,16 +139,11 @@ class Tree(Layer):
     def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
         """Return the rows with dissolved multiword tokens.
 
-        None if a lexicon maps forms, if lines or DEPS are not as `realign` writes them, or if a unit that loses no word
-        has several roots while others lose words: `_one_root` leaves it one.
+        None if a lexicon maps forms, or if lines or DEPS are not as `realign` writes them.
         """
         units = move.source.unit_words
         if not isinstance(derived, Tree) or (self.lexical and move.labels.steps):
             return None
-        if move.order.n_deleted:
-            roots = np.bincount(move.source_unit_of[self.head == 0], minlength=len(units) - 1)
-            if (roots[~segment_any(move.positions < 0, units)] > 1).any():
-                return None
         if not self._is_normal(move):
             return None
         out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
@@ -160,12 +166,13 @@ class Tree(Layer):
             governor[~kept] = np.where(move.positions[anchors] >= 0, anchors, heads[anchors])
         unit = move.derived_unit_of
         # np.where computes both branches: for roots positions[-1] is read, too, and dropped.
-        head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, 0)
-        head = _one_root(head.astype(np.int32), move, unit)
+        head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, governor + 1)
+        head = head.astype(np.int32)
         deprel = self.deprel.realign(move)
         if move.order.n_deleted:
-            # Only words that were not roots before: the relation of a source's root is left as it is.
             became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
+            became = _one_root(head, became, move, unit)
+            # The relation of a source's root is left as it is.
             deprel = _root_relations(deprel, became)
         return head, deprel
 
@@ -191,6 +198,20 @@ class Tree(Layer):
             inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
 
 
+def _connected(
+    deps: Deps, empty: Nodes | None, went: EmptyNodes | None, has: Bool, head: Int32, deprel: Words, move: Realignment
+) -> tuple[Deps, Nodes | None]:
+    """Return DEPS and empty nodes that a root reaches, after words were inserted or deleted."""
+    nodes = NO_DEPS if empty is None else empty.deps
+    none = np.zeros(0, np.int64)
+    places = EmptyNodes(none, none, none, none) if went is None else went
+    relation = deprel.values.take(to_arrow(deprel.codes))
+    deps, nodes = connected(deps, nodes, places, has, move.derived_unit_of, move.derived_units, head, relation)
+    if empty is not None:
+        empty = replace(empty, fields={**empty.fields, "deps": nodes.strings().dictionary_decode()})
+    return deps, empty
+
+
 def _read_deps(labels: Labels) -> Deps:
     """Return the column deps. Raise LayerError head-range for a reference to a word that the sentence lacks."""
     values, lengths = labels.strings("deps"), lengths_of(labels.batch.unit_words)
@@ -201,32 +222,37 @@ def _read_deps(labels: Labels) -> Deps:
     return deps
 
 
-def _heads(name: str, labels: Labels, side: int | None = None) -> pa.Array:
+def _heads(name: str, labels: Labels) -> pa.Array:
     """Return the heads of a column, int32[N]. Raise LayerError head-range for a null."""
-    flat = labels.per_word(name, pa.int32(), side=side)
+    flat = labels.per_word(name, pa.int32())
     if flat.null_count:
         at = int(np.flatnonzero(to_numpy(flat.is_null()))[0])
-        raise LayerError("a head must be the number of a word, 0 for the root", where=labels.word(at), id="head-range")
+        what = "a head must be the number of a word, 0 for the root, or -1 for none"
+        raise LayerError(what, where=labels.word(at), id="head-range")
     return flat
 
 
-def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0) -> None:
-    """Raise LayerError if a head of a derived set is not 0 or the number of a word of its row. heads: Arrow [N]."""
+def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0, lowest: int = 0) -> None:
+    """Raise LayerError if a head of a derived set is not 0 or the number of a word of its row.
+
+    heads: Arrow [N]. lowest: 0, or NO_HEAD where words may have none.
+    """
     if heads.null_count or not pa.types.is_integer(heads.type):
         raise LayerError(f"{name} does not hold a number for each word", id="head-range")
     numbers = to_numpy(heads)
     words = lengths_of(labels.batch.unit_words)[labels.batch.records[:, side]]
-    if (numbers < 0).any() or (numbers > np.repeat(words, words)).any():
+    if (numbers < lowest).any() or (numbers > np.repeat(words, words)).any():
         raise LayerError(f"{name} contains a number that is not a word of its row", id="head-range")
 
 
 def _governors(head: Int32, move: Realignment) -> Int64:
-    """Return int64[N]: the governor of each source word, counted in the batch, -1 for a root.
+    """Return int64[N]: the governor of each source word, counted in the batch, -1 for a root, -2 for NO_HEAD.
 
     If a governor was deleted, its own governor takes its place, and so on up to a word that was kept, or to the root.
     Raises LayerError if no head is left because the deleted words form a cycle.
     """
     up = parents(head, move.source.unit_words)
+    up[head == NO_HEAD] = NO_HEAD - 1
     if move.order.n_deleted:
         gone = move.positions < 0
         governor = up.copy()
@@ -239,22 +265,24 @@ def _governors(head: Int32, move: Realignment) -> Int64:
     return up
 
 
-def _one_root(head: Int32, move: Realignment, unit: Int32) -> Int32:
-    """Return heads with one root per unit: if a deleted root left several, the others depend on the first.
+def _one_root(head: Int32, became: Bool, move: Realignment, unit: Int32) -> Bool:
+    """Return bool[M]: the words that are new roots. Other words that became roots depend on the first root of the unit.
 
-    head: int32[M], changed in place. [0, 1, 0] in one unit  ->  [0, 1, 1]
+    head: int32[M], changed in place. became: bool[M], words that became roots as they lost all their governors. A root
+    of the source comes before these, and stays if there are several.
+
+    [0, 1, 0] in one unit, all of which became roots  ->  [0, 1, 1]
     """
-    if not move.order.n_deleted:
-        return head
     roots = np.flatnonzero(head == 0)
+    roots = roots[np.lexsort((became[roots], unit[roots]))]
     first = np.ones(len(roots), bool)
     first[1:] = unit[roots[1:]] != unit[roots[:-1]]
-    other = roots[~first]
     # Roots of units [0, 0, 1, 1]: first [T, F, T, F], its sum [1, 1, 2, 2]. So the others, roots 1 and 3, get the first
     # roots of their units, roots 0 and 2.
-    keeper = roots[first][np.cumsum(first)[~first] - 1]
-    head[other] = keeper - move.derived_units[unit[other]] + 1
-    return head
+    keeper = roots[first][np.cumsum(first) - 1]
+    joins = ~first & became[roots]
+    head[roots[joins]] = keeper[joins] - move.derived_units[unit[roots[joins]]] + 1
+    return became & (head == 0)
 
 
 def _root_relations(deprel: Words, became: Bool) -> Words:

@@ -96,8 +96,8 @@ def bits_without(model: Encoder, text: Heldout, words: SpokenWords, some: Int64)
     whole, ends = framed(
         text.derived.ids[at[kept]], offsets_of(np.bincount(row[kept], minlength=len(some))), model.special_ids
     )
-    _, first = np.unique(words.of_subwords, return_index=True)
-    place = ends[:-1] + first[some] - offsets[sentence]  # of the sub-word before; <s> stands at the row's begin
+    first = np.searchsorted(words.of_subwords, some)
+    place = ends[:-1] + first - offsets[sentence]  # of the sub-word before; <s> stands at the row's begin
     asked = np.zeros(len(whole), bool)
     asked[place] = True
     bits = losses(model, whole, ends, DERIVED, asked, np.roll(whole, -1)) / math.log(2)

@@ -21,9 +21,9 @@ from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offse
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.formats.progress import rows_done, stage
-from derivlang.training.config import positions_of
 from derivlang.training.devices import arrays_to_device, to_device
 from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.positions import positions_of
 
 if TYPE_CHECKING:
     import torch
@@ -122,7 +122,7 @@ class JointStates:
     @classmethod
     def of(cls, model: Encoder, text: Heldout) -> JointStates:
         """Return the states of a text. Any head of the model is left out."""
-        longest = positions_of(model.module.config)
+        longest = positions_of(model.module).longest
         length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
         fits = np.full(text.n_sentences, True) if longest is None else length <= longest
         text = text.take(np.flatnonzero(fits))

@@ -11,8 +11,9 @@
 
 Row i of both files is the same sentence, each with its own words: a word that the derived language inserts is only in
 its file, a word that it deletes only in the source's. With an order of sub-words (unit=token) the sub-words of a word
-may be apart: its place is the place of the first, and its bits are of all. Words of only white space have no sub-words
-and are left out. Source: Hale (2001), section 2.
+may be apart: its place is the place of the first, and its bits are of all. A sub-word that words share belongs to the
+first of them, so the others may have 0 bits. With a tokenizer of derivlang and its twin, words of only white space are
+left out. Source: Hale (2001), section 2.
 """
 
 from __future__ import annotations

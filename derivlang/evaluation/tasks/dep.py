@@ -65,6 +65,12 @@ class Dependencies(Task):
         tree = batch.layers.get("head")
         if not isinstance(tree, Tree):
             raise self.no_labels(self.name)
+        if (tree.head < 0).any():
+            raise DataError(
+                "a word has no head, which dep is to predict",
+                fix="evaluate dep on a treebank in which every word has a head",
+                id="head-range",
+            )
         rows = self.rows(batch, languages)
         starts = batch.unit_words[:-1][owners(batch.unit_words)]
         governor = np.where(tree.head > 0, starts + tree.head - 1, batch.n_words)  # the root's: one past the last word

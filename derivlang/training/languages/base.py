@@ -8,7 +8,8 @@ Each word has as many *slots* as the longer of its two forms has sub-words. The 
 slot of its word. So a range of slots is a part of a sentence in both languages, however they are divided into
 sub-words. With a twin (twins.py) the k-th sub-words of both forms belong together, too; with the tokenizer of a
 checkpoint, or two tokenizers (texts.py), only words do. A word that the order inserts has slots of its own,
-after the word that it marks.
+after the word that it marks. A sub-word that two words share belongs to the first one; without a twin, a word that
+has no sub-word in either language has a slot, too.
 """
 
 from __future__ import annotations
@@ -48,10 +49,14 @@ class SpecialIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageSide:
-    """A batch in one language. ids: int32[M], in the order of the language; slots: int64[M], the slot of each."""
+    """A batch in one language. ids: int32[M], in the order of the language; slots: int64[M], the slot of each.
+
+    words: int64[W], the slots at which its words begin, in its order; None if these are the words of its sub-words.
+    """
 
     ids: Int32
     slots: Int64
+    words: Int64 | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +65,8 @@ class ParallelBatch:
 
     offsets: int64[N + 1], the slots of its words; an inserted word has its slots after the word that it marks. blocks:
     int64[S + 1], the slots of what an order keeps together: a sentence, or all sentences that a tree spans. inserted:
-    int64[K], the slots at which inserted words begin. types, codes: Arrow strings and int32[M], the derived word of
-    each derived sub-word; None with a twin, where it follows from the source word.
+    int64[K], the slots at which inserted words begin. types, codes: Arrow strings and int32[W], the derived words, in
+    their order; None with a twin, where they follow from the source's.
     """
 
     offsets: Int64
@@ -95,12 +100,13 @@ class ParallelBatch:
 class Languages(ABC):
     """A language pair as input of a model.
 
-    has_twin: whether every source sub-word has one counterpart. size: number of embeddings. special_ids: of rows.
-    own: int32[K], the ids of each language without special tokens. unknown_id: for what the tokenizer cannot
-    represent; None if it represents everything.
+    has_twin: whether every source sub-word has one counterpart. shares_ids: whether this is the sub-word itself. size:
+    highest id + 1, the number of embeddings. special_ids: of rows. own: int32[K], the ids of each language without
+    special tokens. unknown_id: for what the tokenizer cannot represent; None if it represents everything.
     """
 
     has_twin: ClassVar[bool]
+    shares_ids: bool = False
 
     pipeline: Pipeline
     tokenizer: Tokenizer | ForeignTokenizer | OwnTokenizer
@@ -133,11 +139,14 @@ class Languages(ABC):
         return self.images(batch.types).take(to_arrow(batch.words))
 
     def spelt(self, batch: Batch, both: ParallelBatch) -> pa.Array:
-        """Return the derived word at each slot of a batch, Arrow strings [K]; "" without a derived sub-word."""
+        """Return the derived word that begins at each slot of a batch, Arrow strings [K]; "" if none does.
+
+        With a twin, all slots of a word have its derived word.
+        """
         if both.types is None or both.codes is None:
             return self.derived_words(batch).take(to_arrow(owners(both.offsets)))
         codes = np.full(int(both.offsets[-1]), len(both.types), np.int32)
-        codes[both.derived.slots] = both.codes
+        codes[both.derived.words] = both.codes
         return pa.concat_arrays([both.types, string_array([""])]).take(to_arrow(codes))
 
     def fingerprint(self, format: int = FORMAT) -> str:

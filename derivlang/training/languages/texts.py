@@ -110,29 +110,28 @@ class TextLanguages(Languages):
         source = self._of[SOURCE].encode(batch.types, batch.words, blocks)
         derived = self._of[DERIVED].encode(derivation.derived.types, derivation.derived.words, order.sentences)
         ours, theirs = lengths_of(source.offsets), lengths_of(derived.offsets)
-        own, kept = ours.copy(), order.index >= 0
+        own, kept = np.maximum(ours, 1), order.index >= 0
         np.maximum.at(own, order.index[kept], theirs[kept])
         word, place = order.index.astype(np.int64), np.zeros(len(order.index), np.int64)
         every = own
         if order.anchors is not None:  # inserted words, in slots after the words that they mark
             new = np.flatnonzero(~kept)
             word[new] = order.anchors
-            np.maximum.at(own, order.anchors, 1)  # so that an inserted word never begins where its word begins
-            by_word = new[np.argsort(order.anchors, kind="stable")]
-            before = np.cumsum(theirs[by_word]) - theirs[by_word]
+            by_word, sizes = new[np.argsort(order.anchors, kind="stable")], np.maximum(theirs, 1)
+            before = np.cumsum(sizes[by_word]) - sizes[by_word]
             first = np.searchsorted(word[by_word], word[by_word], "left")
             place[by_word] = own[word[by_word]] + before - before[first]
-            every = own + np.bincount(order.anchors, theirs[new], len(own)).astype(np.int64)
+            every = own + np.bincount(order.anchors, sizes[new], len(own)).astype(np.int64)
         offsets = offsets_of(every)
         starts = offsets[word] + place
         return ParallelBatch(
             offsets,
-            LanguageSide(source.ids, expand_ranges(offsets[:-1], ours)),
-            LanguageSide(derived.ids, expand_ranges(starts, theirs)),
+            LanguageSide(source.ids, expand_ranges(offsets[:-1], ours), offsets[:-1]),
+            LanguageSide(derived.ids, expand_ranges(starts, theirs), starts),
             offsets[blocks],
-            starts[~kept & (theirs > 0)],
+            starts[~kept],
             derivation.derived.types,
-            np.repeat(derivation.derived.words, theirs),
+            derivation.derived.words,
         )
 
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:

@@ -51,8 +51,8 @@ class TwinLanguages(Languages):
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
         self.unknown_id = tokenizer.unknown
         self.special_ids = SpecialIds(*tokenizer.special_ids)
-        # The source's ids are 0 … V - 1; the twin's table has the others.
-        self.size = twin.joint.size
+        # The source's ids are 0 … V - 1. The twin's table has the others, or the same if both languages share all ids.
+        self.size, self.shares_ids = twin.joint.size, not twin.joint.shift
         source = np.arange(tokenizer.n_special, tokenizer.size, dtype=np.int32)
         self.own = source, twin.joint.table()[source]
 

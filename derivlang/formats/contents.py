@@ -1,0 +1,100 @@
+"""What a text file looks like, where its name says something else.
+
+Each test is narrow: prose that begins with `<`, lines of two words and a list of words go on being text.
+`--format` overrides them all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from derivlang.core.errors import DataError, DerivlangError
+from derivlang.core.schema import UPOS
+from derivlang.formats.opening import BOM, open_utf8
+from derivlang.formats.sentence_lines import line_blocks
+from derivlang.formats.tagged_columns import WHITE, begin
+
+_LOOKED_AT = 1 << 12  # bytes: a folder may have many files
+_MOST = 0.95  # share of lines: a file may have a faulty one
+_TAG = re.compile(r"[BIESLUMW][-_]\S+", re.IGNORECASE)
+_PAGE = re.compile(
+    r"\s*(<\?xml\s[^>]*>|(<!--[^>]*-->\s*)?(<!doctype\s+html[^>]*>|<html[^>]*>)\s*(<|\Z)|<html[^>]*>.*</html>\s*\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
+
+
+def check_contents(path: Path, format: str, encoding: str) -> None:
+    """Raise DataError contents if a file clearly holds something else than its format.
+
+    format: the name of a format of text. Web pages are refused in all of them, other formats only in running text,
+    which has no form that would show the fault.
+    """
+    head = _head(path, encoding)
+    if _PAGE.match(head):
+        raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
+    if format != "text":
+        return
+    lines = [line.rstrip(WHITE) for line in head.split("\n")]
+    if len(head) >= _LOOKED_AT // 4:  # letters of four bytes: the last line may be cut off
+        lines.pop()
+    for name, (what, looks) in _LOOKS.items():
+        if looks(lines):
+            raise _other(path, format, what, f"rename it, or pass --format {name}")
+
+
+def _other(path: Path, format: str, what: str, fix: str) -> DataError:
+    as_it_is = "; --format text reads it as it is" if format == "text" else ""
+    return DataError(f"the file looks like {what}", where=str(path), fix=f"{fix}{as_it_is}", id="contents")
+
+
+def _head(path: Path, encoding: str) -> str:
+    """Return the first letters of a file, "" if it cannot be read, which is an error when it is."""
+    with suppress(DerivlangError, OSError), open_utf8(path, encoding) as stream:
+        return stream.read(_LOOKED_AT).removeprefix(BOM).decode(errors="replace")
+    return ""
+
+
+def _is_conllu(lines: Sequence[str]) -> bool:
+    words = [line.split("\t") for line in lines if line and line[0] != "#"]
+    fit = sum(len(word) == 10 and _CONLLU_ID.fullmatch(word[0]) is not None for word in words)
+    return len(words) > 1 and fit >= _MOST * len(words)
+
+
+def _is_tagged(lines: Sequence[str]) -> bool:
+    """Return whether nearly all lines have the same number of columns, one of which holds tags of a known scheme."""
+    blocks = list(line_blocks(enumerate(lines, 1)))
+    columns, _ = begin(iter(blocks))
+    rows = [columns.split(line) for block in columns.without_comments(blocks) for line in block.lines]
+    tags = [row[columns.tag] for row in rows if len(row) == columns.n > 1]
+    return len(tags) > 1 and len(tags) >= _MOST * len(rows) and _are_tags(tags)
+
+
+def _are_tags(tags: Sequence[str]) -> bool:
+    """Return whether nearly all are tags of entities, one with a type or all of B, I and O, or parts of speech."""
+    typed = [_TAG.fullmatch(tag) is not None for tag in tags]
+    entities = sum(typed) + sum(tag in ("O", "o") for tag in tags)
+    kinds = set(tags)
+    return (
+        (any(typed) and entities >= _MOST * len(tags))
+        or kinds == {*"BIO"}
+        or (len(kinds) > 1 and sum(tag in UPOS for tag in tags) >= _MOST * len(tags))
+    )
+
+
+def _is_json_lines(lines: Sequence[str]) -> bool:
+    full = [line for line in lines if line][:3]
+    with suppress(ValueError, RecursionError):
+        return bool(full) and all(isinstance(json.loads(line), dict) for line in full)
+    return False
+
+
+_LOOKS: dict[str, tuple[str, Callable[[Sequence[str]], bool]]] = {
+    "conllu": ("CoNLL-U", _is_conllu),
+    "tagged": ("CoNLL: a word and its tag in each line", _is_tagged),
+    "jsonl": ("JSON Lines", _is_json_lines),
+}

@@ -1,0 +1,169 @@
+"""The columns of a file of words and tags: which one holds the words and which one the tags, and what is a comment.
+
+Mara  B-PER                    word, tag
+Mara  NNP  I-NP  I-PER         word, …, tag (CoNLL 2003)
+1  Mara  NNP  I-NP  I-PER      number, word, …, tag
+1  Mara  B-PER  O              number, word, tag, nested tag (GermEval 2014)
+1  Mara  B-PER  -  ann         number, word, tag, …, no tags (Universal NER)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+from derivlang.formats.sentence_lines import LineBlock
+
+LINES_LOOKED_AT = 100
+WHITE = " \t\r\v\f"  # at the end of a line it means nothing
+TAG = re.compile(r"O|[BIESLUMW]-.+")
+LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
+_ANY_TAG = re.compile(r"O|[BIESLUMW]([-_].+)?", re.IGNORECASE)
+_CHUNK = re.compile(r"O|[BIESLUMW][-_](NP|VP|PP|ADVP|SBAR|ADJP|PRT|CONJP|INTJ|LST|UCP)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+([-.]\d+)?")
+_SPACES = re.compile(" +")
+# The kinds of all columns, a letter each (`_kind`) -> the columns of words and tags; the first that matches.
+_SHAPES = (
+    (re.compile(r"#.t[^tc]+"), 1, 2),  # Universal NER
+    (re.compile(r"#.tt"), 1, 2),  # GermEval 2014
+    (re.compile(r"#.+"), 1, -1),
+    (re.compile(r".+"), 0, -1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedColumns:
+    """The columns of a file. n: their number. word, tag: places of words and tags, from 0.
+
+    first_number: the number of the first word of each sentence, 0 or 1, if the first column counts the words of every
+    sentence. prefix: of the words, such as `en:`, if all have the same one. has_comments: whether there is a comment
+    before one of the first sentences.
+    """
+
+    separator: str
+    n: int
+    word: int = 0
+    tag: int = -1
+    first_number: int | None = None
+    prefix: str = ""
+    has_comments: bool = False
+
+    @property
+    def left_out(self) -> str:
+        """What is left out besides words and tags, for a message, or ""."""
+        tag = self.tag % self.n
+        others = [str(at + 1) for at in range(self.n) if at not in (self.word, tag)]
+        if self.first_number is not None:
+            others[0] += " (word numbers)"
+        parts = [f"column{'s' * (len(others) > 1)} {', '.join(others)}"] if others else []
+        parts += ["comments"] if self.has_comments else []
+        read = f"words are read from column {self.word + 1}, and tags from column {tag + 1}"
+        return f"{read}; left out: {' and '.join(parts)}" if parts else ""
+
+    def plain(self, lines: list[str]) -> list[str]:
+        """Return lines with one separator between two columns: several spaces count as one."""
+        if self.separator == "\t" or "  " not in "\n".join(lines):
+            return lines
+        return [_SPACES.sub(" ", line) for line in lines]
+
+    def split(self, line: str) -> list[str]:
+        """Return the fields of a line."""
+        return self.plain([line])[0].split(self.separator)
+
+    def without_comments(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
+        """Yield the lines of each sentence without the comments before it; blocks of comments are left out."""
+        for block in blocks:
+            comments = 0
+            while comments < len(block.lines) and self.is_comment(block.lines[comments]):
+                comments += 1
+            if comments < len(block.lines):
+                yield LineBlock(block.numbers[comments:], block.lines[comments:]) if comments else block
+
+    def is_comment(self, line: str) -> bool:
+        """Return whether a line that stands before the first word of a sentence is a comment, and not a word.
+
+        Where words have numbers, all lines that begin with `#` are. Otherwise a word has a tag in the last of all
+        columns, or only a word in the first. In doubt it is a word, which may be an error: a comment is written as
+        `# id = 1`, as `# id 12<TAB>domain=en` or as `#begin document 1`.
+
+            # id = 1     comment        #<TAB>O     # O     #ACL<TAB>B-ORG     words        #ACL     #<TAB>X     errors
+        """
+        if line[0] != "#":
+            return False
+        if self.first_number is not None:
+            return True
+        fields, tag = self.split(line), ends_with_tag(line)
+        if tag and (len(fields) == self.n or len(line.split()) == 2):
+            return False
+        if self.separator == "\t":
+            return " " in fields[0]
+        return line[1:2] == " " or (" " in line and not tag)
+
+
+def begin(blocks: Iterator[LineBlock]) -> tuple[TaggedColumns, list[LineBlock]]:
+    """Return the columns of a file as its first blocks show them, and these blocks.
+
+    The first line that does not begin with `#`, or else the first that ends with a tag, decides their number.
+    """
+    held: list[LineBlock] = []
+    first = ""
+    for block in blocks:
+        held.append(block)
+        first = first or next((line for line in block.lines if line[0] != "#"), "")
+        if first and len(held) >= LINES_LOOKED_AT:
+            break
+    first = first or next((line for block in held for line in block.lines if ends_with_tag(line)), "")
+    return _columns(first, held), held
+
+
+def is_numbers(fields: Iterable[str]) -> bool:
+    """Return whether all values may be numbers of words: `1`, or `1-2` and `1.1` as in CoNLL-U."""
+    return all(map(_NUMBER.fullmatch, fields))
+
+
+def ends_with_tag(line: str) -> bool:
+    """Return whether the last field of a line is a tag of an entity, or O."""
+    return TAG.fullmatch(line.split(separator_of(line))[-1]) is not None
+
+
+def separator_of(line: str) -> str:
+    return "\t" if "\t" in line else " "
+
+
+def _columns(first: str, blocks: Sequence[LineBlock]) -> TaggedColumns:
+    """Return the columns of some sentences. first: the line that decides their number."""
+    columns = TaggedColumns(separator_of(first), 1)
+    n = len(columns.split(first))
+    sentences = [[row for row in map(columns.split, block.lines) if row[0][:1] != "#"] for block in blocks]
+    first_number = _first_number([[row[0] for row in rows] for rows in sentences if rows]) if n > 2 else None
+    rows = [row for row in chain.from_iterable(sentences) if len(row) == n]
+    kinds = "".join(_kind([row[at] for row in rows]) for at in range(n))
+    kinds = ("." if first_number is None else "#") + kinds[1:]
+    word, tag = next((word, tag) for shape, word, tag in _SHAPES if shape.fullmatch(kinds))
+    columns = replace(columns, n=n, word=word, tag=tag, first_number=first_number)
+    lines = islice(chain.from_iterable(block.lines for block in columns.without_comments(blocks)), LINES_LOOKED_AT)
+    words = [row[word] for row in map(columns.split, lines) if len(row) > word]
+    match = LANGUAGE_PREFIX.match(words[0]) if words else None
+    prefix = match[0] if match and all(one.startswith(match[0]) for one in words) else ""
+    return replace(columns, prefix=prefix, has_comments=any(columns.is_comment(block.lines[0]) for block in blocks))
+
+
+def _first_number(sentences: Sequence[Sequence[str]]) -> int | None:
+    """Return the number of the first word of each sentence if the fields count the words of all of them.
+
+    1 2 3, 1 2   ->   1       1 2 3, the cat   ->   None       1, 1 (nothing is counted)   ->   None
+    """
+    for first in (0, 1):
+        counts = all(fields == [str(first + at) for at in range(len(fields))] for fields in sentences)
+        if counts and max(map(len, sentences), default=0) > 1:
+            return first
+    return None
+
+
+def _kind(values: Sequence[str]) -> str:
+    """Return a letter for the values of a column: t tags of entities, c tags of chunks, . anything else."""
+    if not all(map(_ANY_TAG.fullmatch, values)):
+        return "."
+    return "c" if {*values} - {"O"} and all(map(_CHUNK.fullmatch, values)) else "t"

@@ -1,0 +1,143 @@
+"""What lists beside the words hold: entities, a value for each word, or something that does not move with the words.
+
+The name says it (`upos`, `ner_tags`), or the user (NAME=KIND), or all values of a column of lists of strings, which is
+undecided until they are known.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from derivlang.core.arrow import is_string
+from derivlang.core.errors import UsageError
+from derivlang.core.layers.tag_schemes import are_entity_tags
+from derivlang.core.messages import first_names, warn
+from derivlang.core.schema import UNDECIDED, UPOS, Field, Schema
+
+# Columns of entities whatever their tags are, also untyped ones and tags of a stream, which are not known before. In
+# other columns entities are known by their tags.
+ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
+LABELS = ("entities", "tags", "value")  # what --label-column says of a column
+# List columns that must have a value for each word. For others, the sampled rows decide.
+PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
+
+Naming = Callable[[str, str], str]  # ("text", "body") -> how a user says it
+
+
+def by_option(kind: str, name: str) -> str:
+    """Return how a user of the command line names a column: --text-column body."""
+    return f"--{kind}-column {shlex.quote(name)}"
+
+
+def field_of(
+    name: str,
+    kind: pa.DataType,
+    tree: bool,
+    words: bool,
+    fits: bool,
+    classes: tuple[str, ...] | None,
+    asked: str | None,
+    naming: Naming,
+) -> Field:
+    """Return what a column holds.
+
+    tree: the table has trees. words: the table has one column of words. fits: the column may have a value for each
+    word. asked: what the user says that it holds.
+    """
+    if name == "head" and tree:
+        return Field("head", "tree", lexical=True)
+    if name == "answers":
+        return Field(name, "answers")
+    if not is_list(kind) or pa.types.is_nested(kind.value_type):
+        return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
+    strings = is_string(kind.value_type)
+    by_values = strings and classes is None and asked is None
+    known = asked == "entities" or (asked is None and (name in ENTITIES or are_entity_tags(classes or ())))
+    if words and known:
+        if not strings and classes is None:
+            raise UsageError(
+                f"{name} holds numbers without names, so its entities are unknown",
+                fix="write the tags as strings (B-PER, I-PER, O); if they are no entities, pass "
+                f"{naming('label', f'{name}=tags')}",
+                id="unnamed-tags",
+            )
+        return Field(name, "entities", classes)
+    if asked == "tags" or (fits and asked is None):
+        if name == "misc" and by_values:
+            return Field(name, "misc")
+        lexical = name == "lemmas" and classes is None and strings
+        by_values &= name != "upos"
+        return Field(
+            name, "tags?" if by_values else "tags", classes or (UPOS if name == "upos" else None), lexical=lexical
+        )
+    return Field(name, "value?" if by_values and name not in PER_WORD else "value")
+
+
+def asked_of(labels: Sequence[str], types: Mapping[str, pa.DataType], where: str) -> dict[str, str]:
+    """Return what the user says of columns of lists: [ner=tags] -> {ner: tags}. Raise UsageError."""
+    asked: dict[str, str] = {}
+    for label in labels:
+        name, _, kind = label.rpartition("=")
+        if not name or kind not in LABELS:
+            raise UsageError(
+                f"{label!r} does not say what a column holds", where=where,
+                fix=f"NAME={' or NAME='.join(LABELS)}", id="bad-value",
+            )  # fmt: skip
+        if name not in types:
+            raise UsageError(
+                f"there is no column {name!r}; there are: {', '.join(types)}", where=where, id="unknown-column"
+            )
+        if name in asked:
+            raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
+        if not is_list(types[name]) or pa.types.is_nested(types[name].value_type):
+            raise UsageError(
+                f"the column {name!r} holds {types[name]}, not lists of labels", where=where, id="column-type"
+            )
+        asked[name] = kind
+    return asked
+
+
+def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming = by_option) -> Schema:
+    """Return the schema without undecided columns. One message says what was taken as what.
+
+    values: all values of each of these columns, by output column; or some that are no tags.
+    """
+    has_words = len(schema.sides) == 1 and schema.sides[0].words is not None
+    fields: list[Field] = []
+    taken: dict[str, list[str]] = {"entities": [], "tags": []}
+    for field in schema.fields:
+        if field.kind in UNDECIDED:
+            entities = are_entity_tags(values[field.column])
+            if entities and not has_words:
+                warn(f"the lists of {field.input!r} do not move with the words: the table has no column of words")
+            kind = "entities" if entities and has_words else UNDECIDED[field.kind]
+            if kind == "entities" or (kind == "tags" and field.input not in PER_WORD):
+                taken[kind].append(field.input)
+            field = replace(field, kind=kind, lexical=field.lexical and kind == "tags")
+        fields.append(field)
+    told = [
+        f"{first_names(names)} hold{'s' * (len(names) == 1)} {what}"
+        for names, what in ((taken["entities"], "entities"), (taken["tags"], "a value for each word"))
+        if names
+    ]
+    if told:
+        warn(f"by the values, {' and '.join(told)}; {naming('label', 'NAME=KIND')} says otherwise")
+    return replace(schema, fields=tuple(fields))
+
+
+def by_name(schema: Schema) -> Schema:
+    """Return the schema without undecided columns, of a named source, whose entities have known names."""
+    return replace(schema, fields=tuple(replace(f, kind=UNDECIDED.get(f.kind, f.kind)) for f in schema.fields))
+
+
+def is_string_list(kind: pa.DataType) -> bool:
+    """Return whether a type is one of lists of strings."""
+    return is_list(kind) and is_string(kind.value_type)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))

@@ -1,0 +1,139 @@
+"""What people type and hand over: options given twice, sentences as words, dictionaries and links of other tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+
+import derivlang
+from derivlang.core.errors import UsageError
+from tests.commands import rows, run, written
+from tests.test_command_line import EVERY, Words
+
+# Options given twice. Each value stands for itself: what it means is checked later.
+
+OPTIONS = [
+    (words, command, option)
+    for words, command in EVERY
+    for option in command.params
+    if isinstance(option, click.Option)
+]
+# The options that collect what several of them give: lists with commas, and those that say so in their help.
+LISTS = {
+    "--task", "--regime", "--measure", "--epochs", "--lr", "--batch-size", "--max-length", "--train-examples",
+    "--dev-examples", "--splits", "--columns", "--column-names", "--text-column", "--word-column", "--cells", "--grids",
+    "--freeze", "--classes", "--subtypes", "--dev", "--score", "--factor", "--baseline",
+}  # fmt: skip
+
+
+def collects(words: Words, name: str) -> bool:
+    if name in ("--epochs", "--batch-size"):
+        return words == ("evaluate",)
+    return name in LISTS or (words, name) == (("stats",), "--t")
+
+
+def name_of(option: click.Option) -> str:
+    return next(name for name in option.opts if name.startswith("--"))
+
+
+def fault_of(command: click.Command, typed: list[str]) -> str:
+    """The error of a command line, which is not run."""
+    try:
+        command.make_context(command.name, typed)
+    except UsageError as error:
+        return error.id
+    return ""
+
+
+@pytest.mark.parametrize("words", [words for words, _ in EVERY], ids=" ".join)
+def test_an_option_with_two_values_is_refused_or_collects_them(words: Words) -> None:
+    for _, command, option in (one for one in OPTIONS if one[0] == words):
+        name = name_of(option)
+        if option.is_flag:
+            with suppress(click.UsageError, click.exceptions.Exit):  # an argument may be missing
+                assert fault_of(command, [name, name]) in ("", "unused-option", "missing-option"), name
+            if option.secondary_opts:
+                ran = run(*words, name, option.secondary_opts[0], code=2)
+                assert f"derivlang: {name}: is given both on and off [given-twice]" in ran.err
+            continue
+        for spellings in ((name, name), (option.opts[0], option.opts[-1])):
+            values = ("0.16", "0.32") if name == "--lr" else ("16", "32")
+            typed = [spellings[0], values[0], spellings[1], values[1]]
+            if collects(words, name):
+                context = click.Context(command, resilient_parsing=True)
+                command.parse_args(context, typed)
+                assert re.findall("16|32", str(context.params[option.name or ""])) == ["16", "32"], name
+            else:
+                ran = run(*words, *typed, code=2)
+                assert ran.err == f"derivlang: {name}: is given 2 times: '16', '32' [given-twice]\n  give it once\n"
+
+
+def test_the_values_of_a_list_that_is_given_in_parts_are_all_used(tmp_path: Path) -> None:
+    made = run("make", "--t", "inv", "demo", "--splits", "train", "--splits", "test", "-o", f"{tmp_path}/set", "--json")
+    assert set(made.json["splits"]) == {"train", "test"}
+    told = run("stats", "--t", "inv", "--t", "perm", "demo", "--limit", "5", "--json").out.splitlines()
+    assert len(told) == 2
+
+
+def test_the_same_value_twice_is_refused_too() -> None:
+    assert "[given-twice]" in run("make", "--t", "inv", "-t", "inv", "demo", code=2).err
+
+
+def test_a_list_in_parts_names_a_task_once() -> None:
+    ran = run("evaluate", "nowhere", "--task", "pos", "--task", "pos", code=2)
+    assert "a task is named twice" in ran.err
+
+
+@pytest.mark.parametrize("spec", ["perm:window=2:window=3", "perm:2:window=3", "perm:2:3"])
+def test_a_parameter_of_a_transform_given_twice_is_refused(spec: str) -> None:
+    with pytest.raises(UsageError):
+        derivlang.derive("a b .", spec)
+
+
+# Texts as words.
+
+
+@pytest.mark.parametrize(
+    ("texts", "number"),
+    [
+        (["A sentence.", "Another."], 1),
+        (["One", "two words"], 2),
+        (["A sentence."], 1),
+        (("tab\there",), 1),
+        (["line\n"], 1),
+        ([" lead"], 1),
+        (["ideographic\u3000space"], 1),
+        (["on 20 000"], 1),
+        (["20 euros"], 1),
+    ],
+)
+def test_a_list_of_texts_is_refused(texts: list[str], number: int) -> None:
+    with pytest.raises(UsageError) as raised:
+        derivlang.derive(texts, "inv")
+    assert raised.value.id == "spaced-word"
+    assert f"word {number} holds white space" in str(raised.value)
+    assert "derive each text by itself" in str(raised.value)
+
+
+@pytest.mark.parametrize("word", ["20 000", "20\u00a0000", "1 000 000,5", "New\u00a0York", "et\u202fal.", "x\u200by"])
+def test_spaces_of_numbers_and_no_break_spaces_stand_inside_of_words(word: str) -> None:
+    assert derivlang.derive([word, "euros", "."], "inv").words == ["euros", word, "."]
+
+
+def test_words_of_files_may_hold_any_space(tmp_path: Path) -> None:
+    """Treebanks have such words: syllables of Vietnamese, numbers of French."""
+    words = ["20 000", "sinh viên", "New\u00a0York", "."]
+    lines = [f"{i}\t{word}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_\n" for i, word in enumerate(words, start=1)]
+    sources = [
+        written(tmp_path / "a.conllu", "".join(lines).replace("\tdep", "\troot", 1) + "\n"),
+        written(tmp_path / "a.jsonl", json.dumps({"tokens": words}) + "\n"),
+    ]
+    for source in sources:
+        run("make", "--t", "inv", source, "-o", tmp_path / source.suffix)
+        (row,) = rows(tmp_path / source.suffix, "train")
+        assert row["tokens"] == [*reversed(words[:-1]), "."]
