@@ -89,7 +89,7 @@ def _are_tags(tags: Sequence[str]) -> bool:
 def _is_json_lines(lines: Sequence[str]) -> bool:
     full = [line for line in lines if line][:3]
     with suppress(ValueError, RecursionError):
-        return bool(full) and all(isinstance(json.loads(line), dict) for line in full)
+        return len(full) > 1 and all(isinstance(json.loads(line), dict) for line in full)
     return False
 
 
