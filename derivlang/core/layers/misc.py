@@ -109,7 +109,7 @@ def moved_notes(misc: list[str], unit: Ints, move: Realignment, name: str, place
     """Return the MISC of n words or other lines of units that moved. Counts the notes that are left out, by key.
 
     unit: int[n]. name: of the column, for counts. place: int[n], the derived places of words, -1 for a deleted word;
-    None for other lines, which are no words of expressions.
+    None for other lines, which stand in no expression.
     """
     lines = [
         (u, [(note, *note.partition("=")[::2]) for note in text.split("|")])
