@@ -59,7 +59,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoints, with tokenizers of made-up words, `text.txt` and sentence pairs."""
     folder = tmp_path_factory.mktemp("checkpoints")
     draws = random.Random(1)
-    parts = "ba ce di fo gu hal jen kir los mun nat per qua rit sol tev wim yor zan est ing ter".split()
+    parts = "ba ce di fu gu hal jen kir los mun nat per qua rit sol tev wim yor zan est ing ter".split()
     words = ["".join(draws.choices(parts, k=draws.randint(1, 4))) for _ in range(900)]
     lines = [" ".join(draws.choices(words, k=draws.randint(8, 16))) + " ." for _ in range(500)]
     (folder / "train.txt").write_text("\n".join(lines) + "\n", "utf-8")

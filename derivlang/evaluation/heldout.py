@@ -171,9 +171,7 @@ def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
     pairs = list(zip(parts, starts.tolist(), strict=False))
     slots = np.concatenate([part.slots + start for part, start in pairs])
     words = [part.words + start for part, start in pairs if part.words is not None]
-    return LanguageSide(
-        np.concatenate([part.ids for part in parts]), slots, np.concatenate(words) if words else None
-    )
+    return LanguageSide(np.concatenate([part.ids for part in parts]), slots, np.concatenate(words) if words else None)
 
 
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:

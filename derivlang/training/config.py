@@ -198,4 +198,3 @@ def auto_class(kind: str) -> Any:
 def refused(name: str, error: Exception) -> UsageError:
     """Return the error for a config that `transformers` does not accept."""
     return UsageError(f"the model cannot be built: {' '.join(str(error).split())}", where=name, id="model")
-

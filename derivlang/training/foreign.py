@@ -71,7 +71,7 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
             value = getattr(config, field, None)
             if value is not None and not (isinstance(value, int) and _LEAST.get(field, 1) <= value <= limit):
                 raise ValueError(f"{field} is {short(value)}")
-    if config.model_type not in (*CAUSAL, *MASKED):
+    if config.model_type not in (*CAUSAL, *MASKED) or config.is_encoder_decoder:
         raise UsageError(
             f"a model of the type {config.model_type!r} can neither be trained nor evaluated here",
             where=str(folder),

@@ -143,7 +143,7 @@ class Loader:
         return sent if device.type == "cpu" else ahead(sent, _AHEAD)
 
     def _sent(self, first: int, last: int, device: torch.device) -> Iterator[list[Step]]:
-        if device.type != "cpu" and device.index is not None:  # page-locked memory belongs to the accelerator of the thread
+        if device.type != "cpu" and device.index is not None:  # page-locked memory belongs to the thread's accelerator
             import torch
 
             torch.accelerator.set_device_index(device.index)

@@ -1,7 +1,7 @@
 """How a model numbers the positions of a row: asked of the model by small forward passes, not looked up by its type.
 
     BERT       rows 0 1 2 3 …    of a table of positions
-    RoBERTa    rows 2 3 4 5 …    counted from the id of padding + 1, without padding: CamemBERT, XLM-R, ESM, Longformer …
+    RoBERTa    rows 2 3 4 5 …    counted from the id of padding + 1, without padding: XLM-R, CamemBERT, ESM …
     Llama      no table          rotary or relative positions
 
 Some models, such as DeBERTa, take `position_ids` and ignore them.
@@ -107,7 +107,8 @@ def _ask(base: Any) -> Positions:
         return Positions(longest, 0, after_padding, False)
     shift = 0 if table is None else first - int(_run(base, ids, position_ids=places[None])[1][table][0])
     again = places % (_ASKED // 2) + shift
-    return Positions(longest, shift, after_padding, not torch.equal(states, _run(base, ids, position_ids=again[None])[0]))
+    can_reset = not torch.equal(states, _run(base, ids, position_ids=again[None])[0])
+    return Positions(longest, shift, after_padding, can_reset)
 
 
 def _run(base: Any, ids: torch.Tensor, **options: Any) -> tuple[torch.Tensor, Mapping[tuple[int, int], torch.Tensor]]:

@@ -34,9 +34,8 @@ from derivlang.training.row_order import is_computed
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
 from derivlang.transforms.fingerprint import FORMAT
 
-# Raise it when the same settings and data give another model.
+# Raise it when the same settings and data give another model; `Languages.rules` if only for some languages.
 RULE_VERSION = 2
-SHARED_IDS_RULE_VERSION = 3  # of twins that share all ids; 2: the derived language had a block of ids that no text used
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +102,7 @@ class RunInputs:
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             *(str(one.size) for one in self.streams if not isinstance(one.size, int)),  # rounded in earlier versions
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
-            SHARED_IDS_RULE_VERSION if prepared.languages.shares_ids else RULE_VERSION,
+            max(RULE_VERSION, prepared.languages.rules),
             *([self.rules] if self.rules > 1 else ()),
             *("computed order" for one in self.streams if is_computed(one.source.n)),  # sorted in earlier versions
         )

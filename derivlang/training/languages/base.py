@@ -100,13 +100,13 @@ class ParallelBatch:
 class Languages(ABC):
     """A language pair as input of a model.
 
-    has_twin: whether every source sub-word has one counterpart. shares_ids: whether this is the sub-word itself. size:
-    highest id + 1, the number of embeddings. special_ids: of rows. own: int32[K], the ids of each language without
-    special tokens. unknown_id: for what the tokenizer cannot represent; None if it represents everything.
+    has_twin: whether every source sub-word has one counterpart. rules: version of the rules of runs of such languages.
+    size: highest id + 1, the number of embeddings. special_ids: of rows. own: int32[K], the ids of each language
+    without special tokens. unknown_id: for what the tokenizer cannot represent; None if it represents everything.
     """
 
     has_twin: ClassVar[bool]
-    shares_ids: bool = False
+    rules: int = 2
 
     pipeline: Pipeline
     tokenizer: Tokenizer | ForeignTokenizer | OwnTokenizer

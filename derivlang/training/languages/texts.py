@@ -69,6 +69,8 @@ class TextLanguages(Languages):
         self.pipeline, self.tokenizer, self.lexicon, self.derived = pipeline, tokenizer, lexicon, derived
         self.special_ids, self.unknown_id = _special_ids(tokenizer), tokenizer.unknown
         self.size = tokenizer.size if derived is None else derived.end
+        if isinstance(tokenizer, ForeignTokenizer):
+            self.rules = 3  # 2: positions by the model's type, no ids behind gaps, no slots of words without sub-words
         self._of = tokenizer, tokenizer if derived is None else derived
         self.own = self._of[SOURCE].own, self._of[DERIVED].own
 

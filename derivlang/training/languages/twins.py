@@ -52,7 +52,9 @@ class TwinLanguages(Languages):
         self.unknown_id = tokenizer.unknown
         self.special_ids = SpecialIds(*tokenizer.special_ids)
         # The source's ids are 0 … V - 1. The twin's table has the others, or the same if both languages share all ids.
-        self.size, self.shares_ids = twin.joint.size, not twin.joint.shift
+        self.size = twin.joint.size
+        if not twin.joint.shift:
+            self.rules = 3  # 2: the derived language had a block of ids of its own, which no text used
         source = np.arange(tokenizer.n_special, tokenizer.size, dtype=np.int32)
         self.own = source, twin.joint.table()[source]
 

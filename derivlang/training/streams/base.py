@@ -67,9 +67,9 @@ class Stream(ABC):
 
     name: by which a loss finds its batch. of_one_language: whether each row is in one language, so that the rows of one
     language are enough (--languages). share: of the step's positions, compared with `batch_size` rows of `seq_len`
-    sub-words. reset: whether positions begin again within its rows. views: number of times that the rows are masked, each time by other draws; the second view is the batch
-    `NAME:2`. masked: False for rows without masks. every, phase: the stream has rows in the steps s with s mod every =
-    phase, and none in the others.
+    sub-words. reset: whether positions begin again within its rows. views: number of times that the rows are masked,
+    each time by other draws; the second view is the batch `NAME:2`. masked: False for rows without masks. every, phase:
+    the stream has rows in the steps s with s mod every = phase, and none in the others.
     """
 
     name: ClassVar[str]
