@@ -5,20 +5,25 @@ The names come from an audit hook over each command, the commands from the comma
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, suppress
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from derivlang.cli.types import LocalPath
 from derivlang.core.errors import DerivlangError
+from derivlang.core.seal import sealed
 from tests.commands import Ran, run, snapshot, written
 from tests.faults.scenarios import SCENARIOS, Scenario, commands, named
 from tests.object_store import InMemory
@@ -238,3 +243,59 @@ def test_a_lock_of_somebody_else_in_a_run_stays(tmp_path: Path) -> None:
     named("evaluate")(tmp_path)
     assert notes.read_text() == "mine\n"
     assert not dead.exists()
+
+
+URLS = {
+    "s3://b/a::b": "`::` joins two URLs, and 'b' is not one [bad-value]",
+    "memory://x::y": "`::` joins two URLs, and 'y' is not one [bad-value]",
+    "s3://": "the URL names no bucket or host [bad-value]",
+    "https:///": "the URL names no bucket or host [bad-value]",
+    "libarchive://x": "needs a package that is not installed [missing-package]",
+}
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_what_is_wrong_with_a_url(url: str, tmp_path: Path) -> None:
+    pytest.importorskip("s3fs")
+    if url.startswith("libarchive") and find_spec("libarchive"):
+        pytest.skip("it is installed")
+    for line in ("make --t inv URL -o out", "verify URL"):
+        ran = in_folder(tmp_path, line.replace("URL", url), "")
+        assert ran.code in (1, 2)
+        assert URLS[url] in ran.err
+
+
+def test_a_web_server_that_fails_holds_no_missing_file(tmp_path: Path) -> None:
+    class Failing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Failing)
+    Thread(target=server.serve_forever, daemon=True).start()
+    ran = in_folder(tmp_path, f"make --t inv http://127.0.0.1:{server.server_port}/a.txt -o out", "")
+    server.shutdown()
+    server.server_close()
+    assert ran.code == 1
+    assert "cannot read it: 503" in ran.err
+
+
+@pytest.mark.parametrize("part", ["/dev/zero", "pipe", "a\0b"])
+def test_a_plan_of_what_is_not_a_file(part: str, tmp_path: Path) -> None:
+    named("work").prepare(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / "out" / ".derivlang" / "plan.json"
+    plan = json.loads(path.read_text("utf-8"))
+    plan["job"]["parts"][0][1] = str(tmp_path / part) if part == "pipe" else part
+    plan.pop("sha256", None)
+    path.write_text(json.dumps(sealed(plan)), "utf-8")
+    for line in ("work out --rank 0 --world 1", "finish out"):
+        ran = in_folder(tmp_path, line, "")
+        assert ran.code == 1
+        assert "this is not a valid plan" in ran.err

@@ -245,7 +245,12 @@ def _place(path: str, format: str) -> Path:
     """Return the path of a part. ValueError for a set of the hub that would be a folder of this machine."""
     if format == "hub" and (not _HUB.fullmatch(path) or os.path.lexists(re.split("[@|]", path)[0])):
         raise ValueError(f"{path!r} is not a set of the hub")
-    return Path(path) if format in NO_FILES else located(path)
+    if "\0" in path:
+        raise ValueError("a part of the source has a NUL character in its path")
+    place = Path(path) if format in NO_FILES else located(path)
+    if isinstance(place, Path) and place.exists() and not place.is_file():  # a pipe or a device may have no end
+        raise ValueError(f"{path} is not a file")
+    return place
 
 
 def _seen(data: Mapping[str, Any], corpus: Corpus, read: set[CorpusFile]) -> dict[Path, FileStamp]:

@@ -23,7 +23,8 @@ _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 def located(place: str | Path) -> Path:
     """Return the place that a user named: a `Path`, or an object with the methods of one for a URL.
 
-    Raise UsageError for a URL that holds credentials, of a protocol that is not known, or whose packages are missing.
+    Raise UsageError for a URL that holds credentials, that is not whole, of a protocol that is not known, or whose
+    packages are missing.
     """
     if not isinstance(place, str):
         return place
@@ -34,6 +35,7 @@ def located(place: str | Path) -> Path:
     if protocol in ("file", "local"):
         return _local(place)
     _check_packages(protocol)
+    _check_parts(place, protocol)
     from derivlang.formats.remote import RemotePath  # imported late: it loads the packages of stores
 
     return RemotePath.of(place)
@@ -77,6 +79,21 @@ def _local(url: str) -> Path:
     return Path(unquote(parts.path))
 
 
+def _check_parts(url: str, protocol: str) -> None:
+    """Raise UsageError for a URL without a bucket or host, or with `::` before what is not a URL."""
+    *_, last = parts = url.split("::")
+    if len(parts) > 1 and not is_url(last):
+        what, fix = (
+            f"`::` joins two URLs, and {last!r} is not one",
+            "give the file another name, or a whole URL behind ::",
+        )
+    elif protocol != "memory" and not last.partition("://")[2].strip("/"):
+        what, fix = "the URL names no bucket or host", f"write {protocol}://NAME/…"
+    else:
+        return
+    raise UsageError(what, where=url, fix=fix, id="bad-value")
+
+
 def _check_packages(protocol: str) -> None:
     """Raise UsageError if nothing reads a protocol, or if packages are missing that read it."""
     from derivlang.core.extras import require  # imported late: help pages do not need it
@@ -99,5 +116,7 @@ def _check_packages(protocol: str) -> None:
     except ImportError:
         package = known_implementations[protocol]["class"].partition(".")[0]
         if package == "fsspec":  # of its own protocols, those that need another package say so
-            package = str(known_implementations[protocol].get("err", "the package of this protocol"))
+            told = known_implementations[protocol].get("err", "no more")
+            what, fix = f"{what} needs a package that is not installed", f"fsspec says: {told}"
+            raise UsageError(what, fix=fix, id="missing-package") from None
         raise UsageError(f"{what} needs {package}", fix=f"pip install {package}", id="missing-package") from None

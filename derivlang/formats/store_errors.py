@@ -27,12 +27,14 @@ _BAD_KEYS = re.compile(
 )
 _BUCKET = re.compile(r"(s3a?|gs|gcs)://[^/]*/?")
 _BUCKET_OF_GCSFS = re.compile(r"(^|/)b/[^/]+(/o)?$")  # what `gcsfs` asked for: the path of a request, without an object
+_FAILED = range(500, 600)
 _LOGIN = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"\?[^\s'\")]+")
 
 
 def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
     """Return the error for what a store raised. where: the URL. doing: `read` or `write`."""
+    caught = _of_server(caught) or caught
     names, text = _names(caught), str(caught)
     if "FileExpired" in names:
         return changed_file(where)
@@ -71,7 +73,8 @@ def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
 
 def is_missing_file(caught: FileNotFoundError, where: str) -> bool:
     """Return whether an object or a folder is missing, and not its bucket, or the whole store."""
-    return not (names_bucket(caught, where) or _names(caught) & (_UNREACHABLE | _NO_CREDENTIALS))
+    other = names_bucket(caught, where) or _names(caught) & (_UNREACHABLE | _NO_CREDENTIALS)
+    return not (other or _of_server(caught))
 
 
 def names_bucket(caught: Exception, where: str) -> bool:
@@ -89,6 +92,11 @@ def changed_file(where: str) -> DataError:
         fix="let it be written whole, then run the same command again (make, parse: with --force)",
         id="source-changed",
     )
+
+
+def _of_server(caught: Exception) -> Exception | None:
+    """Return the answer 500 to 599 of a web server behind an exception: fsspec makes a missing file of it."""
+    return next((e for e in _chain(caught) if isinstance(e, Exception) and getattr(e, "status", 0) in _FAILED), None)
 
 
 def _names(caught: Exception) -> set[str]:
