@@ -229,6 +229,13 @@ def test_pieces_workers_and_plans_give_the_same_set(name: str, tmp_path: Path) -
     run("verify", tmp_path / "one")
 
 
+def test_numbers_among_the_first_rows_may_become_fractions(tmp_path: Path) -> None:
+    rows = [{"text": f"row {i} .", "m": i} for i in range(4000)] + [{"text": "the last .", "m": 2.5}]
+    source = written(tmp_path / "a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    run("make", "--t", "inv", source, "-o", tmp_path / "x")
+    assert [row["m"] for row in rows_of(tmp_path / "x")] == [*range(4000), 2.5]
+
+
 def test_a_row_that_fits_no_type_is_named(tmp_path: Path) -> None:
     rows = [{"text": f"row {i} .", "m": i} for i in range(5000)]
     for value, told in (

@@ -33,7 +33,6 @@ from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
 from derivlang.formats.stretches import Stretch, stretches
 
 Row: TypeAlias = dict[str, Any]
-_SAMPLE = 100  # rows whose types are those of the file, unless it has other keys, or a key without a value there
 
 
 def read(
@@ -65,21 +64,22 @@ def read(
         raise empty_file(path, "row")
 
 
-def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
+def types(path: Path | str, *, rows: int = ROWS_PER_TABLE, encoding: str = "utf-8") -> pa.Schema:
     """Return the columns of a file and their types. Raises as `read`.
 
     They are those of the first rows if these have all keys of the file, and a value for each; else of all rows.
+    rows: the number of the first rows, at most ROWS_PER_TABLE.
     """
-    first = next(read(path, encoding=encoding, limit=_SAMPLE)).table.schema
-    if not _has_null(first) and _same_keys(path, encoding, first):
-        return first
+    first = next(read(path, encoding=encoding, limit=rows)).table
+    if first.num_rows < rows or (not _has_null(first.schema) and _same_keys(path, encoding, first.schema)):
+        return first.schema
     schema = pa.schema([])
-    for rows in read(path, encoding=encoding):
+    for some in read(path, encoding=encoding):
         kinds = {field.name: field.type for field in schema}
-        for field in rows.table.schema:
+        for field in some.table.schema:
             wider = unified(kinds.get(field.name, pa.null()), field.type)
             if wider is None:
-                raise types_differ(field.name, field.type, kinds[field.name], rows.where(0), "the rows before")
+                raise types_differ(field.name, field.type, kinds[field.name], some.where(0), "the rows before")
             kinds[field.name] = wider
         schema = pa.schema(list(kinds.items()))
     return schema

@@ -15,17 +15,21 @@ from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.unify import field_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.parquet import class_names
+from derivlang.formats.rows import ROWS_PER_TABLE
 from derivlang.sources.corpus import CorpusFile
+
+_FEW = 100  # rows
 
 
 def types_of_files(
     format: Format, parts: Iterable[CorpusFile], encoding: str, options: Mapping[str, Any]
 ) -> dict[CorpusFile, pa.Schema]:
     """Return the columns of each file. A file that cannot be read is an error later, if its split is made."""
-    found = {}
+    found: dict[CorpusFile, pa.Schema] = {}
     for part in parts:
         with suppress(DerivlangError):
-            found[part] = format.types_of(part.path, encoding, options)
+            rows = _FEW if found else ROWS_PER_TABLE  # many small files are not read twice
+            found[part] = format.types_of(part.path, encoding, options, rows=rows)
     return found
 
 
