@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import click
 import pytest
 
 import derivlang
 from derivlang.core.errors import UsageError
-from tests.commands import rows, run, written
+from tests.commands import ROOT, rows, run, written
 from tests.test_command_line import EVERY, Words
+
+CASES = ROOT / "tests" / "cases" / "data"
 
 # Options given twice. Each value stands for itself: what it means is checked later.
 
@@ -137,3 +141,52 @@ def test_words_of_files_may_hold_any_space(tmp_path: Path) -> None:
         run("make", "--t", "inv", source, "-o", tmp_path / source.suffix)
         (row,) = rows(tmp_path / source.suffix, "train")
         assert row["tokens"] == [*reversed(words[:-1]), "."]
+
+
+# Words by Unicode's own boundaries.
+
+JOINED = {
+    "می‌خواهم": ["می‌خواهم"],
+    "co\u00adopera\u00adtion": ["co\u00adopera\u00adtion"],
+    "क्‍ष": ["क्‍ष"],
+    "👨‍👩‍👧": ["👨‍👩‍👧"],
+    "Poincaré": ["Poincaré"],
+    "zero\u200bwidth": ["zero", "\u200b", "width"],
+    "x\u2060y": ["x\u2060y"],
+    "\ufeffinner": ["\ufeff", "inner"],
+    "שלום\u200f": ["שלום\u200f"],
+    "don't": ["don't"],
+    "(3,500.25%)": ["(", "3,500.25", "%", ")"],
+    "e.g.": ["e.g", "."],
+    "snake_case-x": ["snake_case", "-", "x"],
+    'ל"צה': ['ל"צה'],
+    "🇩🇪🇫🇷🇮": ["🇩🇪", "🇫🇷", "🇮"],
+    "👍🏽!": ["👍🏽", "!"],
+}
+
+
+@pytest.mark.parametrize("piece", JOINED)
+def test_words_of_unicode(piece: str) -> None:
+    found = derivlang.derive(f"a {piece} b", "identity", words="unicode")
+    assert found.source == ["a", *JOINED[piece], "b"]
+
+
+def test_words_of_unicode_are_those_of_another_program() -> None:
+    regex = pytest.importorskip("regex")
+    boundary = regex.compile(r"(?V1w)\b")
+    random = Random(1)
+    letters = "aB1é٣_'\".,:;·א\u200d\u200c\u00ad\u0301日かカ👨👩🏽🇩🇪²ไ\u200b\u2060/-Ⓜ"
+    pieces = ["".join(random.choices(letters[: random.choice((4, 40))], k=random.randint(1, 8))) for _ in range(3000)]
+    found = derivlang.derive(" ".join(pieces), "identity", words="unicode")
+    assert found.source == [word for piece in pieces for word in boundary.split(piece) if word]
+
+
+def test_a_file_with_joiners_is_undone_and_names_the_version_of_unicode(tmp_path: Path) -> None:
+    source = CASES / "t2_joiners.txt"
+    run("make", "--t", "inv", source, "-o", tmp_path / "set", "--words", "unicode")
+    words = [word for row in rows(tmp_path / "set", "train") for word in row["tokens"]]
+    assert {"نمی\u200cخواهم", "مشکل\u200cها", "co\u00adopera\u00adtion"} <= set(words)
+    run("undo", tmp_path / "set", "-o", tmp_path / "back.txt")
+    assert (tmp_path / "back.txt").read_bytes() == source.read_bytes()
+    manifest = json.loads((tmp_path / "set" / "derivlang.json").read_text("utf-8"))
+    assert manifest["words"] == f"unicode {unicodedata.unidata_version}"
