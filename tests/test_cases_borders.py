@@ -190,3 +190,59 @@ def test_a_file_with_joiners_is_undone_and_names_the_version_of_unicode(tmp_path
     assert (tmp_path / "back.txt").read_bytes() == source.read_bytes()
     manifest = json.loads((tmp_path / "set" / "derivlang.json").read_text("utf-8"))
     assert manifest["words"] == f"unicode {unicodedata.unidata_version}"
+
+
+# Dictionaries and links of other programs.
+
+
+def test_muse_reads_what_is_written_in_its_form(tmp_path: Path) -> None:
+    """Lower case, and two parts in each line, as MUSE's loader asserts; the rest is left out and counted."""
+    pairs = {
+        "hello": "bonjour",
+        "Paris": "paris",
+        "paris": "Paris",
+        "20\u00a0000": "x",
+        "ice cream": "glace",
+        "a": "b c",
+    }
+    given = written(tmp_path / "d.json", json.dumps({**pairs, "straße": "rue", "ü": "u", "word": "m\u2009t"}))
+    ran = run("dict", "--read", given, "-o", tmp_path / "clean.txt")
+    lines = (tmp_path / "clean.txt").read_text("utf-8").splitlines()
+    assert lines == ["hello bonjour", "straße rue", "ü u"]
+    assert "6 pairs left out: MUSE reads no capitals and no white space inside a word" in ran.out
+    assert run("dict", "--read", given, "-o", tmp_path / "clean.tsv", "--json").json["left_out"] == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--coverage", 50, "--heldout", 10, "--noise", 5)])
+def test_a_dictionary_in_muse_form_has_no_capitals(more: tuple[object, ...], tmp_path: Path) -> None:
+    made = run("dict", "--t", "trans", "demo", "-o", tmp_path / "d.txt", "--json", *more).json
+    texts = [path.read_text("utf-8") for path in tmp_path.glob("d*.txt")]
+    assert len(texts) == 1 + bool(more)
+    for line in "".join(texts).splitlines():
+        assert line == line.lower()
+        assert len(line.split()) == 2
+    whole = run("dict", "--t", "trans", "demo", "-o", tmp_path / "d.tsv", "--json", *more).json
+    assert whole["left_out"] == 0 < made["left_out"]
+    assert made["pairs"] == len((tmp_path / "d.txt").read_text("utf-8").splitlines())
+
+
+def test_a_dictionary_without_any_entry_for_muse_is_refused(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.tokens", " Ada Lovelace \n")
+    ran = run("dict", "--t", "trans", source, "-o", tmp_path / "d.txt", code=1)
+    assert "MUSE reads no entry" in ran.err
+    assert not (tmp_path / "d.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("links", "gold", "warned"),
+    [
+        ("g1_hyp", "g3_gold_1based", "g3_gold_1based"),
+        ("g3_gold_1based", "g1_gold", "g3_gold_1based"),
+        ("g1_hyp", "g1_gold", ""),
+        ("g3_gold_1based", "g3_gold_1based", ""),
+    ],
+)
+def test_links_from_one_are_a_warning(links: str, gold: str, warned: str) -> None:
+    ran = run("align", "score", CASES / f"{links}.pharaoh", CASES / f"{gold}.pharaoh")
+    assert ran.err.count("no link has a 0") == bool(warned)
+    assert f"{warned}.pharaoh: no link has a 0" in ran.err or not warned

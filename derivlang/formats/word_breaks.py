@@ -90,9 +90,9 @@ def unicode_words(piece: str) -> list[str]:
     """Return the words of a piece without white space, in order; joined, they are the piece."""
     if piece.isascii():
         return _ASCII_WORD.findall(piece)
-    letters = piece.translate(_PROPERTIES)
-    if not letters.strip("A"):
+    if piece.isalpha() and max(piece) < "\u0e00":  # letters of Latin, Cyrillic, Arabic …: most other pieces
         return [piece]
+    letters = piece.translate(_PROPERTIES)
     if "E" not in letters and "Z" not in letters:
         return [piece[word.start() : word.end()] for word in _WORD.finditer(letters)]
     # WB4: marks and joiners belong to what is before them, so the pattern sees the text without them.
