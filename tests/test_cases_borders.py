@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import click
 import pytest
 
 import derivlang
 from derivlang.core.errors import UsageError
-from tests.commands import rows, run, written
+from tests.commands import ROOT, rows, run, written
 from tests.test_command_line import EVERY, Words
+
+CASES = ROOT / "tests" / "cases" / "data"
 
 # Options given twice. Each value stands for itself: what it means is checked later.
 
@@ -137,3 +141,108 @@ def test_words_of_files_may_hold_any_space(tmp_path: Path) -> None:
         run("make", "--t", "inv", source, "-o", tmp_path / source.suffix)
         (row,) = rows(tmp_path / source.suffix, "train")
         assert row["tokens"] == [*reversed(words[:-1]), "."]
+
+
+# Words by Unicode's own boundaries.
+
+JOINED = {
+    "می‌خواهم": ["می‌خواهم"],
+    "co\u00adopera\u00adtion": ["co\u00adopera\u00adtion"],
+    "क्‍ष": ["क्‍ष"],
+    "👨‍👩‍👧": ["👨‍👩‍👧"],
+    "Poincaré": ["Poincaré"],
+    "zero\u200bwidth": ["zero", "\u200b", "width"],
+    "x\u2060y": ["x\u2060y"],
+    "\ufeffinner": ["\ufeff", "inner"],
+    "שלום\u200f": ["שלום\u200f"],
+    "don't": ["don't"],
+    "(3,500.25%)": ["(", "3,500.25", "%", ")"],
+    "e.g.": ["e.g", "."],
+    "snake_case-x": ["snake_case", "-", "x"],
+    'ל"צה': ['ל"צה'],
+    "🇩🇪🇫🇷🇮": ["🇩🇪", "🇫🇷", "🇮"],
+    "👍🏽!": ["👍🏽", "!"],
+}
+
+
+@pytest.mark.parametrize("piece", JOINED)
+def test_words_of_unicode(piece: str) -> None:
+    found = derivlang.derive(f"a {piece} b", "identity", words="unicode")
+    assert found.source == ["a", *JOINED[piece], "b"]
+
+
+def test_words_of_unicode_are_those_of_another_program() -> None:
+    regex = pytest.importorskip("regex")
+    boundary = regex.compile(r"(?V1w)\b")
+    random = Random(1)
+    letters = "aB1é٣_'\".,:;·א\u200d\u200c\u00ad\u0301日かカ👨👩🏽🇩🇪²ไ\u200b\u2060/-Ⓜ"
+    pieces = ["".join(random.choices(letters[: random.choice((4, 40))], k=random.randint(1, 8))) for _ in range(3000)]
+    found = derivlang.derive(" ".join(pieces), "identity", words="unicode")
+    assert found.source == [word for piece in pieces for word in boundary.split(piece) if word]
+
+
+def test_a_file_with_joiners_is_undone_and_names_the_version_of_unicode(tmp_path: Path) -> None:
+    source = CASES / "t2_joiners.txt"
+    run("make", "--t", "inv", source, "-o", tmp_path / "set", "--words", "unicode")
+    words = [word for row in rows(tmp_path / "set", "train") for word in row["tokens"]]
+    assert {"نمی\u200cخواهم", "مشکل\u200cها", "co\u00adopera\u00adtion"} <= set(words)
+    run("undo", tmp_path / "set", "-o", tmp_path / "back.txt")
+    assert (tmp_path / "back.txt").read_bytes() == source.read_bytes()
+    manifest = json.loads((tmp_path / "set" / "derivlang.json").read_text("utf-8"))
+    assert manifest["words"] == f"unicode {unicodedata.unidata_version}"
+
+
+# Dictionaries and links of other programs.
+
+
+def test_muse_reads_what_is_written_in_its_form(tmp_path: Path) -> None:
+    """Lower case, and two parts in each line, as MUSE's loader asserts; the rest is left out and counted."""
+    pairs = {
+        "hello": "bonjour",
+        "Paris": "paris",
+        "paris": "Paris",
+        "20\u00a0000": "x",
+        "ice cream": "glace",
+        "a": "b c",
+    }
+    given = written(tmp_path / "d.json", json.dumps({**pairs, "straße": "rue", "ü": "u", "word": "m\u2009t"}))
+    ran = run("dict", "--read", given, "-o", tmp_path / "clean.txt")
+    lines = (tmp_path / "clean.txt").read_text("utf-8").splitlines()
+    assert lines == ["hello bonjour", "straße rue", "ü u"]
+    assert "6 pairs left out: MUSE reads no capitals and no white space inside a word" in ran.out
+    assert run("dict", "--read", given, "-o", tmp_path / "clean.tsv", "--json").json["left_out"] == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--coverage", 50, "--heldout", 10, "--noise", 5)])
+def test_a_dictionary_in_muse_form_has_no_capitals(more: tuple[object, ...], tmp_path: Path) -> None:
+    made = run("dict", "--t", "trans", "demo", "-o", tmp_path / "d.txt", "--json", *more).json
+    texts = [path.read_text("utf-8") for path in tmp_path.glob("d*.txt")]
+    assert len(texts) == 1 + bool(more)
+    for line in "".join(texts).splitlines():
+        assert line == line.lower()
+        assert len(line.split()) == 2
+    whole = run("dict", "--t", "trans", "demo", "-o", tmp_path / "d.tsv", "--json", *more).json
+    assert whole["left_out"] == 0 < made["left_out"]
+    assert made["pairs"] == len((tmp_path / "d.txt").read_text("utf-8").splitlines())
+
+
+def test_a_dictionary_without_any_entry_for_muse_is_refused(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.tokens", " Ada Lovelace \n")
+    ran = run("dict", "--t", "trans", source, "-o", tmp_path / "d.txt", code=1)
+    assert "MUSE reads no entry" in ran.err
+    assert not (tmp_path / "d.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("links", "gold", "warned"),
+    [
+        ("g1_hyp", "g3_gold_1based", "g3_gold_1based"),
+        ("g3_gold_1based", "g1_gold", "g3_gold_1based"),
+        ("g1_hyp", "g1_gold", ""),
+        ("g3_gold_1based", "g3_gold_1based", ""),
+    ],
+)
+def test_links_from_one_are_a_warning(links: str, gold: str, warned: str) -> None:
+    ran = run("align", "score", CASES / f"{links}.pharaoh", CASES / f"{gold}.pharaoh")
+    assert ran.err.count("no link has a 0") == bool(warned)
+    assert f"{warned}.pharaoh: no link has a 0" in ran.err or not warned

@@ -286,15 +286,8 @@ def test_files_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: An
     if not usual:
         return
     path = tmp_path_factory.mktemp("d") / f"d.{kind}"
-    text, spaces = written(usual, [1] * len(usual), kind)
-    path.write_text(text, "utf-8", newline="\n")
-    assert spaces == 0
+    path.write_text(written(usual, [1] * len(usual), kind), "utf-8", newline="\n")
     assert list(read_dictionary(path, strict=True).pairs) == usual
-
-
-def test_muse_text_shows_a_space_as_a_fixed_one(tmp_path: Path) -> None:
-    text, spaces = written([("20 000", "vingt mille"), ("a", "b")], [1, 1], "muse")
-    assert (text, spaces) == ("20\u00a0000 vingt\u00a0mille\na b\n", 2)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.lexical.settings import DictionaryOptions
 
+_LEFT_OUT = "pairs left out: MUSE reads no capitals and no white space inside a word (TSV and JSON hold all)"
+
 
 @click.command("dict", no_args_is_help=True)
 @click.argument("source", required=False, shell_complete=completes("source"))
@@ -79,7 +81,7 @@ def command(source: str | None, read: Path | None, as_json: bool, **options: Any
         f"{place_of(out)}: {pairs} of {words}, "
         f"{result['coverage_types']} % of {types}, {result['coverage_tokens']} % of running words"
     ]
-    more = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("spaces", "words with a space"))
+    more = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("left_out", _LEFT_OUT))
     lines += [f"{result[name]:,} {what}" for name, what in more if result[name]]
     echo("\n".join(lines), err=out == STDOUT)
 
@@ -102,3 +104,5 @@ def _check_file(read: Path, options: dict[str, Any], as_json: bool) -> None:
     echo(f"{read}: {pairs} of {words}; {counted(result['skipped'], unit)} skipped")
     for kind, n in result["faults"].items():
         echo(f"{kind}: {n:,}")
+    if result["left_out"]:
+        echo(f"{result['left_out']:,} {_LEFT_OUT}")

@@ -97,6 +97,10 @@ def link_scores(links: Path, gold: Path, options: AlignScoreOptions) -> dict[str
     ]
     for path, some in ((links, predicted), (gold, wanted)):
         check_range(some, sizes[0], sizes[1], str(path))
+    firsts = [min((*some.source, *some.target), default=0) for some in (predicted, wanted)]
+    if min(firsts) == 0 < max(firsts):
+        path = (links, gold)[int(firsts[1] > 0)]
+        warn(f"{path}: no link has a 0, so its words seem to be numbered from 1; links number words from 0")
     try:
         return score(predicted, wanted).as_dict()
     except DataError as error:

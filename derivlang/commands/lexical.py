@@ -21,10 +21,10 @@ def dictionary(source: PathLike, spec: str | None, out: PathLike, **options: Any
 
     spec: None for a derived set, which has its own. Percentages are numbers, or texts such as 100/3.
 
-    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
+    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out"}:
     numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
-    numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError where the command would
-    fail; no file is left half-written.
+    numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise DerivlangError
+    where the command would fail; no file is left half-written.
     """
     from derivlang.lexical.dictionary import make_dictionary
 

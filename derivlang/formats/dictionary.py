@@ -37,7 +37,6 @@ _OWN_HEADER = "source\tderived\tcount"
 _BOM = b"\xef\xbb\xbf"
 _COUNT = re.compile("[0-9]{1,18}")
 _Row = tuple[str, str] | tuple[str, str, int]  # with a count in derivlang's own files
-_BREAKS = re.compile("[ \t\r\n]")
 _WRONG = re.compile("[\0\ufffd\ud800-\udfff]")  # JSON can hold halves of surrogate pairs, which are not characters
 
 
@@ -144,23 +143,26 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     return Dictionary(tuple(pairs), tuple(faults), digest, unit, tuple(pairs.values()))
 
 
-def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Format) -> tuple[str, int]:
-    """Return (text of the file, number of words with white space that the format cannot hold).
+def fits(pair: tuple[str, str], kind: Format) -> bool:
+    """Return whether a file of a format may hold a pair; TSV and JSON hold every pair.
 
-    counts: of the source words, for TSV. MUSE text has U+00A0 for white space inside a word; TSV and JSON hold every
-    word unchanged.
+    MUSE's own reader stops at capitals and at white space inside a word, U+00A0 among it.
     """
+    return kind != "muse" or all(word == word.lower() and word.split() == [word] for word in pair)
+
+
+def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Format) -> str:
+    """Return the text of a file. pairs: those that fit the format. counts: of the source words, for TSV."""
     if kind == "json":
         by_word: dict[str, list[str]] = {}
         for word, translation in pairs:
             by_word.setdefault(word, []).append(translation)
         rows = [f" {_dumped(word)}: {_dumped(translations)}" for word, translations in by_word.items()]
-        return "{\n" + ",\n".join(rows) + "\n}\n", 0
+        return "{\n" + ",\n".join(rows) + "\n}\n"
     if kind == "tsv":
         cells = (f"{escape(a)}\t{escape(b)}\t{n}\n" for (a, b), n in zip(pairs, counts, strict=True))
-        return _OWN_HEADER + "\n" + "".join(cells), 0
-    spaces = sum(_BREAKS.search(word) is not None for pair in pairs for word in pair)
-    return "".join(" ".join(_BREAKS.sub("\u00a0", word) for word in pair) + "\n" for pair in pairs), spaces
+        return _OWN_HEADER + "\n" + "".join(cells)
+    return "".join(f"{word} {translation}\n" for word, translation in pairs)
 
 
 def _dumped(value: Any) -> str:

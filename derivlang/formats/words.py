@@ -1,4 +1,4 @@
-"""Word splitters for raw text: spaCy's rule tokenizer (default), Unicode words, or white space.
+"""Word splitters for raw text: spaCy's rule tokenizer (default), Unicode words (`word_breaks.py`), or white space.
 
 A splitter gets one piece without white space at a time, each distinct piece once (`pieces.py`), and returns words that
 spell the piece. Declared special tokens (`<unk>`, `[MASK]`) are separated first. The time for a piece is bounded:
@@ -21,12 +21,9 @@ from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.lexicon import SPECIALS
 from derivlang.core.rules import MODES, Mode
 from derivlang.formats.unspaced import WITH_RULES, rules_for
+from derivlang.formats.word_breaks import VERSION, unicode_words
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
-# A run of letters, digits and marks, or one other character. `\w` has no combining marks, hence the class.
-_UNICODE_WORD = re.compile(
-    "(?:\\w|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f])+|.", re.DOTALL
-)
 
 
 # What spaCy's own tokenizers of these languages need; its extra has the packages.
@@ -47,8 +44,8 @@ class Splitter:
         if mode not in MODES:
             raise unknown("word splitter", mode, MODES, where="--words", id="unknown-word")
         self.mode, self.language = mode, language
-        self.version = ""
-        self._split: Callable[[str], list[str]] = self._spacy() if mode == "spacy" else _UNICODE_WORD.findall
+        self.version = VERSION if mode == "unicode" else ""
+        self._split: Callable[[str], list[str]] = self._spacy() if mode == "spacy" else unicode_words
 
     @property
     def divides(self) -> tuple[str, ...]:
@@ -64,8 +61,7 @@ class Splitter:
             if part and i % 2:
                 words.append(part)
             elif part:
-                for stretch in _stretches(part):
-                    words += self._split(stretch)
+                words += self._split(part)
         if "".join(words) != piece:
             raise DataError(
                 f"the {self.language} tokenizer splits {piece!r} into words that do not spell it: {words}",
@@ -74,8 +70,8 @@ class Splitter:
         return words
 
     def __str__(self) -> str:
-        """Return the text for the manifest: `spacy 3.8.7 en`, `space` …"""
-        return f"spacy {self.version} {self.language}" if self.mode == "spacy" else self.mode
+        """Return the text for the manifest: `spacy 3.8.7 en`, `unicode 15.0.0`, `space`."""
+        return " ".join(filter(None, (self.mode, self.version, self.language if self.mode == "spacy" else "")))
 
     def _spacy(self) -> Callable[[str], list[str]]:
         try:
@@ -99,7 +95,7 @@ class Splitter:
                 + ("" if self.language in WITH_RULES else ", or pass --words unicode or --words space"),
                 id="language",
             ) from None
-        return lambda text: [token.text for token in tokenizer(text)]
+        return lambda text: [token.text for stretch in _stretches(text) for token in tokenizer(stretch)]
 
 
 @cache

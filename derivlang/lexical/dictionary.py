@@ -9,9 +9,10 @@ All training objectives that need a dictionary read this file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from derivlang.core.policies import warn_of_unused
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job
 from derivlang.engine.plan import look, make_plan, source_files
-from derivlang.formats.dictionary import Dictionary, format_of, read_dictionary, written
+from derivlang.formats.dictionary import Dictionary, Format, fits, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
 from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import number
@@ -76,10 +77,10 @@ def make_dictionary(
 
     The file is held meanwhile: another process that makes it with other options is refused.
 
-    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
+    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out"}:
     numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
-    numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError without leaving partial
-    files.
+    numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise DerivlangError
+    without leaving partial files.
     """
     _check(options)
     with held_file(options.out, f"dict of {request.source}", spec, request, options, warn=warn):
@@ -129,12 +130,21 @@ def _make(
             where="--coverage",
             id="coverage",
         )
-    pairs, numbers = _pairs(entries, parts.chosen)
+    pairs, numbers, left_out = _pairs(entries, parts.chosen, kind)
+    if not pairs:
+        raise DataError(
+            "MUSE reads no entry of this dictionary: all have capitals or white space",
+            where=str(options.out),
+            fix="write TSV or JSON: --format tsv",
+            id="empty-dictionary",
+        )
     wrong = wrong_translations([a for a, _ in pairs], [b for _, b in pairs], shares["noise"], options.seed)
     noisy = [(word, wrong.get(i, translation)) for i, (word, translation) in enumerate(pairs)]
     files = {options.out.name: written(noisy, numbers, kind)}
     if len(parts.heldout):
-        files[heldout_name(options.out)] = written(*_pairs(entries, parts.heldout), kind)
+        held, held_numbers, n = _pairs(entries, parts.heldout, kind)
+        files[heldout_name(options.out)] = written(held, held_numbers, kind)
+        left_out += n
     total = int(entries.counts.sum())
     result = {
         "pairs": len(pairs),
@@ -144,7 +154,7 @@ def _make(
         "coverage_tokens": round(100 * int(entries.counts[parts.chosen].sum()) / max(total, 1), 4),
         "heldout": len(parts.heldout),
         "noise": len(wrong),
-        "spaces": sum(spaces for _, spaces in files.values()),
+        "left_out": left_out,
     }
     recipe = {
         "format": FORMAT,
@@ -163,20 +173,19 @@ def _make(
         "reading": corpus.reading(request.encoding),
         **choice_of(options),
         "result": result,
-        "files": {name: sha256(text.encode()).hexdigest() for name, (text, _) in files.items()},
+        "files": {name: sha256(text.encode()).hexdigest() for name, text in files.items()},
         "wrong": [[pairs[i][0], translation, pairs[i][1]] for i, translation in sorted(wrong.items())],
     }
-    texts = {name: text for name, (text, _) in files.items()}
     told = DICTIONARIES.record_of(options.out)
     if not options.force:
         wanted = {name: value for name, value in recipe.items() if name not in ("result", "files", "wrong")}
-        check_replaceable([options.out.with_name(name) for name in texts], told, wanted, noun="dictionary")
+        check_replaceable([options.out.with_name(name) for name in files], told, wanted, noun="dictionary")
     if is_stream(options.out):  # which has no room for a second file
-        write_texts(options.out, texts, replace=options.force)
+        write_texts(options.out, files, replace=options.force)
         return {"out": str(options.out), **result}
     apart = heldout_name(options.out)
-    gone = {apart}.intersection(files_of_recipe(told)) - texts.keys()  # its words may be in this dictionary
-    write_texts(options.out, {**texts, told.name: record_text(recipe)}, list(gone), replace=options.force)
+    gone = {apart}.intersection(files_of_recipe(told)) - files.keys()  # its words may be in this dictionary
+    write_texts(options.out, {**files, told.name: record_text(recipe)}, list(gone), replace=options.force)
     return {"out": str(options.out), **result}
 
 
@@ -190,19 +199,20 @@ def check_dictionary(
 ) -> tuple[Dictionary, dict[str, Any]]:
     """Read a dictionary file and, if `out` is given, write its valid pairs there; with `force` over any other file.
 
-    Return it with {"pairs", "types", "skipped", "faults": {kind: n}, "unit", "lines": [{"line", "kind", "what"}]}.
-    "lines" has the first hundred faults. For JSON files "unit" is "entry" and "line" the entry's number. Raise
-    DataError, if strict at the first fault.
+    Return it with {"pairs", "types", "skipped", "left_out", "faults": {kind: n}, "unit", "lines": [{"line", "kind",
+    "what"}]}. "left_out" counts pairs that the format of `out` cannot hold. "lines" has the first hundred faults. For
+    JSON files "unit" is "entry" and "line" the entry's number. Raise DataError, if strict at the first fault.
     """
     kind = format_of(out, out_format) if out is not None else None
-    dictionary = read_dictionary(path, strict=strict)
+    dictionary, left_out = read_dictionary(path, strict=strict), 0
     if out is not None and kind is not None:
-        text, _ = written(dictionary.pairs, dictionary.numbers, kind)
-        write_texts(out, {out.name: text}, replace=force)
+        pairs, numbers, left_out = _fitting(dictionary.pairs, dictionary.numbers, kind)
+        write_texts(out, {out.name: written(pairs, numbers, kind)}, replace=force)
     return dictionary, {
         "pairs": len(dictionary.pairs),
         "types": len(dictionary.entries()),
         "skipped": len(dictionary.faults),
+        "left_out": left_out,
         "faults": dictionary.counts(),
         "unit": dictionary.unit,
         "lines": [{"line": f.line, "kind": f.kind, "what": f.what} for f in dictionary.faults[:100]],
@@ -223,13 +233,21 @@ def files_of_recipe(path: Path) -> list[str]:
         return []
 
 
-def _pairs(entries: Entries, chosen: Int64) -> tuple[list[tuple[str, str]], list[int]]:
-    """Return the pairs of some entries in their order, and the count of each pair's word."""
+def _pairs(entries: Entries, chosen: Int64, kind: Format) -> tuple[list[tuple[str, str]], list[int], int]:
+    """Return the pairs of some entries in their order, as `_fitting`."""
     sizes = lengths_of(entries.offsets)[chosen]
     images: pa.Array = entries.images.take(to_arrow(expand_ranges(entries.offsets[chosen], sizes)))
     words = entries.words.take(to_arrow(np.repeat(chosen, sizes)))
     counts = np.repeat(entries.counts[chosen], sizes)
-    return list(zip(words.to_pylist(), images.to_pylist(), strict=True)), counts.tolist()
+    return _fitting(list(zip(words.to_pylist(), images.to_pylist(), strict=True)), counts.tolist(), kind)
+
+
+def _fitting(
+    pairs: Sequence[tuple[str, str]], numbers: Sequence[int], kind: Format
+) -> tuple[list[tuple[str, str]], list[int], int]:
+    """Return the pairs that a format can hold, the count of each pair's word, and the number of the other pairs."""
+    kept = [fits(pair, kind) for pair in pairs]
+    return list(compress(pairs, kept)), list(compress(numbers, kept)), kept.count(False)
 
 
 def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
