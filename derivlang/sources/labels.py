@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from derivlang.core.arrow import is_string
 from derivlang.core.errors import UsageError
-from derivlang.core.layers.tag_schemes import are_entity_tags
+from derivlang.core.layers.tag_schemes import UNKNOWN, are_entity_tags, parse_tags
 from derivlang.core.messages import first_names, warn
 from derivlang.core.schema import UNDECIDED, UPOS, Field, Schema
 
@@ -102,7 +102,7 @@ def asked_of(labels: Sequence[str], types: Mapping[str, pa.DataType], where: str
 
 
 def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming = by_option) -> Schema:
-    """Return the schema without undecided columns. One message says what was taken as what.
+    """Return the schema without undecided columns. One message says what was taken as what, where a value is a tag.
 
     values: all values of each of these columns, by output column; or some that are no tags.
     """
@@ -111,11 +111,13 @@ def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming 
     taken: dict[str, list[str]] = {"entities": [], "tags": []}
     for field in schema.fields:
         if field.kind in UNDECIDED:
-            entities = are_entity_tags(values[field.column])
+            tags = values[field.column]
+            entities = are_entity_tags(tags)
             if entities and not has_words:
                 warn(f"the lists of {field.input!r} do not move with the words: the table has no column of words")
             kind = "entities" if entities and has_words else UNDECIDED[field.kind]
-            if kind == "entities" or (kind == "tags" and field.input not in PER_WORD):
+            doubtful = field.input not in PER_WORD and bool((parse_tags(tags)[1] != UNKNOWN).any())
+            if kind == "entities" or (kind == "tags" and doubtful):
                 taken[kind].append(field.input)
             field = replace(field, kind=kind, lexical=field.lexical and kind == "tags")
         fields.append(field)
