@@ -174,7 +174,8 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         layout={**look.layout, **objects},
     )
     if columns is not None:
-        _warn_of_other_columns(corpus, request.encoding, opened(columns.empty_table(), objects, str).schema)
+        columns = opened(columns.empty_table(), objects, str).schema if objects else columns
+        _warn_of_other_columns(corpus, request.encoding, columns)
     return _with_labels(corpus, request.encoding)
 
 
