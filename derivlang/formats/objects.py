@@ -46,7 +46,7 @@ def layout_of(columns: pa.Schema, texts: Sequence[str]) -> dict[str, Any]:
 def opened(table: pa.Table, layout: Mapping[str, Any], where: Callable[[int], str]) -> pa.Table:
     """Return the table with the columns that its layout makes of objects. where: returns the place of a row.
 
-    DataError for a path that is none of strings.
+    DataError for a path that the objects lack.
     """
     objects = layout.get("objects")
     if objects is None:

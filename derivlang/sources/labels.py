@@ -61,7 +61,7 @@ def field_of(
         if not strings and classes is None:
             raise UsageError(
                 f"{name} holds numbers without names, so its entities are unknown",
-                fix="write the tags as strings (B-PER, I-PER, O); if they are no entities, pass "
+                fix="write the tags as strings (B-PER, I-PER, O); if they are not entities, pass "
                 f"{naming('label', f'{name}=tags')}",
                 id="unnamed-tags",
             )
@@ -104,7 +104,7 @@ def asked_of(labels: Sequence[str], types: Mapping[str, pa.DataType], where: str
 def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming = by_option) -> Schema:
     """Return the schema without undecided columns. One message says what was taken as what, where a value is a tag.
 
-    values: all values of each of these columns, by output column; or some that are no tags.
+    values: all values of each of these columns, by output column; or some that are not tags.
     """
     has_words = len(schema.sides) == 1 and schema.sides[0].words is not None
     fields: list[Field] = []

@@ -34,7 +34,7 @@ OUTSIDE, UNKNOWN = 0, -1
 PREFIXES = "OBIESLUMW"  # a prefix is its place here
 _TAG = re.compile(r"(?i:([BIESLUMW]))(?:[-_](.+))?", re.ASCII | re.DOTALL)
 _UNTYPED = {"B", "I", "O"}
-_MOST_OTHERS = 8  # values that are no tags, after which a column without a B- and an I- of one type holds no entities
+_MOST_OTHERS = 8  # values that are not tags, after which a column without a B- and an I- of one type holds no entities
 _BEGINS = np.array([prefix in "BSUW" for prefix in PREFIXES])
 _ENDS = np.array([prefix in "ESLUW" for prefix in PREFIXES])
 
@@ -187,8 +187,8 @@ def complete_classes(names: Sequence[str]) -> tuple[str, ...]:
 def are_entity_tags(names: Sequence[str]) -> bool:
     """Return whether values, or names of classes, are tags of entities: words of a text are hardly ever.
 
-    Either all are tags, and one has a type; or one type has a B- and an I-, and what else there is, is a mistake; or
-    all are B, I and O, and one is an I: O alone says nothing, and B may be an answer or a grade.
+    Either all are tags, some of them typed; or one type has a B- and an I-, and any other value is a mistake; or all
+    are B, I and O, and one is an I: only O says nothing, and B may be an answer or a grade.
     """
     if _has_both(names):
         return True
