@@ -67,7 +67,7 @@ def read(
 def types(path: Path | str, *, rows: int = ROWS_PER_TABLE, encoding: str = "utf-8") -> pa.Schema:
     """Return the columns of a file and their types. Raises as `read`.
 
-    They are those of the first rows if these have all keys of the file, and a value for each; else of all rows.
+    The first rows decide if they have all keys of the file, and a value for each; else all rows do.
     rows: the number of the first rows, at most ROWS_PER_TABLE.
     """
     first = next(read(path, encoding=encoding, limit=rows)).table
