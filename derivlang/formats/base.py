@@ -81,8 +81,8 @@ class Format:
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
     rows of all pieces are the rows of the file. None: each file is one task. size: returns the bytes that are cut, if
     they are not the file's. `types(path, *, rows, encoding)` returns the columns of a file and their types, for a
-    format in which the first row does not fix them; rows: how many to look at first. `read` then takes `types`, which
-    are those of all files of the source, and `required`, the names of the columns that no row may lack.
+    format in which the first row does not fix them; rows: how many to look at first. `read` then takes `types`,
+    which hold for all files of the source, and `required`, the names of the columns that no row may lack.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Format:
         return last, 0
 
     def types_of(self, path: Path, encoding: str, options: Mapping[str, Any], *, rows: int = SAMPLE) -> pa.Schema:
-        """Return the columns of a file and their types; without a `types` function, those of the first row.
+        """Return the columns of a file and their types; without a `types` function, as the first row has them.
 
         rows: the number of rows to look at first.
         """

@@ -27,7 +27,7 @@ from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.json_arrow import LineStarts, is_blank, table_of
 from derivlang.formats.json_text import load_json
 from derivlang.formats.line_cuts import blocks_of_lines, count_full, count_lines, cut_lines, has_words
-from derivlang.formats.opening import empty_file, whole_lines
+from derivlang.formats.opening import empty_file, newlines, whole_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
 from derivlang.formats.stretches import Stretch, stretches
@@ -67,7 +67,7 @@ def read(
 def types(path: Path | str, *, rows: int = ROWS_PER_TABLE, encoding: str = "utf-8") -> pa.Schema:
     """Return the columns of a file and their types. Raises as `read`.
 
-    They are those of the first rows if these have all keys of the file, and a value for each; else of all rows.
+    The first rows decide if they have all keys of the file, and a value for each; else all rows do.
     rows: the number of the first rows, at most ROWS_PER_TABLE.
     """
     first = next(read(path, encoding=encoding, limit=rows)).table
@@ -89,9 +89,11 @@ def _same_keys(path: Path | str, encoding: str, schema: pa.Schema) -> bool:
     """Return whether all rows have as many keys, at any depth, as a schema. It costs little, and is seldom mistaken."""
     n_keys = _n_keys(schema)
     for _, text in blocks_of_lines(located(path), WHOLE, encoding):
-        block, wanted = text.tobytes(), n_keys * count_full(text, raw=True)
+        block = text.tobytes()
         found = block.count(b'":')
-        if found != wanted and found - block.count(b'\\":') != wanted:  # inside a string, a quotation mark is \"
+        if found == n_keys * newlines(block):  # no blank line, and no such mark inside a string, where it is \":
+            continue
+        if found - block.count(b'\\":') != n_keys * count_full(text, raw=True):
             return False
     return True
 
