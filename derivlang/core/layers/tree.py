@@ -139,12 +139,12 @@ class Tree(Layer):
     def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
         """Return the rows with dissolved multiword tokens.
 
-        None if a lexicon maps forms, or if lines or DEPS are not as `realign` writes them.
+        None if a lexicon maps forms, if lines or DEPS are not as `realign` writes them, or if DEPS may be added to.
         """
         units = move.source.unit_words
         if not isinstance(derived, Tree) or (self.lexical and move.labels.steps):
             return None
-        if not self._is_normal(move):
+        if not self._is_normal(move) or (self.deps is not None and not move.order.is_permutation):
             return None
         out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
         if self.mwt is not None and derived.mwt is not None:
