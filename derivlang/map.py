@@ -170,10 +170,8 @@ def map_dataset(
         warn("the set has words, not raw text, so words= has no effect")
     if language != "en" and not (is_raw and words == "spacy") and parser_name is None:
         warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
-    recipe = _Recipe(
-        pipeline.stored, saved, schema, types, layout, words, language, policies, sentences, repair_tags, parser_name,
-        contents,
-    )  # fmt: skip
+    made = pipeline.stored, saved, schema, types, layout
+    recipe = _Recipe(*made, words, language, policies, sentences, repair_tags, parser_name, contents)
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
         if _is_stream(dataset):

@@ -99,10 +99,8 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
             rows += group.table.num_rows
             yield group
 
-    with (
-        held_file(out, f"export of {folder}, {format}", format, options),
-        writing(out, replace=options.force) as stream,
-    ):
+    doing = f"export of {folder}, {format}"
+    with held_file(out, doing, format, options), writing(out, replace=options.force) as stream:
         formulas = _WRITERS[format](groups(), derived.schema, options, stream)
     if formulas and not options.escape_formulas:
         warn(
@@ -195,10 +193,8 @@ def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
 
     parses: whether to include the layers of a parser.
     """
-    rows = to_arrow(batch.records[:, 0])
     columns: dict[str, pa.Array] = {"document": to_arrow(batch.documents)}
-    texts = batch.texts()
-    lists = batch.unit_lists()
+    texts, lists = batch.texts(), batch.unit_lists()
     for number, side in enumerate(schema.sides):
         rows = to_arrow(batch.records[:, number])
         if side.words is not None:

@@ -253,8 +253,9 @@ def connected(
         stays = ~(lost[parts.owner] & is_none[parts.rest] & (above < 0))
         parts = _distinct_parts(parts, stays, extra, lost)
     split = int(np.searchsorted(parts.owner, n))
-    ours, theirs = (_Parts(*(array[side] for array in parts)) for side in (slice(split), slice(split, None)))
-    return _of_parts(ours, n, texts), _of_parts(theirs._replace(owner=theirs.owner - n), n_nodes, texts)
+    ours = _Parts(parts.owner[:split], parts.number[:split], parts.minor[:split], parts.rest[:split])
+    theirs = _Parts(parts.owner[split:] - n, parts.number[split:], parts.minor[split:], parts.rest[split:])
+    return _of_parts(ours, n, texts), _of_parts(theirs, n_nodes, texts)
 
 
 def _distinct_parts(parts: _Parts, stays: Bool, extra: _Parts, added: Bool) -> _Parts:

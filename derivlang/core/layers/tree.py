@@ -282,7 +282,7 @@ def _one_root(head: Int32, became: Bool, move: Realignment, unit: Int32) -> Bool
     keeper = roots[first][np.cumsum(first) - 1]
     joins = ~first & became[roots]
     head[roots[joins]] = keeper[joins] - move.derived_units[unit[roots[joins]]] + 1
-    return became & (head == 0)
+    return np.asarray(became & (head == 0))
 
 
 def _root_relations(deprel: Words, became: Bool) -> Words:
