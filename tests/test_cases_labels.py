@@ -232,8 +232,12 @@ def test_hypo_is_the_other_text_of_a_pair(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["d6_xnli_all.jsonl", "p15_translation.parquet"])
 def test_one_of_several_languages_is_chosen(name: str, tmp_path: Path) -> None:
-    told = run("make", "--t", "inv", DATA / name, "-o", tmp_path / "out", code=2).err
+    told = run("make", "--t", "inv", "--lang", "de", DATA / name, "-o", tmp_path / "out", code=2).err
     assert "choose one of en, fr: --text-column premise.en --text-column hypothesis.en" in told
+    for language, words in (("en", "fell Rain ."), ("fr", "pleut Il .")):
+        ran = made(DATA / name, out := tmp_path / language, *(("--lang", language) if language == "fr" else ()))
+        assert f"premise.{language}, hypothesis.{language}: the objects" in ran.err
+        assert names(out, f"premise_{language}") == words
     columns = ("--text-column", "premise.fr", "--text-column", "hypothesis.fr")
     ran = made(DATA / name, out := tmp_path / "out", *columns)
     assert "the objects that hold these texts stay as they are, in the source language" in ran.err

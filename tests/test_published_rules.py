@@ -1,9 +1,9 @@
 """derivlang beside a plain second reading of four studies (`tests/published_rules.py`), and rows of each.
 
 `published_rows.tsv` has 20 rows or more of each study, from its own examples where it has them: table 1 of Kallini et
-al. (both columns), the sentence of Ravfogel et al. (its OVS row stands in their README; the other rows are worked out by
-the rule), and the orders by length that the program of Ziv et al. draws. All other rows are our own, worked out from the
-descriptions: 12 of Ravfogel, all of White and Cotterell.
+al. (both columns), the sentence of Ravfogel et al. (its OVS row stands in their README; the other rows are worked out
+by the rule), and the orders by length that the program of Ziv et al. draws. All other rows are our own, worked out from
+the descriptions: 12 of Ravfogel, all of White and Cotterell.
 """
 
 from __future__ import annotations

@@ -169,6 +169,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         schema, objects = infer(
             types, sample,
             where=str(files[0]), words=request.words, texts=request.texts, labels=request.labels,
+            language=request.language or "en",
         )  # fmt: skip
     corpus = Corpus(
         name_of_path(path),

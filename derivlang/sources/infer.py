@@ -37,27 +37,32 @@ def infer(
     words: Sequence[str] = (),
     texts: Sequence[str] = (),
     labels: Sequence[str] = (),
+    language: str = "en",
     naming: Naming = by_option,
 ) -> tuple[Schema, dict[str, Any]]:
     """Return the schema of a table, and the layout of texts and answers inside objects (`formats/objects.py`).
 
     words, texts: the columns that the user names; without any, known names are looked for. labels: what the user says
-    of other columns, NAME=KIND. Lists of strings whose name does not say what they are have a kind of UNDECIDED, which
-    `decided` replaces (`labels.py`). sample: some rows; a list column with an unknown name holds tags only if most of
-    its lists are as long as the lists of the words. A warning names lists that may be labels of words and do not move.
-    naming: returns how the user names a column, for the error.
+    of other columns, NAME=KIND. language: of texts that rows hold in several languages. Lists of strings whose name
+    does not say what they are have a kind of UNDECIDED, which `decided` replaces. sample: some rows; a list column with
+    an unknown name holds tags only if most of its lists are as long as the lists of the words. A warning names lists
+    that may be labels of words and do not move. naming: returns how the user names a column, for the error.
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
     or text, with the columns there are.
     """
+    given = [*words, *texts]
+    if not given:
+        texts = _in_language(schema, sample, language)
     layout = layout_of(schema, texts)
     schema = opened(schema.empty_table(), layout, lambda row: where).schema if layout else schema
     sample = sample and opened(sample, layout, lambda row: where)
     if layout and layout["objects"]["texts"]:
         columns = {path: name for name, path in layout["objects"]["texts"].items()}
         texts = [columns.get(name, name) for name in texts]
-        warn(f"{', '.join(columns)}: the objects that hold these texts stay as they are, in the source language")
+        other = "" if given else "; --lang or --text-column takes another language"
+        warn(f"{', '.join(columns)}: the objects that hold these texts stay as they are, in the source language{other}")
     types = {field.name: field.type for field in schema}
     classes = class_names(schema)
     for name in (*words, *texts):
@@ -136,6 +141,15 @@ def _free(name: str, reserved_names: set[str]) -> str:
     while name in reserved_names:
         name += "_given"
     return name
+
+
+def _in_language(schema: pa.Schema, sample: pa.Table | None, language: str) -> list[str]:
+    """Return the texts in one of the languages of each row, if the table has no others: [premise.en, hypothesis.en]."""
+    if _sides({field.name: field.type for field in schema}, (), ()):
+        return []
+    keys = inner_texts(schema, sample)
+    names = next((names for names in (*PAIRS, ("translation",)) if all(language in keys.get(n, ()) for n in names)), ())
+    return [f"{name}.{language}" for name in names]
 
 
 def _are_trees(words: str, sample: pa.Table | None) -> bool:
