@@ -27,12 +27,15 @@ from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.json_arrow import LineStarts, is_blank, table_of
 from derivlang.formats.json_text import load_json
 from derivlang.formats.line_cuts import blocks_of_lines, count_full, count_lines, cut_lines, has_words
-from derivlang.formats.opening import empty_file, newlines, whole_lines
+from derivlang.formats.opening import empty_file, whole_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
 from derivlang.formats.stretches import Stretch, stretches
 
 Row: TypeAlias = dict[str, Any]
+_NEWLINE, _QUOTE, _COLON = b'\n":'
+# What stands before ": where no key ends: in a string it is \":, and a string may begin with a colon, [":)", " :", …].
+_IN_A_STRING = np.isin(np.arange(256), list(b"\\[, :"))
 
 
 def read(
@@ -89,11 +92,9 @@ def _same_keys(path: Path | str, encoding: str, schema: pa.Schema) -> bool:
     """Return whether all rows have as many keys, at any depth, as a schema. It costs little, and is seldom mistaken."""
     n_keys = _n_keys(schema)
     for _, text in blocks_of_lines(located(path), WHOLE, encoding):
-        block = text.tobytes()
-        found = block.count(b'":')
-        if found == n_keys * newlines(block):  # no blank line, and no such mark inside a string, where it is \":
-            continue
-        if found - block.count(b'\\":') != n_keys * count_full(text, raw=True):
+        before = text[np.flatnonzero((text[1:-1] == _QUOTE) & (text[2:] == _COLON))]
+        found = int(np.count_nonzero(~_IN_A_STRING[before]))
+        if found != n_keys * np.count_nonzero(text == _NEWLINE) and found != n_keys * count_full(text, raw=True):
             return False
     return True
 

@@ -220,9 +220,10 @@ class SchemeSearch:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the column holds no entities, whatever tags follow."""
-        others = int(np.count_nonzero(parse_tags(self.names)[1] == UNKNOWN))
-        return others > _MOST_OTHERS and not _has_both(self.names)
+        """Whether the column holds no entities: enough of its values are no tags, or none is one so far."""
+        unknown = parse_tags(self.names)[1] == UNKNOWN
+        enough = 1 if unknown.all() else _MOST_OTHERS + 1
+        return int(np.count_nonzero(unknown)) >= enough and not _has_both(self.names)
 
     def add(self, lists: pa.Array) -> None:
         """Look at the tags of some sentences, a list array [S].
