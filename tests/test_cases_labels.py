@@ -176,7 +176,7 @@ def test_names_of_classes_decide(tmp_path: Path) -> None:
         found.to_parquet(path := tmp_path / f"{classes[1]}{kind}.parquet")
         made(path, out := tmp_path / path.stem)
         assert manifest(out)["schema"]["fields"][0]["kind"] == kind
-        run("undo", out, "-o", back := tmp_path / "back.jsonl")
+        run("undo", out, "-o", back := tmp_path / f"{path.stem}.jsonl")
         assert json.loads(back.read_text("utf-8"))["x"] == [classes[1], classes[2], classes[0]]
 
 

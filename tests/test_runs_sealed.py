@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with two checkpoints and an evaluation of a task and of a measure."""
     folder = tmp_path_factory.mktemp("runs")
     trained(folder / "run", steps=6, save_every=3)
-    task = task_of("pos").with_settings(epochs=1, lr=1e-2, batch_size=8, max_length=32)
+    task = task_of("pos").with_settings(epochs=1, lr=1e-2, batch_size=8, max_length=64)
     asked = EvaluateOptions(tasks=(task,), seeds=1, regimes=("sup",), data_dir=task_data(folder / "data"), **OPTIONS)
     evaluate(folder / "run", asked)
     evaluate(folder / "run", EvaluateOptions(**OPTIONS), step=3)

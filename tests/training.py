@@ -35,6 +35,7 @@ from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.plan import RunPlan
+from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import Callbacks, pretrain
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
@@ -184,6 +185,8 @@ def network(
     kind = kind or ("gpt2" if made.objective.causal else "roberta")
     ids = made.objective.language_ids and kind != "modernbert"
     lm = lm or built(kind, tie=tie, language_ids=ids)
+    if any(one.stream.reset for one in made.streams):
+        check_reset(lm)  # as a run does, before the model is moved to its device
     return LossModule(lm, made.objective, made.context, language_ids=ids, seed=1), made
 
 

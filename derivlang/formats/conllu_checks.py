@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, owners, positions
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.trees import NO_HEAD, NODE_ID, first_fault
 
@@ -109,7 +109,7 @@ def _numbers(at: WordLines, texts: pa.Array) -> Int32:
     if not is_number.all():
         word = first_true(~is_number)
         raise _fault(at, word, f"head {str(texts[word])!r}, which is not the number of a word", "head-range")
-    if pc.any(pc.equal(texts, "_")).as_py():
+    if pc.any(pc.equal(texts, scalar("_"))).as_py():
         texts = pc.replace_substring(texts, "_", str(NO_HEAD))
     return np.asarray(to_numpy(texts.cast(pa.int32())))
 

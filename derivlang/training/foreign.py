@@ -19,7 +19,6 @@ from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short
 from derivlang.training.config import CAUSAL, ModelConfig, check_finite
 from derivlang.training.languages import TOKENIZER
-from derivlang.training.positions import longest_row
 
 HUB = "hub:"
 _CONFIG, _RUN = "config.json", "run.json"
@@ -79,6 +78,8 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
             f"types {' and '.join(CAUSAL)}",
             id="model",
         )
+    from derivlang.training.positions import longest_row  # loads torch, which studies do without
+
     most = longest_row(folder)
     training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
     tied = bool(getattr(config, "tie_word_embeddings", True))

@@ -231,7 +231,7 @@ def connected(
         code[np.concatenate([first.rest, len(words.rests) + second.rest])],
     )
     is_root = to_numpy(pc.starts_with(texts, "0:"))
-    is_none = to_numpy(pc.equal(texts, _NO_WORD))
+    is_none = to_numpy(pc.equal(texts, scalar(_NO_WORD)))
     places = EmptyNodes(went.unit, went.new, went.minor, n + np.arange(n_nodes))
     for only_without in (True, False):
         above = np.where(parts.number > 0, units[of[parts.owner]] + parts.number - 1, -1)

@@ -23,7 +23,6 @@ from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import arrays_to_device, to_device
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.positions import positions_of
 
 if TYPE_CHECKING:
     import torch
@@ -122,6 +121,8 @@ class JointStates:
     @classmethod
     def of(cls, model: Encoder, text: Heldout) -> JointStates:
         """Return the states of a text. Any head of the model is left out."""
+        from derivlang.training.positions import positions_of  # loads torch, which a list of measures does without
+
         longest = positions_of(model.module).longest
         length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
         fits = np.full(text.n_sentences, True) if longest is None else length <= longest
