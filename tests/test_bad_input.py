@@ -78,7 +78,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], list[str], list[str]]] = {
     ),
     "a tag is missing": (lambda f: written(f / "x.tsv", "a\tO\n\nb\tO\nc\n"), [], ["{}:4", "1 column, expected 2"]),
     "tags and words": (lambda f: jsonl(f, JSON_ROWS), [], ["{}:2", "1 words but 2 values in ner_tags"]),
-    "keys differ": (lambda f: jsonl(f, [{"tokens": ["a"]}, {"words": ["a"]}]), [], ["{}:2", "tokens", "words"]),
+    "keys differ": (lambda f: jsonl(f, [{"tokens": ["a"]}, {"words": ["a"]}]), [], ["{}:1", "lacks", "words"]),
     "no JSON": (lambda f: written(f / "x.jsonl", '{"tokens": ["a"]}\n{"tokens": [\n'), [], ["{}:2", "JSON"]),
     "an empty word": (lambda f: jsonl(f, [{"tokens": ["a", ""]}]), [], ["{}:1", "word 2 of tokens is empty"]),
     "no words": (lambda f: jsonl(f, [{"tokens": ["a"]}, {"tokens": None}]), [], ["{}:2", "tokens"]),

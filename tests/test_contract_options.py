@@ -52,7 +52,7 @@ def squad(folder: Path) -> Path:
     return written(folder / "a.test.json", json.dumps({"data": [{"paragraphs": paragraphs}]}, ensure_ascii=False))
 
 
-TEXT = " ".join(WORDS)
+TEXT = " ".join(WORDS).replace("ran", "re-ran")  # a word that --words unicode divides
 OBJECT = json.dumps({"tokens": WORDS, "more": WORDS[::-1], "note": "n o"}, ensure_ascii=False)
 QUOTED = '"{}"'.format(RAW.replace('"', '""'))
 SOURCES: dict[str, Callable[[Path], object]] = {

@@ -176,7 +176,7 @@ def test_each_sentence_of_a_unit_is_a_pair(tmp_path: Path) -> None:
     assert [" ".join(row["source"]) for row in found] == [
         "The cat sleeps .",
         "A cat is asleep .",
-        "He didn ' t go .",
+        "He didn't go .",
         "He went home .",
         "It rains .",
         "She stays .",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 import warnings
 from dataclasses import fields
 from functools import cache
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.formats import pieces, text
+from derivlang.formats import pieces, text, words
 from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
@@ -141,13 +142,32 @@ def test_a_long_piece_is_cut_in_linear_time() -> None:
 @pytest.mark.parametrize("piece", ["(", ")", ":)", "'s", "😀", "a-", "…", "x(", "a", "1,", '."', "a.b@c", "http://a/"])
 def test_the_work_for_a_piece_is_bounded(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """spaCy's tokenizer sees a bounded stretch, and each search for a suffix a bounded end of it."""
-    splitter, seen = Splitter("spacy", "en"), []
-    split = splitter._split
-    monkeypatch.setattr(splitter, "_split", lambda text: seen.append(len(text)) or split(text))
+    tokenizer, seen = words._tokenizer("en"), []
+    monkeypatch.setattr(words, "_tokenizer", lambda _: lambda text: seen.append(len(text)) or tokenizer(text))
     text = piece * (50_000 // len(piece))
-    assert "".join(splitter.words(text)) == text
+    assert "".join(Splitter("spacy", "en").words(text)) == text
     assert max(seen) <= 4096
     assert len(seen) <= 2 * len(text) / 4096 + 2
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a-", "1,", "é", "éa'", "é\u0301", 'א"', "ア", "👩\u200d", "🇦", "\u0301", "<unk>"]
+)
+def test_the_time_of_unicode_words_is_linear(piece: str) -> None:
+    """A word may be of any length, so no stretch is cut; 16 times the text takes less than 100 times as long."""
+
+    def seconds(n: int) -> float:
+        begin = time.process_time()
+        assert "".join(Splitter("unicode").words(piece * n)) == piece * n
+        return time.process_time() - begin
+
+    seconds(10)  # loads the tables
+    assert seconds(80_000) < 100 * min(seconds(5_000) for _ in range(3)) + 0.1
+
+
+@pytest.mark.parametrize("text", ["a" * 50_000, "é" * 50_000, "a\u200c" * 25_000])
+def test_a_unicode_word_of_any_length_is_one(text: str) -> None:
+    assert Splitter("unicode").words(text) == [text]
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,12 @@ def open_file(path: Path) -> io.BufferedReader:
     """
     try:
         stream = path.open("rb", buffering=0)
-        if not is_remote(path) and stream.seekable():  # a pipe is read once
-            _check_content(path, stream)
+        try:
+            if not is_remote(path) and stream.seekable():  # a pipe is read once
+                _check_content(path, stream)
+        except BaseException:
+            stream.close()
+            raise
         return counted(stream)
     except FileNotFoundError:
         if path.is_symlink():
@@ -151,7 +155,6 @@ def _check_content(path: Path, stream: io.FileIO) -> None:
     stream.seek(0)
     for begins, (what, command) in POINTERS.items():
         if head.startswith(begins):
-            stream.close()
             fix = f"run `{command}` in its repository, or download the file itself"
             raise DataError(f"the file is {what}, not its content", where=str(path), fix=fix, id="pointer")
 

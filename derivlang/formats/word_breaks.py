@@ -23,13 +23,13 @@ _TABLES = {
     "m": "2c 3b 37e 589 60c-60d 66c 7f8 2044 fe50 fe54 ff0c ff1b",  # MidNum
     "B": "2e 2018-2019 2024 fe52 ff07 ff0e",  # MidNumLet
     "R": "1f1e6-1f1ff",  # regional indicators
-    "N": "600-605 66b 6dd 890-891 8e2 19da 110bd 110cd",  # Numeric that is no decimal digit
+    "N": "600-605 66b 6dd 890-891 8e2 19da 110bd 110cd",  # Numeric, but not decimal digits
     "K": "3031-3035 309b-309c 30a0-30fa 30fc-30ff 31f0-31ff 32d0-32fe 3300-3357 ff66-ff9d 1aff0-1affe 1b000 "
     "1b120-1b128 1b155 1b164-1b168",  # Katakana
     "H": "5d0-5ea 5ef-5f2 fb1d fb1f-fb28 fb2a-fb4f",  # Hebrew letters
     "a": "2139 24c2 1f170-1f171 1f17e-1f17f",  # letters that are pictographic
     "A": "b8 2c2-2c5 2d2-2d7 2de-2df 2e5-2eb 2ed 2ef-2ff 55a-55c 55e 58a 5f3 70f 24b6-24e9 a708-a716 a720-a721 "
-    "a789-a78a ab5b 1f130-1f149 1f150-1f169 1f170-1f189",  # ALetter that is no letter
+    "a789-a78a ab5b 1f130-1f149 1f150-1f169 1f170-1f189",  # ALetter, but not letters
     # Pictographic.
     "P": "a9 ae 203c 2049 2122 2194-2199 21a9-21aa 231a-231b 2328 23cf 23e9-23f3 23f8-23fa 25aa-25ab 25b6 25c0 "
     "25fb-25fe 2600-2604 260e 2611 2614-2615 2618 261d 2620 2622-2623 2626 262a 262e-262f 2638-263a 2640 2642 "
@@ -63,7 +63,10 @@ _WORD = re.compile(
     """,
     re.VERBOSE,
 )
-# The same for ASCII, which most pieces are, five times as fast.
+# Each of these at an end of a piece is a word by itself.
+_EDGES = '.,:;!?()[]"“”«»…،؛؟'
+_LATER = re.compile("[^\0-\u0dff]")  # beyond Latin, Cyrillic, Arabic …, whose letters have one property
+# The same as _WORD for ASCII, which most pieces are, five times as fast.
 _ASCII_WORD = re.compile(r"\w+(?:(?:(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=\d)[,;.'](?=\d))\w+)*|.", re.ASCII | re.DOTALL)
 
 
@@ -88,10 +91,14 @@ _PROPERTIES = _Properties()
 
 def unicode_words(piece: str) -> list[str]:
     """Return the words of a piece without white space, in order; joined, they are the piece."""
+    if piece.isalpha() and not _LATER.search(piece):
+        return [piece]
     if piece.isascii():
         return _ASCII_WORD.findall(piece)
-    if piece.isalpha() and max(piece) < "\u0e00":  # letters of Latin, Cyrillic, Arabic …: most other pieces
-        return [piece]
+    letters = piece.strip(_EDGES)
+    if letters.isalpha() and not _LATER.search(letters):
+        begin = piece.index(letters)
+        return [*piece[:begin], letters, *piece[begin + len(letters) :]]
     letters = piece.translate(_PROPERTIES)
     if "E" not in letters and "Z" not in letters:
         return [piece[word.start() : word.end()] for word in _WORD.finditer(letters)]
