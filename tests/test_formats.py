@@ -130,7 +130,8 @@ def test_conllu_rows_know_their_lines() -> None:
         for row, tokens in enumerate(rows.table.column("tokens").to_pylist()):
             assert lines[rows.lines[row]].startswith("#")
             assert [lines[n].split("\t")[1] for n in rows.word_lines[row].as_py()] == tokens
-        assert rows.where(0, 0) == f"{path}:{rows.word_lines[0][0].as_py()}"
+        name = rows.table["idx"][0].as_py()
+        assert rows.where(0, 0) == f"{path}:{rows.word_lines[0][0].as_py()} (sent_id {name})"
 
 
 SMALL = """\
