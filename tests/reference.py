@@ -243,6 +243,40 @@ def enhanced(deps: str, renumbered: dict[str, str]) -> str:
     return "|".join(part for _, part in sorted(found, key=lambda item: item[0])) or "_"
 
 
+def reached(deps: dict[str, str]) -> set[str]:
+    """The words and empty nodes that a root reaches, by their ids."""
+    found: set[str] = set()
+    while True:
+        more = {id for id, text in deps.items() if {"0", *found} & set(governors(text))}
+        if more == found:
+            return found
+        found = more
+
+
+def governors(deps: str) -> list[str]:
+    return [] if deps == "_" else [part.partition(":")[0] for part in deps.split("|")]
+
+
+def connected(
+    before: dict[str, str], after: dict[str, str], came: dict[str, str | None], own: dict[str, str]
+) -> dict[str, str]:
+    """DEPS by id, with those that a root reached in the source reached again, and inserted words in the graph.
+
+    before: of the source. after: as `enhanced` gives them. came: the source's id, None for an inserted word. own: the
+    head and relation of each.
+    """
+    is_given = any("." not in id and text != "_" for id, text in before.items())
+    needed = {id for id, old in came.items() if (is_given if old is None else old in reached(before))}
+    out = dict(after)
+    for only_without in (True, False):
+        lost = needed - reached(out)
+        for id in lost:
+            (head,) = governors(own[id])
+            if head not in governors(out[id]) and not (only_without and out[id] != "_" and head != "0"):
+                out[id] = own[id] if out[id] == "_" else f"{out[id]}|{own[id]}"
+    return {id: enhanced(text, {n: n for n in governors(text)}) for id, text in out.items()}
+
+
 # trans
 
 

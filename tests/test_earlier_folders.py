@@ -79,12 +79,26 @@ def test_another_command_is_refused_with_the_difference(earlier: Path) -> None:
     assert snapshot(earlier) == before
 
 
-def test_a_set_gets_the_grammar_that_its_spec_names(earlier: Path) -> None:
-    assert "no grammar file" in run("verify", "ordered", code=1).err
-    before = snapshot(earlier / "ordered" / "data")
-    run(*KEPT["ordered"], "-o", "ordered")
-    assert snapshot(earlier / "ordered" / "data") == before
+def test_a_set_of_earlier_rules_is_replaced_only_by_force(earlier: Path) -> None:
+    command = ("make", "--t", "syn:own.grammar", "trees.conllu", "-o", "ordered")
+    before = snapshot(earlier)
+    assert "no grammar file" in run("verify", "ordered", code=1).err  # which sets did not keep then
+    assert "its transforms other files or rules" in run(*command, code=1).err
+    assert snapshot(earlier) == before
+    run(*command, "--force")
     assert "all 30 rows are right" in run("verify", "ordered").out
+
+
+def test_a_set_gets_the_grammar_that_its_spec_names(earlier: Path) -> None:
+    command = ("make", "--t", "syn:own.grammar", "trees.conllu", "-o", "new")
+    run(*command)
+    before = snapshot(earlier / "new" / "data")
+    for path in (earlier / "new" / "files").iterdir():
+        path.unlink()
+    assert "no grammar file" in run("verify", "new", code=1).err
+    run(*command)
+    assert snapshot(earlier / "new" / "data") == before
+    assert "all 30 rows are right" in run("verify", "new").out
 
 
 def test_a_set_is_verified_undone_and_exported(earlier: Path) -> None:

@@ -491,11 +491,10 @@ def test_empty_nodes_and_enhanced_dependencies_are_renumbered(
     counts: Counter[str] = Counter()
     out = realign(batch, order, counts=counts)
     gone = 0
-    for sentence, index, found, deps in zip(
+    for sentence, index, found, deps, head, relations in zip(
         sentences,
         local_orders(batch, order),
-        column(out.layers["head"], out, "empty_nodes"),
-        column(out.layers["head"], out, "deps"),
+        *(column(out.layers["head"], out, name) for name in ("empty_nodes", "deps", "head", "deprel")),
         strict=True,
     ):
         numbers = {str(word + 1): str(place + 1) for place, word in enumerate(index) if word >= 0}
@@ -505,14 +504,25 @@ def test_empty_nodes_and_enhanced_dependencies_are_renumbered(
                 numbers[node["id"]] = f"{numbers.get(after, '0')}.{minor}"
             else:
                 gone += 1
-        expected = [
-            {**node, "id": numbers[node["id"]], "deps": reference.enhanced(node["deps"], numbers)}
+        source = {str(number): text for number, text in enumerate(sentence["deps"], 1)}
+        source |= {node["id"]: node["deps"] for node in sentence["empty_nodes"]}
+        came = {str(place): None for place in range(1, len(index) + 1)} | {new: old for old, new in numbers.items()}
+        own = {str(place): f"{h}:{r}" for place, (h, r) in enumerate(zip(head, relations, strict=True), 1)}
+        root = str(head.index(0) + 1) if head else "0"
+        expected = reference.connected(
+            source,
+            {id: "_" if old is None else reference.enhanced(source[old], numbers) for id, old in came.items()},
+            came,
+            {id: own.get(id, f"{root}:dep") for id in came},
+        )
+        nodes = [
+            {**node, "id": numbers[node["id"]], "deps": expected[numbers[node["id"]]]}
             for node in sentence["empty_nodes"]
             if node["id"] in numbers
         ]
-        expected.sort(key=lambda node: [int(n) for n in node["id"].split(".")])
-        assert found == expected
-        assert deps == [reference.enhanced(sentence["deps"][i], numbers) if i >= 0 else "_" for i in index]
+        nodes.sort(key=lambda node: [int(n) for n in node["id"].split(".")])
+        assert found == nodes
+        assert deps == [expected[str(place)] for place in range(1, len(index) + 1)]
     assert counts["empty-nodes-dropped"] == gone
 
 
@@ -568,7 +578,7 @@ def test_an_inserted_word_hangs_under_the_word_that_it_marks() -> None:
     assert sentence_lists(out) == [["c", "🅁", "b", "a"]]
     assert column(out.layers["head"], out, "head") == [[3, 1, 0, 3]]
     assert column(out.layers["head"], out, "deprel") == [["obj", "dep", "root", "nsubj"]]
-    assert column(out.layers["head"], out, "deps") == [["3:obj|4:x", "_", "0:root", "3:nsubj"]]
+    assert column(out.layers["head"], out, "deps") == [["3:obj|4:x", "1:dep", "0:root", "3:nsubj"]]
 
 
 # answers

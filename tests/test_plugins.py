@@ -207,7 +207,7 @@ def test_labels_of_trees(trees: Path) -> None:
     assert [upos[tag] for tag in first["upos"]] == ["X", "ADP", "INTJ", "PUNCT", "PROPN", "PROPN", "PUNCT"]
     assert first["deprel"] == ["dep", "case", "root", "punct", "obl", "vocative", "punct"]
     assert first["head"] == [2, 5, 0, 6, 3, 3, 3]
-    assert first["deps"] == ["_", "5:case", "0:root", "6:punct", "3:obl:to", "3:vocative", "3:punct"]
+    assert first["deps"] == ["2:dep", "5:case", "0:root", "6:punct", "3:obl:to", "3:vocative", "3:punct"]
     assert first["lemmas"][0] == "_"
     assert first["feats"] == ["_", "_", "_", "_", "Number=Sing", "Number=Sing", "_"]
     assert second["order"] == [-1, 1, 0, 3, 2]
@@ -245,7 +245,7 @@ def test_export_of_trees(site: Path, trees: Path) -> None:
     blocks = run(site, "export", trees, "--format", "conllu", "-o", "-").split("\n\n")
     lines = blocks[0].splitlines()
     assert "# text = MARK ტო Წელცომე ， ᲐᲪᲚ Ანნ ．" in lines
-    assert lines[-7].split("\t") == ["1", "MARK", "_", "X", "X", "_", "2", "dep", "_", "_"]
+    assert lines[-7].split("\t") == ["1", "MARK", "_", "X", "X", "_", "2", "dep", "2:dep", "_"]
     assert [line.split("\t")[6] for line in lines[-7:]] == ["2", "5", "0", "6", "3", "3", "3"]
     assert all("SpaceAfter" not in block for block in blocks)
 

@@ -454,13 +454,14 @@ def test_source_columns_of_a_treebank_are_null_but_where_something_is_lost(
     done = trip(spec, read(table, TREEBANK), TREEBANK)
     for given_, row in zip(table.to_pylist(), done.table.to_pylist(), strict=True):
         lost = {name.removeprefix("source_") for name in row if name.startswith("source_") and row[name] is not None}
-        expected = set()
-        if any("Space" in misc for misc in given_["misc"]):
-            expected.add("misc")
-        if len(row["mwt"]) < len(given_["mwt"]):
-            expected.add("mwt")
-        assert lost == expected
-        for name in expected:
+        n = len(given_["tokens"])
+        notes, moves = "|".join(given_["misc"]), row["order"][:n] != list(range(n))
+        gone = "Space" in notes or (moves and ("Entity=(" in notes or "Entity=B-PER" in notes))
+        # The category of an expression comes back to the first word; random notes have it at any word.
+        may_be_gone = gone or (moves and "PARSEME:MWE=" in notes)
+        assert gone <= ("misc" in lost) <= may_be_gone
+        assert lost - {"misc"} == ({"mwt"} if len(row["mwt"]) < len(given_["mwt"]) else set())
+        for name in lost:
             assert row[f"source_{name}"] == given_[name]
 
 
@@ -636,7 +637,7 @@ def test_a_text_that_is_missing() -> None:
         read(table, PAIRS)
 
 
-@pytest.mark.parametrize("heads", [[2, 3], [-1, 0], [0, None], [0, 1, 1], [2, 1]])
+@pytest.mark.parametrize("heads", [[2, 3], [-2, 0], [0, None], [0, 1, 1], [2, 1]])
 def test_heads_that_make_no_tree_are_an_error(heads: list[Any]) -> None:
     """CoNLL-U files are checked when they are read; trees of other formats must be, too."""
     row = {**conllu_row(["a", "b"], random.Random(1)), "head": heads}

@@ -115,7 +115,8 @@ def test_a_grammar_file_that_changes_is_read_again() -> None:
         ({"2\tnsubj": "0\tnsubj"}, ["a.conllu:3", "head 0, but a word before it is the root"]),
         ({"0\troot": "1\troot"}, ["a.conllu:2", "no word of its sentence has head 0"]),
         ({"2\tpunct": "9\tpunct"}, ["a.conllu:4", "word 3 has head 9, but the sentence has 3 words"]),
-        ({"2\tpunct": "_\tpunct"}, ["a.conllu:4", "'_', which is not the number of a word"]),
+        ({"2\tpunct": "_\tpunct"}, ["a.conllu:4", "the word has no head, but a whole tree is needed"]),
+        ({"2\tpunct": "x\tpunct"}, ["a.conllu:4", "'x', which is not the number of a word"]),
     ],
 )
 def test_a_broken_tree(changes: dict[str, str], said: list[str]) -> None:

@@ -194,7 +194,8 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool, wh
         }
     )
     starts = np.array([sentence.line for sentence in sentences], np.int64)
-    return Rows.of_documents(path, table, starts, first, list_array(offsets, to_arrow(at.lines)))
+    shown = tuple(f"sent_id {name}" if name else "" for name in names)
+    return Rows.of_documents(path, table, starts, first, list_array(offsets, to_arrow(at.lines)), shown)
 
 
 def _sent_id(comments: list[str]) -> str:

@@ -32,8 +32,8 @@ class Rows:
     table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
     int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
     in formats with a line for each word. first_row: the number of rows of the file before these. names: what the rows
-    are called in messages, in a format without lines; () if they have only numbers. parts: the rows of several files
-    that were put together.
+    are called in messages, "" for no name; () if they have only numbers. parts: the rows of several files that were put
+    together.
     """
 
     path: Path
@@ -47,26 +47,30 @@ class Rows:
 
     @classmethod
     def of_documents(
-        cls, path: Path, table: pa.Table, lines: np.ndarray, first: int, word_lines: pa.ListArray | None = None
+        cls,
+        path: Path,
+        table: pa.Table,
+        lines: np.ndarray,
+        first: int,
+        word_lines: pa.ListArray | None = None,
+        names: tuple[str, ...] = (),
     ) -> Rows:
         """Return rows each of which is a document. first: the number of the first document."""
-        return cls(path, table, lines, np.arange(first, first + len(lines), dtype=np.int64), word_lines, first)
+        return cls(path, table, lines, np.arange(first, first + len(lines), dtype=np.int64), word_lines, first, names)
 
     def where(self, row: int, word: int | None = None) -> str:
-        """Return `file:line` of a row, or of a word of the row; both are counted from 0.
+        """Return `file:line (name)` of a row, or of a word of the row; both are counted from 0.
 
-        In formats without lines it is `file (name)`, or `file: row N`, also counted from 0.
+        Without a name it is `file:line`, in formats without lines `file (name)`, or `file: row N`, also counted from 0.
         """
         for part in self.parts:
             if row < part.table.num_rows:
                 return part.where(row, word)
             row -= part.table.num_rows
-        if word is not None and self.word_lines is not None:
-            return f"{self.path}:{self.word_lines[row][word].as_py()}"
-        if self.lines[row] > 0:
-            return f"{self.path}:{self.lines[row]}"
-        if self.names:
-            return f"{self.path} ({self.names[row]})"
+        line = self.lines[row] if word is None or self.word_lines is None else self.word_lines[row][word].as_py()
+        name = f" ({self.names[row]})" if self.names and self.names[row] else ""
+        if line > 0 or name:
+            return f"{self.path}:{line}{name}" if line > 0 else f"{self.path}{name}"
         return f"{self.path}: row {self.first_row + row}"
 
     def slice(self, begin: int, end: int) -> Rows:

@@ -189,83 +189,98 @@ def read_deps(values: pa.Array, n_words: Int64) -> Deps | int:
     return Deps(codes, offsets, number[part], minor[part], rest[part], rests.dictionary, texts)
 
 
-def connected(
-    words: Deps, nodes: Deps, went: EmptyNodes, has: Bool, unit: Int32, units: Int64, head: Int32, relation: pa.Array
-) -> tuple[Deps, Deps]:
-    """Return the DEPS of M words and E empty nodes after words were inserted or deleted: a root reaches all of them.
+class Graph(NamedTuple):
+    """The DEPS of the words and of the E empty nodes of a batch, and where these nodes are."""
 
-    A word without parts gets its head and relation, and so does one that no root reaches, as words or nodes between
-    were deleted. Such an empty node depends on the root of the tree. went: where the nodes are. has: bool[U], units
-    that have DEPS; the others stay without. unit: int32[M], of each word. units: int64[U + 1], word offsets. head:
-    int32[M]. relation: Arrow strings [M].
+    words: Deps
+    nodes: Deps
+    places: EmptyNodes
 
-    1 `0:root`, 2 `_` with the head 1 and the relation dep   ->   2 `1:dep`
+
+def connected(source: Graph, derived: Graph, move: Realignment, head: Int32, relation: pa.Array) -> tuple[Deps, Deps]:
+    """Return the DEPS of M derived words and E empty nodes, so that a root reaches all that it reached in the source.
+
+    A word that no root reaches any more, as words or nodes between were deleted, gets its head and relation. Such an
+    empty node depends on the root of the tree. An inserted word gets its head and relation, too, unless no word of its
+    unit has DEPS. What no root reached in the source stays as it is. head: int32[M]. relation: Arrow strings [M].
+
+    1 `0:root`, 2 an inserted word with the head 1 and the relation dep   ->   2 `1:dep`
     """
+    unit, units, went = move.derived_unit_of, move.derived_units, derived.places
     n, n_nodes = len(unit), len(went.new)
     roots = np.zeros(len(units) - 1, np.int64)
     at = np.flatnonzero(head == 0)[::-1]
     roots[unit[at]] = at - units[unit[at]] + 1
-    of = np.concatenate([unit, went.unit])
     begin = scalar("0:"), scalar(":")
     own = pc.binary_join_element_wise(pc.if_else(to_arrow(head == 0), *begin), relation, scalar(""))
-    table = pa.concat_arrays(
-        [words.rests, nodes.rests, own, string_array([":dep"]).take(to_arrow(np.zeros(n_nodes, int)))]
-    )
-    coded_rests = table.dictionary_encode()
-    by = to_numpy(pc.sort_indices(coded_rests.dictionary)).astype(np.int64)  # as parts of one head are sorted
-    texts, rank = coded_rests.dictionary.take(to_arrow(by)), np.empty(len(by), np.int64)
-    rank[by] = np.arange(len(by))
-    code = rank[to_numpy(coded_rests.indices)]
-    n_rests = len(words.rests) + len(nodes.rests)
+    parts, rests = _joined(derived)
+    table = pa.concat_arrays([rests, own, string_array([":dep"] * n_nodes)]).dictionary_encode()
+    code, rests = to_numpy(table.indices).astype(np.int64), table.dictionary
     extra = _Parts(
         np.arange(n + n_nodes),
         np.concatenate([head, roots[went.unit]]),
         np.zeros(n + n_nodes, np.int64),
-        code[n_rests:],
+        code[len(code) - n - n_nodes :],
     )
-    first, second = words.parts(), nodes.parts()
-    parts = _Parts(
-        np.concatenate([first.owner, n + second.owner]),
-        np.concatenate([first.number, second.number]),
-        np.concatenate([first.minor, second.minor]),
-        code[np.concatenate([first.rest, len(words.rests) + second.rest])],
-    )
-    is_root = to_numpy(pc.starts_with(texts, "0:"))
-    is_none = to_numpy(pc.equal(texts, scalar(_NO_WORD)))
-    places = EmptyNodes(went.unit, went.new, went.minor, n + np.arange(n_nodes))
+    parts = parts._replace(rest=code[parts.rest])
+    needed = _needed(source, move, went) & np.concatenate([head >= 0, roots[went.unit] > 0])
+    is_none = to_numpy(pc.equal(rests, scalar(_NO_WORD)))
     for only_without in (True, False):
-        above = np.where(parts.number > 0, units[of[parts.owner]] + parts.number - 1, -1)
-        minor = np.flatnonzero(parts.minor)
-        above[minor] = _new_numbers(places, units, of[parts.owner[minor]], parts.number[minor], parts.minor[minor])
-        begins = (above < 0) & is_root[parts.rest]
-        reached = np.zeros(n + n_nodes, bool)
-        new = parts.owner[begins]
-        while len(new):
-            reached[new] = True
-            new = parts.owner[(above >= 0) & reached[above] & ~reached[parts.owner]]
+        above, reached = _reached(parts, rests, went, unit, units)
         leads = (above >= 0) & (parts.minor == 0) & (parts.number == extra.number[parts.owner])
         led = np.bincount(parts.owner[leads], minlength=n + n_nodes) > 0  # by the head that it would get
-        lost = ~reached & ~led & has[of] & ((extra.number > 0) | (np.arange(n + n_nodes) < n)) & (extra.number >= 0)
+        lost = needed & ~reached & ~led
         if only_without:
             without = np.ones(n + n_nodes, bool)
             without[parts.owner[~is_none[parts.rest] | (above >= 0)]] = False
             lost &= without | (extra.number == 0)
         stays = ~(lost[parts.owner] & is_none[parts.rest] & (above < 0))
-        parts = _distinct_parts(parts, stays, extra, lost)
+        rows = [np.concatenate([old[stays], new[lost]]) for old, new in zip(parts, extra, strict=True)]
+        by = np.argsort(rows[0], kind="stable")
+        parts = _Parts(*(row[by] for row in rows))
     split = int(np.searchsorted(parts.owner, n))
-    ours = _Parts(parts.owner[:split], parts.number[:split], parts.minor[:split], parts.rest[:split])
-    theirs = _Parts(parts.owner[split:] - n, parts.number[split:], parts.minor[split:], parts.rest[split:])
-    return _of_parts(ours, n, texts), _of_parts(theirs, n_nodes, texts)
+    ours, theirs = _Parts(*(row[:split] for row in parts)), _Parts(*(row[split:] for row in parts))
+    return _of_parts(ours, n, rests), _of_parts(theirs._replace(owner=theirs.owner - n), n_nodes, rests)
 
 
-def _distinct_parts(parts: _Parts, stays: Bool, extra: _Parts, added: Bool) -> _Parts:
-    """Return some parts and some others, each once, by owner."""
-    rows = [np.concatenate([old[stays], new[added]]) for old, new in zip(parts, extra, strict=True)]
-    by = np.lexsort(rows[::-1])
-    rows = [row[by] for row in rows]
-    new = np.ones(len(by), bool)
-    new[1:] = np.any([row[1:] != row[:-1] for row in rows], axis=0)
-    return _Parts(*(row[new] for row in rows))
+def _needed(source: Graph, move: Realignment, went: EmptyNodes) -> Bool:
+    """Return bool[M + E]: the derived words and nodes that a root must reach. went: where the nodes went."""
+    units, index = move.source.unit_words, move.order.index
+    parts, rests = _joined(source)
+    _, reached = _reached(parts, rests, source.places, move.source_unit_of, units)
+    words = segment_any(source.words.given(), units)[move.derived_unit_of]  # inserted ones
+    words[index >= 0] = reached[index[index >= 0]]
+    places = source.places._replace(new=len(move.source_unit_of) + np.arange(len(source.places.new)))
+    return np.concatenate([words, reached[_new_numbers(places, units, went.unit, went.number, went.minor)]])
+
+
+def _joined(graph: Graph) -> tuple[_Parts, pa.Array]:
+    """Return the parts of N words and, as owners N, N + 1 …, of the empty nodes; and the rests of both."""
+    first, second = graph.words.parts(), graph.nodes.parts()
+    second = second._replace(owner=len(graph.words.codes) + second.owner, rest=len(graph.words.rests) + second.rest)
+    owner, number, minor, rest = (np.concatenate(rows) for rows in zip(first, second, strict=True))
+    parts = _Parts(owner, number.astype(np.int64), minor.astype(np.int64), rest.astype(np.int64))
+    return parts, pa.concat_arrays([graph.words.rests, graph.nodes.rests])
+
+
+def _reached(parts: _Parts, rests: pa.Array, places: EmptyNodes, unit: Int32, units: Int64) -> tuple[Int64, Bool]:
+    """Return the word or node that each part names, int64[P], -1 for none; and bool[N + E], whether a root reaches it.
+
+    rests: Arrow strings, into which the parts have codes. places: where the nodes are. unit: int32[N], of each word.
+    units: int64[U + 1], word offsets.
+    """
+    n = len(unit)
+    of = np.concatenate([unit, places.unit])
+    indices = EmptyNodes(places.unit, places.new, places.minor, n + np.arange(len(places.new)))
+    above = np.where(parts.number > 0, units[of[parts.owner]] + parts.number - 1, -1)
+    at = np.flatnonzero(parts.minor)
+    above[at] = _new_numbers(indices, units, of[parts.owner[at]], parts.number[at], parts.minor[at])
+    reached = np.zeros(len(of), bool)
+    new = parts.owner[(above < 0) & to_numpy(pc.starts_with(rests, "0:"))[parts.rest]]
+    while len(new):
+        reached[new] = True
+        new = parts.owner[(above >= 0) & reached[above] & ~reached[parts.owner]]
+    return above, reached
 
 
 def _whole_numbers(texts: pa.Array) -> Int64:

@@ -20,12 +20,12 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of, segment_any
+from derivlang.core.arrays import Bool, Int32, Int64, Objects, expand_ranges, lengths_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment, record_lists
-from derivlang.core.layers.deps import NO_DEPS, Deps, EmptyNodes, connected, read_deps
+from derivlang.core.layers.deps import NO_DEPS, Deps, EmptyNodes, Graph, connected, read_deps
 from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.nodes import NODES, Nodes, move_empty, move_ranges, stray
@@ -122,8 +122,11 @@ class Tree(Layer):
             deps = None if deps is None else deps.moved(move.order.index, move.derived_unit_of, move, went)
             mwt = None if mwt is None else move_ranges(mwt, move)
             if self.deps is not None and deps is not None and not move.order.is_permutation:
-                has = segment_any(self.deps.given(), move.source.unit_words)
-                deps, empty = _connected(deps, empty, went, has, head, deprel, move)
+                source = _graph(self.deps, self.empty, self.empty and self.empty.positions(move.source.unit_words))
+                relation = deprel.values.take(to_arrow(deprel.codes))
+                deps, of_nodes = connected(source, _graph(deps, empty, went), move, head, relation)
+                texts = of_nodes.strings().dictionary_decode()
+                empty = empty and replace(empty, fields={**empty.fields, "deps": texts})
         if self.lexical and move.labels.steps:
             empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
@@ -139,12 +142,12 @@ class Tree(Layer):
     def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool] | None:
         """Return the rows with dissolved multiword tokens.
 
-        None if a lexicon maps forms, if lines or DEPS are not as `realign` writes them, or if DEPS may be added to.
+        None if a lexicon maps forms, or if lines or DEPS are not as `realign` writes them.
         """
         units = move.source.unit_words
         if not isinstance(derived, Tree) or (self.lexical and move.labels.steps):
             return None
-        if not self._is_normal(move) or (self.deps is not None and not move.order.is_permutation):
+        if not self._is_normal(move):
             return None
         out = dict.fromkeys(self.column_names(move.source), np.zeros(move.source.n_records, bool))
         if self.mwt is not None and derived.mwt is not None:
@@ -198,18 +201,10 @@ class Tree(Layer):
             inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
 
 
-def _connected(
-    deps: Deps, empty: Nodes | None, went: EmptyNodes | None, has: Bool, head: Int32, deprel: Words, move: Realignment
-) -> tuple[Deps, Nodes | None]:
-    """Return DEPS and empty nodes that a root reaches, after words were inserted or deleted."""
-    nodes = NO_DEPS if empty is None else empty.deps
+def _graph(deps: Deps, empty: Nodes | None, places: EmptyNodes | None) -> Graph:
+    """Return the DEPS of words and of empty nodes, if there are any."""
     none = np.zeros(0, np.int64)
-    places = EmptyNodes(none, none, none, none) if went is None else went
-    relation = deprel.values.take(to_arrow(deprel.codes))
-    deps, nodes = connected(deps, nodes, places, has, move.derived_unit_of, move.derived_units, head, relation)
-    if empty is not None:
-        empty = replace(empty, fields={**empty.fields, "deps": nodes.strings().dictionary_decode()})
-    return deps, empty
+    return Graph(deps, NO_DEPS if empty is None else empty.deps, places or EmptyNodes(none, none, none, none))
 
 
 def _read_deps(labels: Labels) -> Deps:
