@@ -62,12 +62,12 @@ def test_a_new_set_has_the_same_bytes_and_another_fingerprint(older: Path) -> No
     assert manifest(out)["fingerprint_format"] == 2
     assert manifest(out)["plan"] != manifest(older)["plan"]
     edited(out, fingerprint=manifest(older)["fingerprint"])
-    assert problems(out) == ["the fingerprint does not match the spec and the lexicon"]
+    assert problems(out) == ["the fingerprint does not match the spec, the lexicon and the rules of this version"]
 
 
 def test_each_fingerprint_is_checked_in_its_own_format(older: Path) -> None:
     edited(older, fingerprint="0" * 16)
-    assert problems(older) == ["the fingerprint does not match the spec and the lexicon"]
+    assert problems(older) == ["the fingerprint does not match the spec, the lexicon and the rules of this version"]
     edited(older, fingerprint_format=3)
     (what,) = problems(older)
     assert "3 is not a known format of fingerprints; use a newer derivlang" in what
