@@ -197,25 +197,31 @@ def derived(inputs: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "told"),
+    ("words", "first", "other", "told"),
     [
-        (["dict", "SET", "--coverage", 50], ["--coverage", 25], r"is another dictionary: coverage is 50, not 25"),
+        (["dict", "SET"], ["--coverage", 50], ["--coverage", 25], "is another dictionary: coverage is 50, not 25"),
         (
-            ["pair", "SET", "--format", "pharaoh", "--rate", 50],
+            ["pair", "SET", "--format", "pharaoh"],
+            ["--rate", 50],
             ["--rate", 25],
             "is another choice of pairs: rate is 50",
         ),
-        (["pair", "SET", "--format", "text", "--noise", 20], ["--seed", 2], "is another choice of pairs: seed is 1"),
-        (["export", "SET", "--format", "text"], ["--source"], "holds something else than this command writes"),
+        (
+            ["pair", "SET", "--format", "text", "--noise", 20],
+            [],
+            ["--seed", 2],
+            "is another choice of pairs: seed is 1",
+        ),
+        (["export", "SET", "--format", "text"], [], ["--source"], "holds something else than this command writes"),
     ],
 )
 def test_a_file_of_other_settings_is_refused_without_force(
-    first: list[Any], other: list[Any], told: str, derived: Path, tmp_path: Path
+    words: list[str], first: list[Any], other: list[Any], told: str, derived: Path, tmp_path: Path
 ) -> None:
-    command = [derived if word == "SET" else word for word in first] + ["-o", tmp_path / "out.txt"]
-    run(*command)
+    command = [derived if word == "SET" else word for word in words] + ["-o", tmp_path / "out.txt"]
+    run(*command, *first)
     whole = contents(tmp_path)
-    run(*command)
+    run(*command, *first)
     assert contents(tmp_path) == whole
     refused = run(*command, *other, code=1).err
     assert told in refused

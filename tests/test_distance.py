@@ -145,7 +145,7 @@ def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch:
     rows = [
         {"language": "a", "derived_dependency_length": 2.5, "source_dependency_length": length} for length in lengths
     ]
-    write_plot(rows, tmp_path / "a.svg")
+    write_plot(rows, tmp_path / "a.svg", force=False)
     assert drawn == [(3.0, 2), (2.0, 0)]
 
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tarfile
 from pathlib import Path
@@ -26,11 +27,11 @@ PRETRAIN = ("pretrain", "--source", "src", *WORDS, "--t", "trans,inv", "--model"
 
 # What the same command as then makes of a folder or a file. kept: it says so, and changes nothing.
 KEPT = {
-    "ordered": ("make", "--t", "syn:own.grammar", "trees.conllu"),
     "tok": ("tokenizer", "train", "src", "--vocab-size", 60, "--min-frequency", 1, *WORDS),
     "twin": ("tokenizer", "twin", "tok", "--t", "trans:overlap=25"),
     "joint": ("tokenizer", "twin", "tok", "--t", "trans", "--joint"),
 }
+ORDERED = ("make", "--t", "syn:own.grammar", "trees.conllu", "-o", "ordered")
 WRITTEN_AGAIN = {
     "dict.tsv": ("dict", "--t", "trans", "src", *WORDS, "--coverage", 50, "--noise", 10, "--heldout", 20),
     "pairs.parquet": ("pair", "set", "--split", "train", "--rate", 50, "--format", "parquet"),
@@ -57,8 +58,6 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_same_command_finds_what_it_made(earlier: Path) -> None:
-    (earlier / "ordered" / "files").mkdir()  # where a set has its grammar since then
-    shutil.copy("own.grammar", earlier / "ordered" / "files")
     for name, command in KEPT.items():
         before = snapshot(earlier / name)
         assert "already complete" in run(*command, "-o", name).err
@@ -79,26 +78,26 @@ def test_another_command_is_refused_with_the_difference(earlier: Path) -> None:
     assert snapshot(earlier) == before
 
 
-def test_a_set_of_earlier_rules_is_replaced_only_by_force(earlier: Path) -> None:
-    command = ("make", "--t", "syn:own.grammar", "trees.conllu", "-o", "ordered")
-    before = snapshot(earlier)
-    assert "no grammar file" in run("verify", "ordered", code=1).err  # which sets did not keep then
-    assert "its transforms other files or rules" in run(*command, code=1).err
-    assert snapshot(earlier) == before
-    run(*command, "--force")
-    assert "all 30 rows are right" in run("verify", "ordered").out
-
-
 def test_a_set_gets_the_grammar_that_its_spec_names(earlier: Path) -> None:
-    command = ("make", "--t", "syn:own.grammar", "trees.conllu", "-o", "new")
-    run(*command)
-    before = snapshot(earlier / "new" / "data")
-    for path in (earlier / "new" / "files").iterdir():
-        path.unlink()
-    assert "no grammar file" in run("verify", "new", code=1).err
-    run(*command)
-    assert snapshot(earlier / "new" / "data") == before
-    assert "all 30 rows are right" in run("verify", "new").out
+    assert "no grammar file" in run("verify", "ordered", code=1).err
+    (earlier / "ordered" / "files").mkdir()  # where a set has its grammar since then
+    shutil.copy("own.grammar", earlier / "ordered" / "files")
+    (problem,) = json.loads(run("verify", "ordered", "--json", code=1).out)["problems"]  # `syn` has another layout now
+    assert problem["what"] == "the fingerprint does not match the spec, the lexicon and the rules of this version"
+    run("undo", "ordered", "-o", "back.conllu")
+    assert (earlier / "back.conllu").read_bytes() == (earlier / "trees.conllu").read_bytes()
+
+
+def test_a_set_is_made_again_only_with_force(earlier: Path) -> None:
+    """Its rules that belong to no transform are earlier ones (`OUTPUT_VERSION`), so that it is another set."""
+    before = snapshot(earlier / "ordered")
+    assert "or another version made it) [other-plan]" in run(*ORDERED, code=1).err
+    assert snapshot(earlier / "ordered") == before
+    run(*ORDERED, "--force")
+    assert snapshot(earlier / "ordered" / "data") == {
+        name.removeprefix("data/"): content for name, content in before.items() if name.startswith("data/")
+    }
+    assert "all 30 rows are right" in run("verify", "ordered").out
 
 
 def test_a_set_is_verified_undone_and_exported(earlier: Path) -> None:

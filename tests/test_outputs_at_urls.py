@@ -32,16 +32,20 @@ class Output:
 
     name: of its output, OUT in the line. again: words for the same command once more and for other results there, with
     their exit codes. record: the file that comes last of a folder, or first of several files; "" for a single file,
-    None for a folder without one.
+    None for a folder without one. first: options that only the first command has, as others take their place.
     """
 
     line: str
     name: str
     again: dict[str, int]
     record: str | None = ""
+    first: str = ""
 
     def words(self, out: str, inputs: Path, more: str = "") -> list[str]:
-        return [word.replace("IN/", f"{inputs}/").replace("OUT", out) for word in f"{self.line} {more}".split()]
+        return [
+            word.replace("IN/", f"{inputs}/").replace("OUT", out)
+            for word in f"{self.line} {more or self.first}".split()
+        ]
 
 
 OUTPUTS = {
@@ -55,16 +59,18 @@ OUTPUTS = {
         "deep/er/p.recipe.json",
     ),
     "pair-parquet": Output(
-        "pair IN/pairs --format parquet --noise 30 -o OUT",
+        "pair IN/pairs --format parquet -o OUT",
         "p.parquet",
         {"": 0, "--noise 0": 1, "--noise 0 --force": 0},
         "p.parquet.recipe.json",
+        "--noise 30",
     ),
     "dict": Output(
-        "dict IN/trees --coverage 60 --heldout 20 -o OUT",
+        "dict IN/trees --coverage 60 -o OUT",
         "d.tsv",
         {"": 0, "--heldout 0": 1, "--heldout 0 --force": 0},
         "d.tsv.recipe.json",
+        "--heldout 20",
     ),
     "dict-read": Output("dict --read IN/words.tsv -o OUT", "clean.tsv", {"": 0, "--format json": 1}),
     "stats": Output("stats IN/trees -o OUT", "s.parquet", {"": 0}),

@@ -470,7 +470,10 @@ def test_equal_specs_are_one_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("options", "told"),
     [
         (["--limit", 3], "limit was not given, and is 3 now"),
-        (["--shard-tokens", 50], "its shards have another size, or its transforms other files or rules"),
+        (
+            ["--shard-tokens", 50],
+            "its shards have another size, its transforms other files or rules, or another version made it",
+        ),
         (["--seed", 2], "spec is perm, not perm:seed=2"),
         (["--sentences", "unit"], "sentences is marks, not unit"),
         (["--columns", "tokens"], "columns_left_out is none, not "),

@@ -966,7 +966,7 @@ def test_the_same_command_waits_for_the_run_and_gives_its_result(tmp_path: Path)
 
 
 def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path) -> None:
-    written(tmp_path / "run" / ".derivlang.lock", "0123 another run")
+    written(tmp_path / "run" / ".derivlang.lock", f"{'0123' * 4} another run")
     trained(tmp_path / "run")
     assert not (tmp_path / "run" / ".derivlang.lock").exists()
 

@@ -125,7 +125,7 @@ def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path, source: Path, fol
     out = tmp_path / "out"
     if folder == "finished":
         make("perm", source, out)
-    written(out / ".derivlang.lock", "0123 another plan")
+    written(out / ".derivlang.lock", f"{'0123' * 16} another plan")
     make("trans,inv", source, out, *(["--force"] if folder == "finished" else []))
     assert not (out / ".derivlang.lock").exists()
     assert run("verify", out).code == 0

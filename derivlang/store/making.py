@@ -44,6 +44,8 @@ SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
 _SPEC_FILE = re.compile(rf"{SPEC_FILES}/(?!\.\.?$)[^/\\\0]+")
 
 BEGUN = "begun, but not finished: "  # the state of a set
+# The difference of two sets of which only the hashes of their plans differ.
+OTHER_PLAN = "its shards have another size, its transforms other files or rules, or another version made it"
 
 Warn = Callable[[str], None]
 
@@ -306,7 +308,7 @@ class Making(ABC):
         """
         known = {name: value for name, value in self.asked.items() if name in recorded}
         told = told or difference(recorded, known)
-        told = told or "its shards have another size, or its transforms other files or rules"
+        told = told or OTHER_PLAN
         return StoreError(
             f"the folder holds another set ({state}{told})",
             where=str(self.out),

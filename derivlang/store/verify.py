@@ -62,7 +62,8 @@ def verify(folder: Path) -> dict[str, Any]:
     try:
         if not derived.has_fingerprint():
             file = derived.manifest["lexicon"] or NAME
-            problems.append(_problem(file, "the fingerprint does not match the spec and the lexicon"))
+            told = "the fingerprint does not match the spec, the lexicon and the rules of this version"
+            problems.append(_problem(file, told))
     except ValueError as error:
         problems.append(_problem(NAME, f"the fingerprint cannot be checked: {error}; use a newer derivlang"))
     splits: dict[str, Any] = {}

@@ -27,6 +27,7 @@ from derivlang.store.card import CARD
 from derivlang.store.croissant import croissant
 from derivlang.store.foreign import split_files
 from derivlang.store.hub_push import Read, RecordKind
+from derivlang.store.making import OTHER_PLAN
 from derivlang.store.manifest import NAME, Derived
 from derivlang.store.own_files import own_files
 from derivlang.store.set_files import CROISSANT, damaged_shards, foreign_files, state_of_card
@@ -240,12 +241,11 @@ def _some(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     return lambda record: {name: record[name] for name in names if name in record}
 
 
-_OTHERS = "its shards have another size, or its transforms other files or rules"
 # What a record says: which result it is of, and which files belong to it.
 KINDS_OF_RECORDS = {
     NAME: RecordKind(
         identity=_some("spec", "source", "words", "sentences", "encoding", "options", "policies", "plan"),
-        words={"plan": _OTHERS},
+        words={"plan": OTHER_PLAN},
         files=_listed_by_set,
     ),
     RUN: RecordKind(

@@ -239,8 +239,9 @@ def connected(source: Graph, derived: Graph, move: Realignment, head: Int32, rel
         by = np.argsort(rows[0], kind="stable")
         parts = _Parts(*(row[by] for row in rows))
     split = int(np.searchsorted(parts.owner, n))
-    ours, theirs = _Parts(*(row[:split] for row in parts)), _Parts(*(row[split:] for row in parts))
-    return _of_parts(ours, n, rests), _of_parts(theirs._replace(owner=theirs.owner - n), n_nodes, rests)
+    ours = _Parts(parts.owner[:split], parts.number[:split], parts.minor[:split], parts.rest[:split])
+    theirs = _Parts(parts.owner[split:] - n, parts.number[split:], parts.minor[split:], parts.rest[split:])
+    return _of_parts(ours, n, rests), _of_parts(theirs, n_nodes, rests)
 
 
 def _needed(source: Graph, move: Realignment, went: EmptyNodes) -> Bool:
