@@ -258,7 +258,8 @@ def _joined(graph: Graph) -> tuple[_Parts, pa.Array]:
     """Return the parts of N words and, as owners N, N + 1 …, of the empty nodes; and the rests of both."""
     first, second = graph.words.parts(), graph.nodes.parts()
     second = second._replace(owner=len(graph.words.codes) + second.owner, rest=len(graph.words.rests) + second.rest)
-    parts = _Parts(*(np.concatenate(rows) for rows in zip(first, second, strict=True)))
+    owner, number, minor, rest = (np.concatenate(rows) for rows in zip(first, second, strict=True))
+    parts = _Parts(owner, number.astype(np.int64), minor.astype(np.int64), rest.astype(np.int64))
     return parts, pa.concat_arrays([graph.words.rests, graph.nodes.rests])
 
 

@@ -122,7 +122,8 @@ class Tree(Layer):
             deps = None if deps is None else deps.moved(move.order.index, move.derived_unit_of, move, went)
             mwt = None if mwt is None else move_ranges(mwt, move)
             if self.deps is not None and deps is not None and not move.order.is_permutation:
-                source = _graph(self.deps, self.empty, self.empty and self.empty.positions(move.source.unit_words))
+                places = None if self.empty is None else self.empty.positions(move.source.unit_words)
+                source = _graph(self.deps, self.empty, places)
                 relation = deprel.values.take(to_arrow(deprel.codes))
                 deps, of_nodes = connected(source, _graph(deps, empty, went), move, head, relation)
                 texts = of_nodes.strings().dictionary_decode()
