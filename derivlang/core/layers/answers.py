@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offsets_of, owners
-from derivlang.core.arrow import filled, list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import filled, list_array, scalar, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Realignment
@@ -235,7 +235,7 @@ def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
 
 def _is_blank(texts: pa.Array) -> Bool:
     """Return bool[A]: the texts that are empty or white space."""
-    return to_numpy(pc.equal(pc.utf8_trim_whitespace(texts), ""))
+    return to_numpy(pc.equal(pc.utf8_trim_whitespace(texts), scalar("")))
 
 
 def _rows_with_more(column: pa.Array) -> int:
