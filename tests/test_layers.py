@@ -512,7 +512,7 @@ def test_empty_nodes_and_enhanced_dependencies_are_renumbered(
         expected = reference.connected(
             source,
             {id: "_" if old is None else reference.enhanced(source[old], numbers) for id, old in came.items()},
-            came,
+            came if head else {},  # a sentence without words has no graph
             {id: own.get(id, f"{root}:dep") for id in came},
         )
         nodes = [
