@@ -98,7 +98,7 @@ OF_FLOORS: dict[str, Outcome] = {
 }
 RUNS = {
     "random": "random weights",
-    "alignment-alone": "alignment alone, 100 steps",
+    "alignment-alone": "only alignment, 100 steps",
     "mlm-300": "mlm, 300 steps",
     "align-mlm-300": "align-mlm, 300 steps",
 }

@@ -220,7 +220,7 @@ class SchemeSearch:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the column holds no entities: enough of its values are no tags, or none is one so far."""
+        """Whether the column holds no entities: enough of its values, or all so far, are something else than tags."""
         unknown = parse_tags(self.names)[1] == UNKNOWN
         enough = 1 if unknown.all() else _MOST_OTHERS + 1
         return int(np.count_nonzero(unknown)) >= enough and not _has_both(self.names)
