@@ -18,8 +18,8 @@ from derivlang.core.layers.tag_schemes import UNKNOWN, are_entity_tags, parse_ta
 from derivlang.core.messages import first_names, warn
 from derivlang.core.schema import UNDECIDED, UPOS, Field, Schema
 
-# Columns of entities whatever their tags are, also untyped ones and tags of a stream, which are not known before. In
-# other columns entities are known by their tags.
+# Columns with these names hold entities, even if the tags have no type or are not known yet, as in a stream. In all
+# other columns the tags decide.
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
 LABELS = ("entities", "tags", "value")  # what --label-column says of a column
 # List columns that must have a value for each word. For others, the sampled rows decide.
