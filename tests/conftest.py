@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, settings, strategies
 
 # As the command line, which loads the same libraries (cli/main.py).
 gc.set_threshold(20_000)
@@ -33,6 +33,15 @@ os.environ.pop("DERIVLANG_DATA", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 os.environ["DERIVLANG_PARSES"] = str(Path(_HOME) / "parses")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _all_of_hypothesis() -> None:
+    """Let Hypothesis import the module of `randoms`, which pytest rewrites, as it does at its first use.
+
+    Deep inside a test, Python 3.11's compiler may fail at that: "AST constructor recursion depth mismatch".
+    """
+    strategies.randoms().validate()
 
 
 @pytest.fixture(scope="session")

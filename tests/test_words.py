@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 import warnings
 from dataclasses import fields
 from functools import cache
@@ -154,15 +153,9 @@ def test_the_work_for_a_piece_is_bounded(piece: str, monkeypatch: pytest.MonkeyP
     "piece", ["a", "a-", "1,", "é", "éa'", "é\u0301", 'א"', "ア", "👩\u200d", "🇦", "\u0301", "<unk>"]
 )
 def test_the_time_of_unicode_words_is_linear(piece: str) -> None:
-    """A word may be of any length, so no stretch is cut; 16 times the text takes less than 100 times as long."""
-
-    def seconds(n: int) -> float:
-        begin = time.process_time()
-        assert "".join(Splitter("unicode").words(piece * n)) == piece * n
-        return time.process_time() - begin
-
-    seconds(10)  # loads the tables
-    assert seconds(80_000) < 100 * min(seconds(5_000) for _ in range(3)) + 0.1
+    """A word may be of any length, so no stretch is cut; with quadratic time, this would not end within an hour."""
+    text = piece * 500_000
+    assert "".join(Splitter("unicode").words(text)) == text
 
 
 @pytest.mark.parametrize("text", ["a" * 50_000, "é" * 50_000, "a\u200c" * 25_000])
