@@ -70,7 +70,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Map
     for table in tables:
         own = pc.binary_join(table[BRACKETED].combine_chunks(), scalar(""))
         lines = pc.binary_join_element_wise(table[PARSE].combine_chunks(), scalar("\n"), scalar(""))
-        has_own = pc.greater(pc.list_value_length(table[BRACKETED].combine_chunks()), 0)
+        has_own = pc.greater(pc.list_value_length(table[BRACKETED].combine_chunks()), scalar(0))
         out.write("".join(pc.if_else(has_own, own, lines).to_pylist()).encode())
 
 

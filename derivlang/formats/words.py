@@ -21,7 +21,6 @@ from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.lexicon import SPECIALS
 from derivlang.core.rules import MODES, Mode
 from derivlang.formats.unspaced import WITH_RULES, rules_for
-from derivlang.formats.word_breaks import VERSION, unicode_words
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
 
@@ -43,9 +42,10 @@ class Splitter:
     def __init__(self, mode: Mode = "spacy", language: str = "en"):
         if mode not in MODES:
             raise unknown("word splitter", mode, MODES, where="--words", id="unknown-word")
-        self.mode, self.language = mode, language
-        self.version = VERSION if mode == "unicode" else ""
-        self._split: Callable[[str], list[str]] = self._spacy() if mode == "spacy" else unicode_words
+        self.mode, self.language, self.version = mode, language, ""
+        self._split: Callable[[str], list[str]] = list  # `space` never splits a piece
+        if mode != "space":
+            self._split = self._spacy() if mode == "spacy" else self._unicode()
 
     @property
     def divides(self) -> tuple[str, ...]:
@@ -72,6 +72,12 @@ class Splitter:
     def __str__(self) -> str:
         """Return the text for the manifest: `spacy 3.8.7 en`, `unicode 15.0.0`, `space`."""
         return " ".join(filter(None, (self.mode, self.version, self.language if self.mode == "spacy" else "")))
+
+    def _unicode(self) -> Callable[[str], list[str]]:
+        from derivlang.formats.word_breaks import VERSION, unicode_words  # imported here: its patterns take 10 ms
+
+        self.version = VERSION
+        return unicode_words
 
     def _spacy(self) -> Callable[[str], list[str]]:
         try:

@@ -169,7 +169,8 @@ def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Ro
     table, lines = rows.table, rows.lines
     wanted, given = set(corpus.columns), set(table.column_names)
     if corpus.language_column in given and not wanted <= given:
-        mine = pc.equal(table[corpus.language_column], corpus.rows_language or corpus.language)
+        language = scalar(corpus.rows_language or corpus.language)
+        mine = pc.equal(table[corpus.language_column], language)
         table, lines = table.filter(mine), lines[to_numpy(mine)]
     if limit is not None:
         table = table.slice(0, limit - done)

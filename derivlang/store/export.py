@@ -272,7 +272,7 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, ou
                 table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
             if options.source and "comments" in table.column_names:
                 table = table.drop_columns(["text"])  # `# text` is already among the source's comments
-            full = table.filter(pc.greater(pc.list_value_length(table["tokens"]), 0))
+            full = table.filter(pc.greater(pc.list_value_length(table["tokens"]), scalar(0)))
             emptied += table.num_rows - full.num_rows
             yield full
 
