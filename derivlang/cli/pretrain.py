@@ -141,12 +141,12 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
     if as_json:
         echo(json.dumps(result, ensure_ascii=False))
         return
-    parts = ", ".join(f"{name} {value:.3f}" for name, value in result["parts"].items())
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in result["parts"].items()) or "untrained"
     steps = counted(result["steps"], "step")
     echo(f"{steps}, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}")
     doses = result["doses"]
     if doses.get("translated_share") is not None:
-        predicted = doses["predicted_per_step"] / doses["subwords_per_step"]
+        predicted = doses["predicted_per_step"] / max(doses["subwords_per_step"], 1)
         echo(f"{predicted:.1%} of the sub-words were predicted; {doses['translated_share']:.1%} of these translated")
     if doses.get("short_pairs"):
         short, pairs = doses["short_pairs"], doses["short_pairs"] + doses["pairs"]

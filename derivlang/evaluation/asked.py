@@ -20,10 +20,10 @@ _SENTENCES = ("pairs", "sentences", "ngram_sentences", "heldout_length")  # of t
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The value of an option of fine-tuning: one number for all tasks, or one for each."""
+    """The value of an option of fine-tuning: one number (or name) for all tasks, or one for each."""
 
     option: str
-    values: tuple[int | float, ...]
+    values: tuple[int | float | str, ...]
 
     @classmethod
     def read(cls, one: Declared, text: str) -> Self:
@@ -40,7 +40,7 @@ class Numbers:
             one.check(number)
         return cls(str(one.option), numbers)
 
-    def of(self, task: int, n_tasks: int) -> int | float:
+    def of(self, task: int, n_tasks: int) -> int | float | str:
         """Return the number for a task, by its position from 0. Raise UsageError unless there are 1 or n_tasks."""
         if len(self.values) not in (1, n_tasks):
             raise UsageError(

@@ -128,7 +128,8 @@ def fine_tune(
     with torch.random.fork_rng(devices):  # leave the caller's random state unchanged
         torch.manual_seed(seed)
         model = make()
-        optimiser = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=0.0, fused=True)
+        decay = settings.weight_decay
+        optimiser = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=decay, fused=True)
         per_epoch = math.ceil(train.n_rows / settings.batch_size)
         total, done = per_epoch * settings.epochs, 0
         scores: list[float] = []
@@ -144,7 +145,7 @@ def fine_tune(
                     loss.backward()
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                     for group in optimiser.param_groups:
-                        group["lr"] = settings.lr * (1 - done / total)
+                        group["lr"] = settings.learning_rate_at(done, total)
                     optimiser.step()
                     losses.append(loss.detach())
                 done += 1

@@ -13,6 +13,8 @@ MAX_LENGTH = 128
 Regime = Literal["sup", "zs", "cs"]
 REGIMES: tuple[Regime, ...] = ("sup", "zs", "cs")
 USUAL_REGIMES: tuple[Regime, ...] = ("sup", "zs")
+Schedule = Literal["linear", "constant"]
+_AS_USUAL = ("warmup", "schedule", "weight_decay", "frozen")  # recorded if they are not the default
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -22,9 +24,11 @@ class FinetuneSettings:
 
     epochs: int = setting(10, "Number of passes over the examples.", minimum=1, unset="10; pawsx and xnli: 5; qa: 3")
     lr: float = setting(
-        2e-5, "Learning rate of the first step.", also="--learning-rate", above=0, below=10,
-        unset="2e-05; dep and qa: 5e-05",
-    )  # fmt: skip
+        2e-5, "Peak learning rate.", also="--learning-rate", above=0, below=10, unset="2e-05; dep and qa: 5e-05"
+    )
+    warmup: float = setting(0.0, "Share of the steps in which the learning rate rises.", minimum=0, below=1)
+    schedule: Schedule = setting("linear", "Course of the learning rate after that: linear, to 0, or constant.")
+    weight_decay: float = setting(0.0, "AdamW weight decay.", minimum=0)
     batch_size: int = setting(32, "Number of sentences or pairs in a batch.", minimum=1)
     max_length: int = setting(
         MAX_LENGTH, "Number of sub-words in a row; longer ones are cut at words.", minimum=8, unset="128; qa: 384"
@@ -41,9 +45,20 @@ class FinetuneSettings:
         check_settings(self)
 
     def record(self) -> dict[str, Any]:
-        """Return the settings by name, without `frozen` if it is False, as earlier versions recorded them."""
-        settings = asdict(self)
-        return settings if self.frozen else {name: value for name, value in settings.items() if name != "frozen"}
+        """Return the settings by name, without those of the course of training that are as usual."""
+        usual = FinetuneSettings()
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _AS_USUAL or value != getattr(usual, name)
+        }
+
+    def learning_rate_at(self, step: int, steps: int) -> float:
+        """Return the learning rate of a step, from 0, of so many. It rises linearly in the warm-up."""
+        warm = round(self.warmup * steps)
+        if step < warm:
+            return self.lr * (step + 1) / warm
+        return self.lr if self.schedule == "constant" else self.lr * (1 - (step - warm) / (steps - warm))
 
 
 def regime_of(name: str) -> Regime:

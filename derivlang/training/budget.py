@@ -33,7 +33,7 @@ def steps_within(budget: Budget, steps: int, loader: Loader, material: StreamInp
 
     Raise UsageError if no whole number of steps is within 5 % of the budget.
     """
-    if budget == "steps":
+    if budget == "steps" or not steps:
         return steps
     settings, stream = material.settings, Packed()
     if settings.seq_len not in material.encoded:
@@ -67,7 +67,7 @@ def log_within(log: LogSettings, budget: Budget, steps: int, made: int) -> LogSe
 
     steps: of MLM, in which the settings count; made: of this run.
     """
-    if budget == "steps":
+    if budget == "steps" or not made:
         return log
 
     def scaled(every: int) -> int:

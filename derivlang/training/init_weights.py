@@ -3,6 +3,7 @@
     --init RUN | RUN@STEP        the model of a finished run, or of one of its checkpoints
            FOLDER | hub:NAME     a checkpoint that was trained elsewhere (foreign.py), with its own tokenizer
     --embeddings keep            as they are
+                 copy            each sub-word of the derived language gets its twin's, also in a new model
                  new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
                  permute         the same rows in another order, within each language (Wu et al. 2022, section 3)
                  from=RUN        the embeddings of another run of the same tokenizers
@@ -75,7 +76,7 @@ class Init:
         Raise UsageError if there is nothing to take the embeddings from, else as `of`.
         """
         if paths.init is None:
-            if settings.embeddings != "keep":
+            if settings.embeddings not in ("keep", "copy"):
                 raise UsageError(
                     "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
                 )
@@ -107,7 +108,7 @@ class Init:
         if how == "new":
             _new_rows(lm, languages.size, specials)
         set_tie(lm, settings.tie)
-        if how == "keep":
+        if how in ("keep", "copy"):
             return lm
         source = None
         if how == "from":
@@ -121,6 +122,24 @@ class Init:
         fixed = [new for _, new in specials] or None
         _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
         return lm
+
+
+def copy_embeddings(lm: Any, languages: Languages) -> None:
+    """Give the sub-words of the derived language the rows of their twins in the source.
+
+    Raise UsageError for a derived language without twins.
+    """
+    if not languages.has_twin:
+        raise UsageError(
+            "the derived language has a tokenizer of its own, whose sub-words have no twins in the source",
+            where=f"{_EMBEDDINGS} copy",
+            fix="leave out --tokenizer-for and a tokenizer of a checkpoint, or give --embeddings keep",
+            id="embeddings",
+        )
+    source, derived = (torch.from_numpy(own.astype(np.int64)) for own in languages.own)
+    with torch.no_grad():
+        for matrix in _matrices(lm):
+            matrix[derived] = matrix[source]
 
 
 def _check_unchanged(path: Path, weights: str) -> None:

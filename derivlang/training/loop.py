@@ -6,7 +6,7 @@ Each part of a loss is divided by its number in the whole step, so gradients add
 loss is multiplied by their number. Only logging and saving synchronise the device.
 
 A checkpoint is written at the last step and, as asked, every `save_every` steps; else at the first log entry that comes
-ten minutes after the checkpoint before.
+ten minutes after the checkpoint before. A run of 0 steps has one of the untrained model.
 """
 
 from __future__ import annotations
@@ -75,7 +75,20 @@ def train(
         checkpoint.remove_old(run, last.folder, log_settings.keep)
     saved = monotonic()
     steps_done(step)
+
+    def save() -> None:
+        trainer.accelerator.wait_for_everyone()
+        if main:
+            checkpoint.save(
+                run, lm, trainer.optimizer, trainer.state,
+                step=step, subwords=meter.subwords, seconds=meter.seconds, counts=meter.counts,
+                fingerprint=fingerprint, keep=log_settings.keep,
+            )  # fmt: skip
+        trainer.accelerator.wait_for_everyone()
+
     try:
+        if last is None and not n_steps:
+            save()
         for micros in trainer.loader.on_device(step, n_steps, trainer.device):
             trainer.update(micros, step, resolved.learning_rate_at(step), meter)
             step += 1
@@ -96,14 +109,7 @@ def train(
                 # The loss of a step does not show weights that became NaN in its own update.
                 if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
                     raise _not_finite(step, entry, run)
-                trainer.accelerator.wait_for_everyone()
-                if main:
-                    checkpoint.save(
-                        run, lm, trainer.optimizer, trainer.state,
-                        step=step, subwords=meter.subwords, seconds=meter.seconds, counts=meter.counts,
-                        fingerprint=fingerprint, keep=log_settings.keep,
-                    )  # fmt: skip
-                trainer.accelerator.wait_for_everyone()
+                save()
                 saved = monotonic()
     finally:
         if log is not None:

@@ -64,7 +64,14 @@ def asked_settings(
         model_config, tied = _of_checkpoint(elsewhere, asked, options["init"])
         described = {**model_config.training, "tie": tied}
     if options.get("tokens") is not None or options.get("epochs") is not None:
-        described["steps"] = 1  # they follow from the data
+        described["steps"] = None  # they follow from the data
+    elif asked.get("steps", described.get("steps")) is None:
+        raise UsageError(
+            f"the model {asked['model']} does not say how long to train",
+            where="--steps",
+            fix="give --steps",
+            id="usage",
+        )
     objective = read_objective(asked["objective"])
     check_text(objective, options, source=source is not None, spec=options["spec"] is not None)
     if options.get("init") is None:

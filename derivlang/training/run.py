@@ -23,7 +23,7 @@ from derivlang.training.begun_from import folders_begun_from, with_tokenizer
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
-from derivlang.training.init_weights import Init
+from derivlang.training.init_weights import Init, copy_embeddings
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
@@ -107,7 +107,7 @@ def pretrain(
 
         # Loop
         steps = inputs.resolved.steps
-        log = log_within(callbacks.log, plan.duration.budget, plan.settings.steps, steps)
+        log = log_within(callbacks.log, plan.duration.budget, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
                 trained = train(
@@ -145,7 +145,7 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
     steps = _steps(settings, plan.duration, loader, _material(settings, prepared))
-    if objective.first_step() >= steps:
+    if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
@@ -191,6 +191,7 @@ def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, mater
         return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:
         return max(1, round(duration.epochs * loader.steps_per_epoch))
+    assert settings.steps is not None  # `asked_settings` refuses settings without a duration
     return steps_within(duration.budget, settings.steps, loader, material)
 
 
@@ -217,6 +218,8 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         size, special_ids = prepared.languages.size, prepared.languages.special_ids
         ids, seed = settings.language_ids, settings.seed
         lm = build_model(model_config, size, longest, special_ids, tie=settings.tie, language_ids=ids, seed=seed)
+    if last is None and settings.embeddings == "copy":
+        copy_embeddings(lm, prepared.languages)
     if any(one.stream.reset for one in inputs.streams):
         check_reset(lm)
     freeze(lm, settings.freeze)

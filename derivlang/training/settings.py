@@ -51,9 +51,9 @@ def _check_freeze(value: Any, option: str) -> None:
 
 def _check_embeddings(value: Any, option: str) -> None:
     how, _, other = value.partition("=")
-    if value not in ("keep", "new", "permute") and (how != "from" or not other):
+    if value not in ("keep", "copy", "new", "permute") and (how != "from" or not other):
         raise unknown(
-            "kind of embeddings", value, ("keep", "new", "permute", "from=RUN"), where=option, id="embeddings"
+            "kind of embeddings", value, ("keep", "copy", "new", "permute", "from=RUN"), where=option, id="embeddings"
         )
 
 
@@ -93,7 +93,9 @@ class TrainingSettings:
     objective: str = setting("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
     model: str = setting("tiny", "Model: tiny, tiny-gpt, roberta-8, gpt-8, or a FILE.toml.")
     seed: int = _shared(1, "Seed of weights, masks and the order of rows.", minimum=0, maximum=2**63 - 1)
-    steps: int = _shared(0, "Number of updates of the weights.", minimum=1, unset=_MODELS)
+    steps: int | None = _shared(
+        None, "Number of updates of the weights; 0 gives the untrained model.", minimum=0, unset=_MODELS
+    )
     batch_size: int = _shared(128, "Number of rows in a step, of both languages together.", minimum=1, unset=_MODELS)
     seq_len: int = _shared(512, "Number of sub-words in a row.", minimum=8, maximum=LONGEST, unset=_MODELS)
     pair_length: int = _shared(
@@ -109,10 +111,10 @@ class TrainingSettings:
         0.02, "Share of the steps in which the learning rate rises.", minimum=0, below=1, unset=_MODELS
     )
     weight_decay: float = _shared(0.0, "AdamW weight decay (matrices only).", minimum=0)
-    beta1: float = _shared(0.9, "AdamW beta1.", option=False, minimum=0, below=1)
-    beta2: float = _shared(0.999, "AdamW beta2.", option=False, minimum=0, below=1)
-    epsilon: float = _shared(1e-8, "AdamW epsilon.", option=False, above=0)
-    clip: float = _shared(1.0, "Maximum norm of the gradient.", option=False, above=0)
+    beta1: float = _shared(0.9, "AdamW beta1.", minimum=0, below=1)
+    beta2: float = _shared(0.999, "AdamW beta2.", minimum=0, below=1)
+    epsilon: float = _shared(1e-8, "AdamW epsilon.", above=0)
+    clip: float = _shared(1.0, "Maximum norm of the gradient.", above=0)
     mask: float = _shared(
         0.15, "Share of the sub-words that are masked.", above=0, below=1, unset=_MODELS, subject="masked words"
     )
@@ -142,7 +144,10 @@ class TrainingSettings:
         subject="sentence pairs to choose from",
     )
     embeddings: str = setting(
-        "keep", "Embeddings of a run that --init names: keep, new, permute or from=RUN.", check=_check_embeddings
+        "keep",
+        "Embeddings to begin with: keep, or copy (each word of the derived language gets its source's); of a run that "
+        "--init names also new, permute or from=RUN.",
+        check=_check_embeddings,
     )
     freeze: str = setting(
         "",

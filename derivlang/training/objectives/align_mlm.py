@@ -3,13 +3,13 @@
     L = L_MLM + alpha * L_align        L_align = -(1/|B|) * sum over pairs (b1, b2) of cos(E[b1], E[b2])
 
 E is the input embedding matrix. Every step uses all pairs of the dictionary. Source: Tang, Deshpande and Narasimhan
-(2022), section 3.
+(2022), section 3. With only=align, L is L_align: a control, in which only the embeddings are trained.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
@@ -31,6 +31,7 @@ class AlignMlm(Objective):
 
     name = "align-mlm"
     alpha: float = param(10.0, "weight of the alignment loss", positional=True, low=0)
+    only: Literal["no", "align"] = param("no", "align: without masked language modelling, as a control")
 
     def needs(self) -> tuple[Need, ...]:
         return (DICTIONARY,)
@@ -56,9 +57,10 @@ class AlignMlm(Objective):
 
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         assert state is not None
-        mlm = masked_part(model, micro["rows"])
         align = alignment_loss(model.embeddings, state.pairs) * micro.share  # type: ignore[arg-type]
-        return {"mlm": mlm, "align": LossPart(align, weight=self.alpha)}
+        if self.only == "align":
+            return {"align": LossPart(align)}
+        return {"mlm": masked_part(model, micro["rows"]), "align": LossPart(align, weight=self.alpha)}
 
 
 def alignment_loss(embeddings: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
