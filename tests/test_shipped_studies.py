@@ -70,6 +70,29 @@ def test_a_trial_has_all_cells(name: str) -> None:
     assert {cell.options["steps"] for cell in trial.cells} == {20}
 
 
+@pytest.mark.parametrize(("name", "scale"), [one for one in AT_SCALES if one[1] in ("tiny", "base")])
+def test_zero_shot_scores_have_controls_in_every_language(name: str, scale: str) -> None:
+    """At scales that can be run on a processor; a trial keeps the untrained model untrained."""
+    own = read(name, scale=scale).cells
+    regimes = {str(cell.evaluation.get("regime", "sup,zs")) for cell in own}
+    if "controls" not in grids_of(name, scale):
+        assert all(cell.evaluation["task"] == "none" for cell in own) or regimes == {"sup"}
+        return
+    for steps in (None, 7):
+        cells = [cell for cell in read(name, scale=scale, grids=["controls"], steps=steps).cells
+                 if "control" in cell.levels]  # fmt: skip
+        assert {cell.options["t"] for cell in cells} == {cell.options["t"] for cell in own}
+        kinds = {
+            (cell.levels["control"], cell.options["objective"], cell.options.get("embeddings", "keep"),
+             cell.options["steps"] == 0) for cell in cells
+        }  # fmt: skip
+        assert kinds == {
+            ("untrained", "mlm", "keep", True), ("untrained, copied", "mlm", "copy", True),
+            ("only aligned", "align-mlm:only=align", "keep", False), ("copied", "mlm", "copy", False),
+        }  # fmt: skip
+        assert not {cell.name for cell in cells} & {cell.name for cell in own}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_says_what_it_asks_and_by_which_paper(name: str) -> None:
     """And what its cells hold equal: align-mlm-seeds has equal steps, as before there was a budget."""

@@ -10,12 +10,13 @@ import click
 from derivlang.cli.dependent import option
 from derivlang.cli.studies import study_command, study_options
 from derivlang.cli.types import completes
+from derivlang.studies.settings import SCALES
 
 
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("recipe", shell_complete=completes("recipe"))
-@option("--scale", type=click.Choice(["tiny", "small", "paper"]), default="tiny", show_default=True,
-              help="Scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator.")  # fmt: skip
+@option("--scale", type=click.Choice(SCALES), default="tiny", show_default=True,
+              help="Scale: half an hour or a day on 2 cores, hours or days on an accelerator.")  # fmt: skip
 @study_options
 def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Reproduce RECIPE, a shipped study such as align-mlm, from data to report: `derivlang study RECIPE --scale SCALE`.

@@ -10,6 +10,7 @@ import click
 from derivlang.cli.dependent import option
 from derivlang.cli.studies import list_studies, study_command, study_options
 from derivlang.cli.types import completes
+from derivlang.studies.settings import SCALES
 
 
 @click.command("study", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,7 +22,7 @@ from derivlang.cli.types import completes
     excludes="FILE, --scale, --dry-run, --array, --data-only",
     help="Print the shipped studies by paper, with their sizes.",
 )
-@option("--scale", type=click.Choice(["tiny", "small", "paper"]),
+@option("--scale", type=click.Choice(SCALES),
               help="Scale, of a study that has several.  [default: its first]")  # fmt: skip
 @study_options
 def command(file: str | None, listed: bool, scale: str | None, out: Path | None, as_json: bool, **options: Any) -> None:

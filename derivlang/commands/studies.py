@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.shared import InFolder, PathLike, local
 from derivlang.commands.training import Run, report
 from derivlang.core.keywords import takes
 from derivlang.display.bar import ProgressBar
-from derivlang.studies.settings import Extent, Place
+from derivlang.studies.settings import Extent, Place, Scale
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Scale = Literal["tiny", "small", "paper"]
 
 
 class Study(InFolder):

@@ -35,7 +35,8 @@ from derivlang.studies.begins import linked, with_needs
 from derivlang.studies.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.studies.commands import EVALUATE, NAMES_TEXT, PRETRAIN, CommandOptions, Level, TypedFloat
 from derivlang.studies.report import read_report, tables_of
-from derivlang.studies.scales import NAMES, scaled, scales_of
+from derivlang.studies.scales import scaled, scales_of
+from derivlang.studies.settings import SCALES
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -99,7 +100,7 @@ def read(
     else:
         texts = shipped()
         stem, _, last = name.rpartition("-")
-        if scale is None and name not in texts and last in NAMES and stem in texts:
+        if scale is None and name not in texts and last in SCALES and stem in texts:
             name, scale = stem, last
         if name not in texts:
             fix = "give one of these, or a FILE.toml; derivlang study --list describes them"
@@ -351,6 +352,9 @@ def _factors(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:
 
 
 def _with_steps(options: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """Return options with a number of steps; an untrained model stays one."""
+    if options.get("steps") == 0:
+        return dict(options)
     return {key: value for key, value in options.items() if key not in ("tokens", "epochs")} | {"steps": steps}
 
 

@@ -11,7 +11,7 @@
 
 What the scales of the shipped studies have in common, i.e. model, source, steps and evaluation, is in scales.toml; a
 study's own keys have priority over it, and the study's [scale.NAME] over these. A published number of a task that a
-scale does not evaluate is left out.
+scale does not evaluate is left out. The controls of scales.toml are grids of every shipped study with zero-shot scores.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.settings import text_of
+from derivlang.core.settings import names, text_of
+from derivlang.evaluation.finetune_settings import USUAL_REGIMES
 from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.registry import TASKS
+from derivlang.studies.cells import named_in
 from derivlang.studies.commands import TypedFloat
+from derivlang.studies.settings import SCALES
 
-NAMES = ("tiny", "small", "paper")
 _PARTS = ("study", "cell", "evaluate", "factors", "report")
 _KEYS = (*_PARTS, "seeds")
 _GRID_KEYS = ("cell", "evaluate", "factors", "seeds")  # of [grid.scale.NAME]
@@ -49,8 +51,8 @@ def scales_of(tables: Mapping[str, Any], place: str) -> list[str]:
             f"scales = {names!r} must be a list of one scale or more", where=f"{place} [study]", fix=fix, id="bad-value"
         )
     for name in names:
-        if name not in NAMES:
-            raise unknown("scale", str(name), NAMES, where=f"{place} [study]")
+        if name not in SCALES:
+            raise unknown("scale", str(name), SCALES, where=f"{place} [study]")
     for where, table in _tables(tables, place):
         own, is_grid = _table(table, "scale", where), table is not tables
         keys = _GRID_KEYS if is_grid else _KEYS
@@ -99,6 +101,10 @@ def scaled(tables: Mapping[str, Any], scale: str | None, place: str) -> dict[str
     if isinstance(grids, list):
         kept = [grid for grid in grids if not isinstance(grid, dict) or name in grid.get("scales", names)]
         result["grid"] = [_grid(grid, name, seeds, place) if isinstance(grid, dict) else grid for grid in kept]
+    if _has_zero_shot(result["evaluate"]) and isinstance(grids, (list, type(None))):
+        controls = [grid for grid in _common()["controls"] if name in grid["scales"]]
+        made = [_grid(_of_languages(one, result), name, seeds, place) for one in controls]
+        result["grid"] = [*result.get("grid", ()), *made]
     report = _merged([_table(tables, "report", place), _table(own, "report", place)])
     if report:
         result["report"] = _evaluated(report, result)
@@ -153,6 +159,24 @@ def _grid(grid: dict[str, Any], name: str, seeds: int, place: str) -> dict[str, 
     if "factors" in scaled:
         scaled["factors"] = _with_seeds(scaled["factors"], own.get("seeds", seeds))
     return scaled
+
+
+def _has_zero_shot(evaluate: Mapping[str, Any]) -> bool:
+    """Return whether [evaluate] fine-tunes tasks on the source and tests them on the derived language."""
+    regimes = names(text_of(evaluate.get("regime", ",".join(USUAL_REGIMES))), "regime")
+    return bool(tasks_and_measures(text_of(evaluate.get("task", "none")))[0]) and "zs" in regimes
+
+
+def _of_languages(control: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a grid of controls for each language of a study: the levels of `t`, and of the factors that it names."""
+    grids = [grid for grid in (tables, *tables.get("grid", ())) if isinstance(grid, dict) and not grid.get("name")]
+    axes = {"t", *named_in(tables["cell"].get("t", ""))}
+    levels: dict[str, list[Any]] = {}
+    for grid in grids:
+        for factor, some in _table(grid, "factors", "").items():
+            if factor in axes and isinstance(some, list):
+                levels[factor] = list(dict.fromkeys([*levels.get(factor, []), *some]))
+    return {**control, "factors": {**levels, **control["factors"]}}
 
 
 def _with_seeds(factors: dict[str, Any], seeds: int) -> dict[str, Any]:

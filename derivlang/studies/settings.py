@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from derivlang.core.settings import check_settings, setting
 
 _STUDY = "the study's"
+Scale = Literal["tiny", "base", "small", "paper"]  # from half an hour of two cores to days of an accelerator
+SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class TrainingSettings:
     source: str
     spec: str
     objective: str = setting("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
-    model: str = setting("tiny", "Model: tiny, tiny-gpt, roberta-8, gpt-8, or a FILE.toml.")
+    model: str = setting("tiny", "Model: tiny, tiny-gpt, modernbert-4, roberta-8, gpt-8, or a FILE.toml.")
     seed: int = _shared(1, "Seed of weights, masks and the order of rows.", minimum=0, maximum=2**63 - 1)
     steps: int | None = _shared(
         None, "Number of updates of the weights; 0 gives the untrained model.", minimum=0, unset=_MODELS
