@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import permutations
@@ -16,11 +17,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import derivlang
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import Table, number, signed
+from tests import runs
 from tests.frames import (
+    ACCURACY,
     ALIGNMENT,
     BITS,
     DOCUMENTS,
@@ -138,6 +142,61 @@ def test_a_cell_has_mean_interval_number_and_the_published_value(scores: pd.Data
     assert "published" not in cell(table, "trans", "ZS", "align-mlm")
     assert list(table.shown.columns.unique(level=0)) == ["SUP", "ZS", "Δ"]
     assert "Published: Tang 2022." in table.note
+
+
+@pytest.mark.parametrize("controls", [False, True])
+def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> None:
+    """The floor is ZS of the untrained model of the same language; without controls, chance."""
+    task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
+    cells: list[dict[str, str]] = [{"t": t, "o": o} for t in ("trans", "inv") for o in ("mlm", "align")]
+    if controls:
+        cells += [{"t": t, "o": "mlm", "control": "untrained"} for t in ("trans", "inv")]
+    rates = {"sup": 0.9, "chance": 0.2}
+
+    def rate(levels: Mapping[str, str], regime: str) -> float:
+        low = 0.1 if levels["t"] == "trans" else 0.3
+        return rates.get(regime, low if "control" in levels else 0.6)
+
+    scores = frame(
+        [{"study": "s", "seed": seed, "factors": cell} for cell in cells for seed in (1, 2, 3)], [task], rate
+    )
+    one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "o"}}))
+    table = score_table(one, found, "pos", "accuracy")
+    assert list(table.shown.columns.unique(level=0)) == ["SUP", "ZS", "Δ", "% of range", "chance"]
+    floor = "ZS of the untrained model" if controls else "the chance level"
+    assert f"with {floor} as the floor" in table.note
+
+    def values(regime: str, **levels: str) -> Any:
+        some = found[(found["kind"] == "mean") & (found["regime"] == regime)]
+        for name in ("t", "o", "control"):
+            if f"factor.{name}" in some:
+                level = some[f"factor.{name}"]
+                some = some[level == levels[name] if name in levels else level.isna()]
+        return np.array(some["values"].iloc[0])
+
+    for t, o in ((t, o) for t in ("trans", "inv") for o in ("mlm", "align")):
+        floors = values("zs", t=t, o="mlm", control="untrained") if controls else values("chance", t=t, o=o)
+        sup, zs = values("sup", t=t, o=o), values("zs", t=t, o=o)
+        assert values("range", t=t, o=o) == pytest.approx(100 * (zs - floors.mean()) / (sup - floors.mean()))
+
+
+def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path) -> None:
+    for objective, parts in (("mlm", {"mlm": 2.0}), ("align-mlm", {"mlm": 2.5, "align": -0.5})):
+        for seed in (1, 2):
+            result = {"loss": 2.0 + seed, "parts": parts, "steps": 1000}
+            runs.run(tmp_path / f"{objective}.{seed}", objective=objective, seed=seed, evaluated=False,
+                     facts={"result": result})  # fmt: skip
+    found = derivlang.scores(*sorted(tmp_path.iterdir()))
+    assert set(found["task"]) == {"training"}
+    made = found.set_index(["run", "metric"])["value"]
+    assert made[str(tmp_path / "mlm.2"), "loss"] == 4.0
+    assert made[str(tmp_path / "align-mlm.1"), "align"] == -0.5
+    report(found, tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text("utf-8")
+    assert "| mlm | 3.50 (3.00, 4.00, n=2) |" in page
+    assert "not evaluated" in page
+    runs.run(tmp_path / "evaluated")
+    assert "training" not in set(derivlang.scores(*sorted(tmp_path.glob("*[12]")), tmp_path / "evaluated")["task"])
 
 
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:

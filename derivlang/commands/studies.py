@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-
 class Study(InFolder):
     """A study that was run. path: its folder."""
 

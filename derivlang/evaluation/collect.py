@@ -1,7 +1,8 @@
 """Collect the table of scores (`table.py`) from studies, run folders, and tables that somebody else wrote.
 
-A run without an evaluation has no rows; `states` says so. Any file that is unreadable, or not the one that was written,
-is an error, because leaving it out would silently select runs.
+A run without an evaluation has no rows; `states` says so. If no run has one, the rows are their training losses. Any
+file that is unreadable, or not the one that was written, is an error, because leaving it out would silently select
+runs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import pyarrow as pa
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import counted, first_names, warn
 from derivlang.evaluation import results
+from derivlang.evaluation.columns import Column
 from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of, place_of, read_plan
 from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
-from derivlang.evaluation.scores import SCHEMA
+from derivlang.evaluation.scores import SCHEMA, Score, table_of
 from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
 from derivlang.formats.places import located
 from derivlang.store.record import Kind, check_same, check_types, read_record
@@ -38,6 +40,7 @@ from derivlang.training.run_folder import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_TRAINING = "training"  # the task of training losses
 _RERUN = "leave this run out, restore the file, or make the run again"
 _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
 
@@ -73,6 +76,7 @@ class _Collection:
     """Rows of runs, and what rows cannot say."""
 
     rows: list[pa.Table] = field(default_factory=list)
+    losses: list[tuple[pa.Table, list[dict[str, Any]]]] = field(default_factory=list)  # rows and columns of each run
     attributes: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in ATTRIBUTES})
     early: list[Path] = field(default_factory=list)
     without_model: list[Path] = field(default_factory=list)
@@ -102,8 +106,13 @@ class _Collection:
         return collection
 
     def frame(self) -> DataFrame:
+        rows = self.rows
+        if not rows:
+            rows = [table for table, _ in self.losses]
+            columns = {one["name"]: one for _, some in self.losses for one in some}
+            self.attributes["columns"] |= {_TRAINING: list(columns.values())} if columns else {}
         empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
-        return frame_of(pa.concat_tables([empty, *self.rows], promote_options="default"), self.attributes)
+        return frame_of(pa.concat_tables([empty, *rows], promote_options="default"), self.attributes)
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
         facts = read_record(folder / RUN, RUN, _check, id="run", fix=_RERUN)
@@ -128,6 +137,15 @@ class _Collection:
                 self.attributes["studies"][study] = _with_levels(self.attributes["studies"][study], told, today)
         name = f"{study}/{run}"
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
+        factors = {f"{FACTOR}{key}": value for key, value in levels.items()}
+        if losses := (facts.get("result") or {}).get("parts"):
+            losses = {"loss": facts["result"]["loss"], **losses}
+            columns = [Column(name, unit="nats", better="down", formula="", headline=name == "loss") for name in losses]
+            table = table_of(_TRAINING, columns, [Score(name, value=value) for name, value in losses.items()])
+            of_model = {"weights": facts.get("weights") or "", "version": "", "step": facts["result"]["steps"]}
+            settings = {f"{SETTING}{key}": value for key, value in _settings(facts).items()}
+            table = _with_columns(table, {**of_run, **of_model, **settings, **factors})
+            self.losses.append((table, [column.record() for column in columns]))
         places = list(evaluations(folder))
         seen: set[tuple[int, str]] = set()  # (step, task or measure): the last checkpoint may be evaluated, too
         for path, cells in places:
@@ -147,7 +165,6 @@ class _Collection:
                 prefix = "ft_" if label in record["tasks"] else ""
                 own = {f"{prefix}{key}": _text(value) for key, value in entry["settings"].items()}
                 settings = {f"{SETTING}{key}": value for key, value in {**_settings(facts), **own}.items()}
-                factors = {f"{FACTOR}{key}": value for key, value in levels.items()}
                 self.rows.append(_with_columns(table, {**of_run, **of_weights, "step": step, **settings, **factors}))
         self.attributes["states"][name] = _state(facts, any(cells == folder / COUNTS for _, cells in places))
         if isinstance(facts.get("doses"), dict):

@@ -14,7 +14,7 @@ from zlib import crc32
 import pandas as pd
 
 from derivlang.evaluation.columns import PERCENT, Column
-from derivlang.evaluation.report.frame import DELTA
+from derivlang.evaluation.report.frame import DELTA, RANGE
 
 EMPTY = "–"
 MEAN = "mean"
@@ -101,7 +101,7 @@ def estimate_cell(row: Mapping[str, Any], column: Column, planned: int = 0, more
     write = number if score else signed
     low, high = row["low"], row["high"]
     if low == low:
-        if score and row["regime"] != DELTA:
+        if score and row["regime"] not in (DELTA, RANGE):
             low, high = column.within(low, high)
         ends = write(low, column.unit), write(high, column.unit)
         told = f"{ends[0]}–{ends[1]}" if score and low >= 0 else f"{ends[0]} to {ends[1]}"

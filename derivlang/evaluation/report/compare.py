@@ -7,6 +7,8 @@
 
 Each is a weighted sum of what runs have: the seeds' values, and the influence of each test document on them, where all
 sides were tested on the same set. Fine-tuning seeds are averaged within a run. Δ = SUP − ZS is such a sum of regimes.
+`range` is 100 (ZS − floor) / (SUP − floor), by seed: the floor is the mean ZS of the untrained model (the study's
+controls), or the chance level where there is none.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from derivlang.evaluation.formulas import Float64
 from derivlang.evaluation.influence import influences
 from derivlang.evaluation.report.cells import MEAN
 from derivlang.evaluation.report.factors import INTERACTION, Condition, Section, sections_of
-from derivlang.evaluation.report.frame import CHANCE, DELTA, OUTCOME, SUP, ZS, ScoreTable
+from derivlang.evaluation.report.frame import CHANCE, DELTA, FLOORS, OUTCOME, RANGE, SUP, ZS, ScoreTable
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.statistics import Estimate, estimate, holm
 from derivlang.evaluation.table import FACTOR
@@ -84,7 +86,7 @@ def compared(section: Section) -> pd.DataFrame:
     for names, some in rows.groupby([*OUTCOME, "step"], sort=False, dropna=False):
         told = {"study": section.name, **dict(zip((*OUTCOME, "step"), names, strict=True))}
         for regime, values in _regimes(section, some).items():
-            is_compared = told["step"] is pd.NA and regime != CHANCE
+            is_compared = told["step"] is pd.NA and regime not in FLOORS
             made = _comparisons(section, values) if is_compared else _means(section, values)
             comparisons += ({**one, **told, "regime": regime} for one in made)
     return _with_families(section, pd.DataFrame(comparisons).astype({"layer": "Int64", "step": "Int64"}))
@@ -100,7 +102,27 @@ def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:
                         for seed in _shared([side.get(condition, {}) for _, side in sides])}
             for condition in by_regime[SUP]
         }  # fmt: skip
+        by_regime[RANGE] = {
+            condition: shares
+            for condition in by_regime[SUP]
+            if (shares := _shares(by_regime, condition, section.untrained(condition)))
+        }
     return by_regime
+
+
+def _shares(by_regime: Mapping[str, RunValues], condition: Condition, untrained: Condition | None) -> Any:
+    """Return the share of the range between the floor and SUP that ZS has, by seed; {} without a floor below SUP."""
+    floors = by_regime[ZS].get(untrained) if untrained is not None else None
+    floors = floors or by_regime.get(CHANCE, {}).get(condition)
+    sup, zs = by_regime[SUP][condition], by_regime[ZS].get(condition, {})
+    if not floors:
+        return {}
+    floor = float(np.mean([one.value for one in floors.values()]))
+    return {
+        seed: RunValue(100 * (zs[seed].value - floor) / (sup[seed].value - floor))
+        for seed in _shared([sup, zs])
+        if sup[seed].value > floor
+    }
 
 
 def _run_values(section: Section, rows: pd.DataFrame) -> RunValues:

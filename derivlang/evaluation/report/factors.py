@@ -30,6 +30,7 @@ from derivlang.evaluation.table import FACTOR, SETTING
 
 NONE = ""  # the level of a run that lacks a factor
 SEED, LEVEL, INTERACTION = "seed", "level", "interaction"
+CONTROL, UNTRAINED = "control", "untrained"  # a factor of controls, and its level that is a floor
 Condition: TypeAlias = tuple[str, ...]
 Levels: TypeAlias = Mapping[str, str]
 Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
@@ -81,6 +82,11 @@ class Section:
             if other[at] == wanted[at] and all(b in (a, NONE) for a, b in zip(wanted, other, strict=True))
         ]
         return min(partners, key=lambda other: other.count(NONE), default=None)
+
+    def untrained(self, condition: Condition) -> Condition | None:
+        """Return the untrained model that shares most levels with a condition; None if the study has none."""
+        models = [other for other in self.planned if self.levels_of(other).get(CONTROL) == UNTRAINED]
+        return max(models, key=lambda other: sum(a == b for a, b in zip(condition, other, strict=True)), default=None)
 
     def levels_of(self, condition: Condition) -> dict[str, str]:
         """Return the levels of a condition by factor."""

@@ -19,8 +19,9 @@ from derivlang.evaluation.table import FACTOR, OF_RUN
 NEEDED = ("run", "seed", "task", "metric", "value")
 # A number of a run is one of these, in a regime; fine-tuning seeds repeat it.
 OUTCOME = ("task", "metric", "split", "group", "layer")
-SUP, ZS, DELTA, CHANCE = "sup", "zs", "delta", "chance"
+SUP, ZS, DELTA, RANGE, CHANCE = "sup", "zs", "delta", "range", "chance"
 REGIMES = {SUP: "SUP", ZS: "ZS", "cs": "CS", DELTA: "Δ"}  # of fine-tuned tasks, with their titles
+FLOORS = {RANGE: "% of range", CHANCE: "chance"}  # besides, in tables of a task
 
 
 @dataclass(frozen=True, slots=True, eq=False)

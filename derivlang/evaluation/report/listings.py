@@ -39,14 +39,16 @@ def _not_finite(rows: pd.DataFrame) -> Iterable[str]:
         yield f"{len(some):,} values of {task} {metric} are NaN or infinite: {runs}."
 
 
-def test_sets(section: Section) -> Table:
-    """Return the table of the data that scores were measured on."""
+def test_sets(section: Section) -> Table | None:
+    """Return the table of the data that scores were measured on; None if nothing is known."""
     rows = section.rows.drop_duplicates(["run", "task", "metric", "split", "set", "set_hash", "unit"])
     known = rows[(rows["set"] != "") | (rows["set_hash"] != "")]
     sets = []
     for names, some in known.groupby(["task", "split", "set", "set_hash"], sort=False):
         units = max(_units_of(row) for _, row in some.drop_duplicates("formula").iterrows())
         sets.append((*names, f"{units:,}" if units else EMPTY, some["unit"].iloc[0], some["run"].nunique()))
+    if not sets:
+        return None
     names = ["Task", "Split", "Set", "Hash", "Units", "Unit", "Runs"]
     data = pd.DataFrame(sets, columns=names).astype(str)
     return Table(
@@ -138,8 +140,8 @@ def run_list(section: Section) -> Table:
     first = section.rows.groupby("run", sort=False).first()
     steps = section.rows.groupby("run")["step"].max()
     prefix = f"{section.name}/"
-    states = {name.removeprefix(prefix): state for name, state in (section.scores.told.get("states") or {}).items()
-              if name.rpartition("/")[0] == section.name}  # fmt: skip
+    told = section.scores.told.get("states") or {}
+    states = {name.removeprefix(prefix): state for name, state in told.items() if name.startswith(prefix)}
     lines = {}
     for run in dict.fromkeys([*section.runs, *states]):
         condition, seed = section.runs.get(run, ((EMPTY,) * len(section.factors), EMPTY))

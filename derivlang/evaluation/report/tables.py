@@ -23,7 +23,7 @@ from derivlang.evaluation.report.cells import (
 )
 from derivlang.evaluation.report.compare import DIFFERENCE, PRIMARY, is_whole, last_layer
 from derivlang.evaluation.report.factors import INTERACTION, NONE, Condition, Section
-from derivlang.evaluation.report.frame import CHANCE, REGIMES
+from derivlang.evaluation.report.frame import CHANCE, FLOORS, RANGE, REGIMES, ZS
 from derivlang.evaluation.report.listings import signature
 from derivlang.evaluation.statistics import FEW_UNITS
 from derivlang.evaluation.table import FACTOR
@@ -46,7 +46,7 @@ def regimes_of(comparisons: pd.DataFrame) -> list[str]:
 
 def regime_title(regime: str) -> str:
     """Return the title of a regime."""
-    return REGIMES.get(regime, regime)
+    return {**REGIMES, **FLOORS}.get(regime, regime)
 
 
 def of_score(comparisons: pd.DataFrame, task: str, metric: str, kind: str, *, layers: bool = False) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: 
         f"Unit: {column.unit}." if column.unit else "",
         {"down": "Smaller is better.", "up": ""}.get(column.better, ""),
         f"Layer {layer}." if layer is not None else "",
-        _chance(section, task, metric),
+        _floor(section, some, task, metric),
         f"Published: {'; '.join(sources)}." if sources else "",
         _INTERVALS,
         _few(some),
@@ -84,7 +84,7 @@ def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: 
     return Table(
         file_name(task, metric),
         f"{title_of(section, task, metric)}{_by(section)}",
-        _grid(section, some, column, lines=lines, published=published),
+        _grid(section, some, column, lines=lines, published=published, floors=True),
         some,
         " ".join(filter(None, note)),
         signature(section, task, metric),
@@ -208,13 +208,16 @@ def _grid(
     over: str = "",
     lines: str | None = None,
     published: Sequence[Mapping[str, Any]] = (),
+    floors: bool = False,
 ) -> pd.DataFrame:
     """Return the cells of means: rows of the factors but `lines`, x last; columns of regimes, places and lines.
 
-    over: layer or step, whose places are columns. A condition that was planned and has no result is EMPTY; what was
-    never planned is blank.
+    over: layer or step, whose places are columns. floors: whether a task has columns of these, too. A condition that
+    was planned and has no result is EMPTY; what was never planned is blank.
     """
     regimes = regimes_of(some)
+    if floors and ZS in regimes:
+        regimes += [one for one in FLOORS if one in some["regime"].unique()]
     order = [name for name in (*section.factors[1:], *section.factors[:1]) if name != lines]
 
     def row_of(condition: Mapping[str, str]) -> Condition:
@@ -266,8 +269,12 @@ def _few(some: pd.DataFrame) -> str:
     return f"The test set has {there}: intervals of fewer than {FEW_UNITS} are inexact."
 
 
-def _chance(section: Section, task: str, metric: str) -> str:
-    """Return the range of chance levels, as a sentence."""
+def _floor(section: Section, some: pd.DataFrame, task: str, metric: str) -> str:
+    """Return what the floor of a score is, as a sentence: of a task in ZS, or the range of chance levels."""
+    if RANGE in some["regime"].unique():
+        untrained = section.untrained(next(iter(section.planned))) is not None
+        floor = "ZS of the untrained model" if untrained else "the chance level"
+        return f"% of range: (ZS − floor) / (SUP − floor), with {floor} as the floor."
     rows = section.of_score[task, metric]
     some = rows[(rows["regime"] == CHANCE) & rows["final"]]
     values = some.loc[is_whole(some.assign(step=pd.NA), last_layer(some, task, metric)), "value"].dropna()
