@@ -47,6 +47,7 @@ from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 from derivlang.sources.types import types_of_files, unify
 
+_FEW = 100  # rows that are looked at first: most often they settle what a column holds
 
 def find(request: SourceRequest) -> Corpus:
     """Return the corpus. DataError or UsageError says what is missing and where to put it."""
@@ -277,7 +278,9 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
         return corpus
     numbered = {f.column for f in corpus.schema.fields if f.classes is not None}  # tags may be numbers of classes
     open_searches = dict(searches)
-    for rows in chain.from_iterable(tables(corpus, part, encoding=encoding) for part in corpus.parts):
+    few = tables(corpus, corpus.parts[0], encoding=encoding, limit=_FEW)
+    every = chain.from_iterable(tables(corpus, part, encoding=encoding) for part in corpus.parts)
+    for rows in chain(few, every):
         for column, search in open_searches.items():
             tags = whole(rows.table[inputs[column]])
             if column in undecided and not is_string_list(tags.type):  # an error later, if it must have such values
