@@ -49,6 +49,7 @@ from derivlang.sources.types import types_of_files, unify
 
 _FEW = 100  # rows that are looked at first: most often they settle what a column holds
 
+
 def find(request: SourceRequest) -> Corpus:
     """Return the corpus. DataError or UsageError says what is missing and where to put it."""
     with parse_errors(request.source, "source", id="source"):

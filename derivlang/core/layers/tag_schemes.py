@@ -201,8 +201,8 @@ def are_entity_tags(names: Sequence[str]) -> bool:
 def _has_both(names: Sequence[str]) -> bool:
     """Return whether one type has a B- and an I-."""
     types, prefixes, kinds = parse_tags(names)
-    both = np.intersect1d(kinds[prefixes == PREFIXES.index("B")], kinds[prefixes == PREFIXES.index("I")])
-    return bool(both.size) and types != ("",)
+    begun, inside = (set(kinds[prefixes == PREFIXES.index(prefix)].tolist()) for prefix in "BI")
+    return types != ("",) and not begun.isdisjoint(inside)
 
 
 class SchemeSearch:
