@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from derivlang.formats.sentence_lines import line_blocks
 from derivlang.formats.tagged_columns import WHITE, begin
 
 _LOOKED_AT = 1 << 12  # bytes: a folder may have many files
+_LONG = 200  # letters in a line, on average, which a word and its tags never have
 _MOST = 0.95  # share of lines: a file may have a faulty one
 _TAG = re.compile(r"[BIESLUMW][-_]\S+", re.IGNORECASE)
 _PAGE = re.compile(
@@ -67,11 +69,20 @@ def _is_conllu(lines: Sequence[str]) -> bool:
 
 def _is_tagged(lines: Sequence[str]) -> bool:
     """Return whether nearly all lines have the same number of columns, one of which holds tags of a known scheme."""
+    words = [line for line in lines if line and line[0] != "#"]
+    if sum(map(len, words)) > _LONG * len(words) or not any(_have_one_width(words, by) for by in (None, "\t")):
+        return False  # prose, for which what follows takes ten times as long
     blocks = list(line_blocks(enumerate(lines, 1)))
     columns, _ = begin(iter(blocks))
     rows = [columns.split(line) for block in columns.without_comments(blocks) for line in block.lines]
     tags = [row[columns.tag] for row in rows if len(row) == columns.n > 1]
     return len(tags) > 1 and len(tags) >= _MOST * len(rows) and _are_tags(tags)
+
+
+def _have_one_width(lines: Sequence[str], by: str | None) -> bool:
+    """Return whether most lines have the same number of fields, two or more."""
+    widths = Counter(len(line.split(by)) for line in lines).most_common(1)
+    return any(width > 1 and n > len(lines) / 2 for width, n in widths)
 
 
 def _are_tags(tags: Sequence[str]) -> bool:
