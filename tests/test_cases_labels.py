@@ -152,7 +152,9 @@ def test_a_tag_that_is_none_among_entities_is_refused(tmp_path: Path) -> None:
     assert "a.jsonl:1: the tag '?' in x" in told
     assert "[ill-formed-tags]" in told
     source = lines(tmp_path / "b.jsonl", {"tokens": MARA[:4], "x": ["B-PER", "b-PER", "O", "I-PER"]})
-    assert "'B-PER' and 'b-PER' of one column" in run("make", "--t", "inv", source, "-o", tmp_path / "out", code=1).err
+    assert (
+        "'B-PER' and 'b-PER' of the column 'x'" in run("make", "--t", "inv", source, "-o", tmp_path / "out", code=1).err
+    )
 
 
 @pytest.mark.parametrize("name", ["c5_suffix.jsonl", "b22_bilou.conll"])
@@ -247,7 +249,7 @@ def test_one_of_several_languages_is_chosen(name: str, tmp_path: Path) -> None:
     source = DATA / "d6_xnli_all.jsonl"
     assert json.loads(back.read_text("utf-8")) == json.loads(source.read_text("utf-8"))
     told = run("make", "--t", "inv", DATA / name, "-o", tmp_path / "no", "--text-column", "hypothesis.de", code=1).err
-    assert "no text in hypothesis_de" in told
+    assert "no text 'hypothesis.de': the languages are en, fr" in told
 
 
 def test_a_key_of_an_object_is_a_column_of_text(tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.lexical.settings import DictionaryOptions
 
-_LEFT_OUT = "pairs left out: MUSE reads no capitals and no white space inside a word (TSV and JSON hold all)"
+_LEFT_OUT = (
+    "pairs left out: MUSE reads no capitals and no white space inside a word (TSV and JSON hold all); they are among "
+    "the words that the percentages count"
+)
 
 
 @click.command("dict", no_args_is_help=True)

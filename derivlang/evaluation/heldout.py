@@ -18,9 +18,12 @@ from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import Draws, sequence_keys
+from derivlang.core.messages import counted, warn
 from derivlang.engine.batches import Source
 from derivlang.training.derived_text import SHORTEST
 from derivlang.training.languages import Languages, LanguageSide
+
+_MUCH = 0.05  # share of the sentences from which on it is said that they are left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +118,14 @@ class Heldout:
     def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
         """Read at most n distinct sentences of a split. Raise DataError if there is none."""
         # The first n of a split are among the first n of its batches.
-        parts = [_fitting(languages, batch, max_length, split).distinct().first(n) for batch in source.batches(split)]
+        read = [_fitting(languages, batch, max_length, split) for batch in source.batches(split)]
+        parts = [part.distinct().first(n) for part, _ in read]
+        too_long, long_enough = (sum(counts) for counts in zip(*(counts for _, counts in read), strict=True))
+        if too_long >= _MUCH * long_enough:
+            warn(
+                f"{too_long:,} of {counted(long_enough, 'held-out sentence')} are left out, as they have more than "
+                f"{max_length - 2} sub-words in one of the languages"
+            )
         if not sum(part.n_sentences for part in parts):
             raise DataError(
                 f"no sentence of the split {split} has {SHORTEST} words and fits {max_length} sub-words",
@@ -174,8 +184,11 @@ def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
     return LanguageSide(np.concatenate([part.ids for part in parts]), slots, np.concatenate(words) if words else None)
 
 
-def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:
-    """Return the sentences of a batch that are long enough, and fit into a row in both languages."""
+def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> tuple[Heldout, tuple[int, int]]:
+    """Return the sentences of a batch that are long enough, and fit into a row in both languages.
+
+    Return (number that does not fit, number of those that are long enough), too.
+    """
     both = languages.both(batch)
     # An order moves words across the sentences that one tree spans, so these count as one.
     stays = np.isin(both.offsets[batch.sentences], both.blocks)
@@ -188,11 +201,12 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     inserted[both.inserted] = True
     forms = batch.strings().take(to_arrow(word)), languages.spelt(batch, both)
     every = Heldout(keys, offsets, words.astype(np.int32), inserted, *both.sides, split, *forms)
-    some = np.diff(sentences) >= SHORTEST
+    long_enough = np.diff(sentences) >= SHORTEST
+    some = long_enough.copy()
     for side in both.sides:
         lengths = lengths_of(every.offsets_in(side))
         some &= (lengths <= max_length - 2) & (lengths > 0)
-    return every.take(np.flatnonzero(some))
+    return every.take(np.flatnonzero(some)), (int((long_enough & ~some).sum()), int(long_enough.sum()))
 
 
 def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], what: str, where: str) -> None:

@@ -33,19 +33,19 @@ _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 def check_contents(path: Path, format: str, encoding: str) -> None:
     """Raise DataError contents if a file clearly holds something else than its format.
 
-    format: the name of a format of text. Web pages are refused in all of them, other formats only in running text,
-    which has no form that would show the fault.
+    format: the name of a format of text. Web pages are refused in all of them; other formats in running text, which
+    has no form that would show the fault, and CoNLL-U in tagged text, where it has columns to be read, too.
     """
     head = _head(path, encoding)
     if _PAGE.match(head):
         raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
-    if format != "text":
+    if format not in ("text", "tagged"):
         return
     lines = [line.rstrip(WHITE) for line in head.split("\n")]
     if len(head) >= _LOOKED_AT // 4:  # letters of four bytes: the last line may be cut off
         lines.pop()
     for name, (what, looks) in _LOOKS.items():
-        if looks(lines):
+        if (format == "text" or name == "conllu") and looks(lines):
             raise _other(path, format, what, f"rename it, or pass --format {name}")
 
 
@@ -86,13 +86,17 @@ def _have_one_width(lines: Sequence[str], by: str | None) -> bool:
 
 
 def _are_tags(tags: Sequence[str]) -> bool:
-    """Return whether nearly all are tags of entities, one with a type or all of B, I and O, or parts of speech."""
+    """Return whether nearly all are tags of entities, one with a type or all of B, I and O, or parts of speech.
+
+    Three O and nothing else are tags, too: the first entity may be far away.
+    """
     typed = [_TAG.fullmatch(tag) is not None for tag in tags]
     entities = sum(typed) + sum(tag in ("O", "o") for tag in tags)
     kinds = set(tags)
     return (
         (any(typed) and entities >= _MOST * len(tags))
         or kinds == {*"BIO"}
+        or (kinds == {"O"} and len(tags) > 2)
         or (len(kinds) > 1 and sum(tag in UPOS for tag in tags) >= _MOST * len(tags))
     )
 

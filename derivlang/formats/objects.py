@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import filled, is_string, list_array, scalar, to_arrow, to_numpy, whole
 from derivlang.core.errors import DataError
+from derivlang.core.messages import first_names
 
 _TRANSLATIONS = {"language", "translation"}  # of `datasets.TranslationVariableLanguages`
 
@@ -39,7 +40,8 @@ def layout_of(columns: pa.Schema, texts: Sequence[str]) -> dict[str, Any]:
                 name += "_"
             paths[name] = path
     at = columns.get_field_index("answers")
-    objects = at >= 0 and _is_list(columns.field(at).type) and pa.types.is_struct(columns.field(at).type.value_type)
+    kind = columns.field(at).type if at >= 0 else pa.null()
+    objects = _is_list(kind) and (pa.types.is_struct(kind.value_type) or pa.types.is_null(kind.value_type))
     return {"objects": {"texts": paths, "answers": objects}} if paths or objects else {}
 
 
@@ -90,7 +92,13 @@ def _texts(table: pa.Table, path: str, where: Callable[[int], str]) -> pa.Array:
     column = whole(table[first])
     for key in keys:
         if pa.types.is_struct(column.type) and _has_translations(column.type):
+            languages = pc.unique(whole(pc.list_flatten(column.field("language")))).to_pylist()
             column = _translations(column, key)
+            if key not in languages and len(column):
+                raise DataError(
+                    f"no text {path!r}: the languages are {first_names(languages)}", where=where(0),
+                    fix="name one of these", id="missing-column",
+                )  # fmt: skip
         elif pa.types.is_struct(column.type) and column.type.get_field_index(key) >= 0:
             column = column.flatten()[column.type.get_field_index(key)]  # below a null object is a null
         else:
@@ -122,6 +130,8 @@ def _as_lists(column: pa.ListArray) -> pa.StructArray:
     """Return lists of objects as objects of lists."""
     offsets = offsets_of(to_numpy(filled(pc.list_value_length(column), 0)))
     flat = column.flatten()
+    if pa.types.is_null(flat.type):  # no row has an answer
+        flat = flat.cast(pa.struct([("text", pa.string()), ("answer_start", pa.int64())]))
     parts = [list_array(offsets, values) for values in flat.flatten()]
     return pa.StructArray.from_arrays(parts, [field.name for field in flat.type], mask=column.is_null())
 

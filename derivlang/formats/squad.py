@@ -44,6 +44,7 @@ MEANING = Schema(
 )
 # The keys of each object that are read or, as is_impossible, follow from what is read; all others are left out.
 _KEYS = {
+    "file": {"data", "version"},
     "article": {"title", "paragraphs"},
     "paragraph": {"context", "qas"},
     "question": {"id", "question", "answers", "is_impossible"},
@@ -115,7 +116,9 @@ def _paragraphs(path: Path, encoding: str, left_out: Counter[str]) -> Iterator[l
     if not text.strip():
         raise empty_file(path, "question")
     data = load_json(text, lambda line: f"{path}:{line}", fix="correct the file, or download it again")
-    for a, article in enumerate(_get(path, "the file", data, "data", list)):
+    articles = _get(path, "the file", data, "data", list)
+    left_out.update(data.keys() - _KEYS["file"])
+    for a, article in enumerate(articles):
         at = f"data[{a}]"
         paragraphs = _get(path, at, article, "paragraphs", list)
         title = _get(path, at, article, "title", str) if "title" in article else ""

@@ -230,7 +230,15 @@ def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, 
 
 def _lines(path: Path, encoding: str, piece: Piece = WHOLE) -> Iterator[tuple[int, str]]:
     for number, line in open_lines(path, encoding, piece=piece):
-        yield number, "" if line.startswith(DOCUMENT_MARK) else line.rstrip(WHITE)
+        words = line.rstrip(WHITE)
+        if "\r" in words:
+            raise DataError(
+                "the line has carriage returns inside, as line ends of an old Mac",
+                where=f"{path}:{number}",
+                fix="end each line with a line feed",
+                id="tsv-columns",
+            )
+        yield number, "" if line.startswith(DOCUMENT_MARK) else words
 
 
 def _recognises(path: Path, asked: ReadOptions) -> bool:

@@ -94,7 +94,11 @@ def train_bpe(types: pa.Array, counts: Int64, vocab_size: int, min_frequency: in
                 f"a vocabulary of {vocab_size:,} is more than these words allow: they give {most:,} entries",
                 where="--vocab-size",
                 fix=f"give --vocab-size {most} or less, "
-                + ("a larger source, or --min-frequency 1" if min_frequency > 1 else "or a larger source"),
+                + (
+                    "a larger source, or `derivlang tokenizer train --min-frequency 1`"
+                    if min_frequency > 1
+                    else "or a larger source"
+                ),
                 id="vocab-size",
             )
         ask += wanted - len(entries)

@@ -53,7 +53,8 @@ class Corpus:
     the same form. aliases: names of columns in other releases, with the names that the schema uses. language_column:
     holds the language of each row; only rows of rows_language are read, whatever language the user says the text is in.
     expected: the splits that the source should have. types: the columns of all files, each with one type that keeps the
-    values of all; None where the format fixes them.
+    values of all; None where the format fixes them. watched: columns of lists that hold no entities by their first
+    values, so that later tags of entities are an error.
 
     A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
     again) with the policy for the files that it names, its fitted lexicon with the text of lexicon.tsv, and an origin,
@@ -81,6 +82,7 @@ class Corpus:
     origin: str | None = None
     revision: str | None = None
     types: pa.Schema | None = None
+    watched: tuple[str, ...] = ()
 
     @property
     def splits(self) -> list[str]:

@@ -304,4 +304,5 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
                 f"the tags in {field.input} of {corpus.name} are {field.scheme}: the entities that they mean are "
                 f"written as B-, I- and O, and `undo` writes {field.scheme} again"
             )
-    return replace(corpus, schema=replace(schema, fields=fields))
+    watched = tuple(f.input for f in fields if f.column in undecided and f.kind != "entities")
+    return replace(corpus, schema=replace(schema, fields=fields), watched=watched)

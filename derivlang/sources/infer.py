@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string
+from derivlang.core.arrow import is_string, whole
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.layers.tag_schemes import are_entity_tags
@@ -21,6 +21,7 @@ from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, fiel
 
 WORDS = ("tokens", "words", "forms")
 _MOST_NAMED = 6  # columns in an error
+_FEW = 100  # rows in which tags are looked for where they are not expected
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 PAIRS = (
     ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("context", "question"),
@@ -122,7 +123,7 @@ def infer(
         else:
             field = field_of(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
-            _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
+            _warn_of_unmoved(name, kind, sides, sample)
         fields.append(field)
     if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
@@ -180,31 +181,72 @@ def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Return whether a list column has a value for each word in most of the sampled rows."""
     if sample is None or name in PER_WORD or not sample.num_rows or not is_list(sample.schema.field(name).type):
         return True
-    return 2 * _fitting(name, words, sample) > int(sample.num_rows)
+    return 2 * _fitting(name, Side("", words=words), sample) > int(sample.num_rows)
 
 
-def _fitting(name: str, words: str, sample: pa.Table) -> int:
-    """Return the number of rows in which the list of a column is as long as the list of the words."""
-    ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
+def _fitting(name: str, side: Side, sample: pa.Table) -> int:
+    """Return the number of rows in which the list of a column is as long as the words; of raw text, at white space."""
+    words = sample[side.words] if side.words else pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sample[side.text]))
+    ours, theirs = (pc.list_value_length(column) for column in (sample[name], words))
     return int(pc.sum(pc.equal(ours, theirs)).as_py() or 0)
 
 
-def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa.Table | None) -> None:
-    """Warn of a list column that stays as it is, if its name or one of its lists suggests a value for each word."""
+def _warn_of_unmoved(name: str, kind: pa.DataType, sides: Sequence[Side], sample: pa.Table | None) -> None:
+    """Warn of a column that stays as it is, if its name or its sampled values suggest a value for each word."""
+    side = sides[0] if len(sides) == 1 else None
+    if sample is not None and not is_string_list(kind) and are_entity_tags(_texts_in(sample[name][:_FEW])):
+        warn(
+            f"{name!r} holds tags of entities, which do not move with the words: only lists of strings do, one for "
+            "each word"
+        )
+        return
+    if _has_starts(name, kind):
+        warn(f"the answers in {name!r} do not move with the words; only those of a column `answers` do")
+        return
     if not is_list(kind):
         return
-    if words is not None and sample is not None:
-        fitting = _fitting(name, words, sample)
-        if fitting and not _look_like_entities(sample[name]):  # these are refused
+    if side is not None and sample is not None:
+        fitting = _fitting(name, side, sample)
+        enough = fitting > 0 if side.words else 2 * fitting > sample.num_rows  # a text has no fixed words
+        if enough and not (side.words and _look_like_entities(sample[name])):  # these are refused
             rows = counted(sample.num_rows, "row")
             warn(
                 f"the lists of {name!r} are as long as the words in {fitting:,} of the first {rows}, but do not move "
                 "with them: labels of words are lists of plain values, one for each word in every row"
+                + ("" if side.words else ", beside lists of words")
             )
             return
     if name in PER_WORD:
-        why = "the table has no column of words" if words is None else "they are not a plain value for each word"
+        why = "they are not a plain value for each word" if side and side.words else "the table has no column of words"
         warn(f"the lists of {name!r} do not move with the words: {why}")
+
+
+def _has_starts(name: str, kind: pa.DataType) -> bool:
+    """Return whether a column has places in the text of the source, as SQuAD's answers: {text, answer_start}."""
+    while is_list(kind):
+        kind = kind.value_type
+    return name == "answer_start" or (pa.types.is_struct(kind) and kind.get_field_index("answer_start") >= 0)
+
+
+def _texts_in(column: pa.ChunkedArray | pa.Array) -> list[str]:
+    """Return the distinct texts in lists and objects; of texts with white space, the parts between it.
+
+    A text without white space is a value by itself: B-PER may be a grade.
+    """
+    values = whole(column)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary
+    if is_list(values.type):
+        inner = values.flatten()
+        return pc.unique(inner.drop_null()).to_pylist() if is_string(inner.type) else _texts_in(inner)
+    if pa.types.is_struct(values.type):
+        found = [_texts_in(part) for part in values.flatten()]
+        return next((texts for texts in found if are_entity_tags(texts)), [])
+    if not is_string(values.type):
+        return []
+    parts = pc.utf8_split_whitespace(values.filter(pc.match_substring_regex(values, r"\S\s+\S")).cast(pa.string()))
+    texts: list[str] = pc.unique(parts.flatten()).to_pylist()
+    return texts
 
 
 def _look_like_entities(lists: pa.ChunkedArray) -> bool:

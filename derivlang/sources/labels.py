@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string
-from derivlang.core.errors import UsageError
-from derivlang.core.layers.tag_schemes import UNKNOWN, are_entity_tags, parse_tags
+from derivlang.core.arrow import filled, is_string, whole
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.layers.tag_schemes import UNKNOWN, are_entity_tags, has_both, parse_tags
 from derivlang.core.messages import first_names, warn
 from derivlang.core.schema import UNDECIDED, UPOS, Field, Schema
 
@@ -129,6 +130,26 @@ def decided(schema: Schema, values: Mapping[str, Sequence[str]], naming: Naming 
     if told:
         warn(f"by the values, {' and '.join(told)}; {naming('label', 'NAME=KIND')} says otherwise")
     return replace(schema, fields=tuple(fields))
+
+
+def check_no_entities(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> None:
+    """Raise DataError late-tags if a column that held none so far holds tags of entities, with a B- and an I-.
+
+    where: returns the place of a row.
+    """
+    if not is_string_list(column.type):
+        return
+    values = pc.unique(whole(column).flatten())
+    begun = values.filter(filled(pc.match_substring_regex(values, "^[Bb][-_]."), False))
+    if not len(begun) or not has_both([tag for tag in values.to_pylist() if tag is not None]):
+        return
+    row = next(row for row, value in enumerate(column) if {*begun.to_pylist()} & {*(value.as_py() or ())})
+    raise DataError(
+        f"{name!r} holds tags of entities here, but none in the rows before, which decided what it holds",
+        where=where(row),
+        fix=f"{by_option('label', f'{name}=entities')}, =tags or =value",
+        id="late-tags",
+    )
 
 
 def by_name(schema: Schema) -> Schema:

@@ -32,6 +32,7 @@ from derivlang.formats.rows import Rows, together, whole_runs
 from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.formats.words import Splitter
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
+from derivlang.sources.labels import check_no_entities
 
 
 @dataclass(slots=True)
@@ -124,6 +125,8 @@ def tables(
                 fix=f"give every file of the source the columns {', '.join(corpus.columns)}",
                 id="missing-column",
             )
+        for name in corpus.watched:
+            check_no_entities(rows.table[name], name, rows.where)
         yield rows
 
 

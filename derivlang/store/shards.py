@@ -107,7 +107,7 @@ class _LibraryWriter:
         from pyarrow import parquet
 
         plain = {f.name for f in schema if _leaf(f.type) == pa.int32() or f.name in ("document", "key")}
-        self._schema = schema
+        self._schema, self._is_stored = schema, any(_needs_arrow(field.type) for field in schema)
         self._writer = parquet.ParquetWriter(
             file,
             schema,
@@ -116,7 +116,7 @@ class _LibraryWriter:
             use_dictionary=[_leaf_path(f) for f in schema if f.name not in plain],
             write_statistics=False,
             write_batch_size=1 << 16,
-            store_schema=False,
+            store_schema=self._is_stored,
         )
 
     def write(self, columns: Sequence[pa.Array]) -> None:
@@ -124,7 +124,8 @@ class _LibraryWriter:
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> None:
-        self._writer.add_key_value_metadata(self._schema.metadata)  # store_schema=False does not write it
+        if not self._is_stored:  # else they are written already
+            self._writer.add_key_value_metadata(self._schema.metadata)
         self._writer.close()
 
     def discard(self) -> None:
@@ -242,6 +243,13 @@ def _fit_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return values.cast(kind.value_type).dictionary_encode()
     return values.cast(kind)
+
+
+def _needs_arrow(kind: pa.DataType) -> bool:
+    """Return whether Parquet loses a part of a type without Arrow's schema: a time zone, a duration."""
+    if pa.types.is_nested(kind):
+        return any(_needs_arrow(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None))
 
 
 def _leaf(kind: pa.DataType) -> pa.DataType:

@@ -22,7 +22,7 @@ from derivlang.syntax.marks import pairs
 from derivlang.syntax.nodes import inside
 from derivlang.syntax.words import APOSTROPHE, CLITIC, HYPHEN, JOINER, WordKinds
 
-_HEADLESS = ("fixed", "flat", "goeswith")
+_HEADLESS = ("fixed", "flat", "goeswith", "mwe", "name")  # the last two of UD 1
 
 
 def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:

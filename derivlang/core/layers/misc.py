@@ -33,11 +33,13 @@ _SPACE_KEYS = ("SpaceAfter=", "SpacesAfter=", "SpacesBefore=", "SpacesInToken=")
 _NUMBERS = re.compile(r"[0-9]+.*")  # items at commas, each of which begins with the number of a word: 3:Pivot,5:Clause
 _EXPRESSIONS = re.compile(r"[0-9]+(:[^;]*)?(;[0-9]+(:[^;]*)?)*")  # of a word, by number; the first has the category
 _TAGS = re.compile(r"[BIOESLUMW]([-_].*)?")  # where a stretch of words begins: B-PER, I
+_BRACKETS = re.compile(r"\([^()]*|[^()]*\)")  # only one of the two ends of a stretch
 _SPANS = re.compile(r".*")  # brackets that open and close, the ends of stretches, numbers of words of other sentences
 ORDERED: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("CheckAttachment", "CopyOf", "CxnElt", "Head"), _NUMBERS),
-    **dict.fromkeys(("PARSEME:MWE", "PARSEME:NE"), _EXPRESSIONS),
-    **dict.fromkeys(("BunsetuBILabel", "LUWBILabel", "NamedEntity"), _TAGS),
+    **dict.fromkeys(("MWE", "PARSEME:MWE", "PARSEME:NE"), _EXPRESSIONS),
+    **dict.fromkeys(("BIO", "BunsetuBILabel", "IOB", "LUWBILabel", "NE", "NER", "NamedEntity", "ne", "ner"), _TAGS),
+    **dict.fromkeys(("Coref", "Mention", "coref"), _BRACKETS),
     **dict.fromkeys(("AttachTo", "Bridge", "Discourse", "Entity", "MentionSpan", "PDTB", "SplitAnte", "XML"), _SPANS),
 }
 _ANY = r"(?:^|\|)(?:" + "|".join(map(re.escape, ORDERED)) + ")="

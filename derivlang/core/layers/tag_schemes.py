@@ -123,12 +123,12 @@ def tag(prefix: str, kind: str, between: str = "-") -> str:
     return f"{prefix}{between}{kind}" if kind else prefix
 
 
-def spellings(names: Sequence[str]) -> Mapping[tuple[str, str], str]:
+def spellings(names: Sequence[str], column: str = "one column") -> Mapping[tuple[str, str], str]:
     """Return the name of each tag as a column spells it, by prefix and type; O by ("O", "").
 
     (o, b_per, ?)  ->  {(O, ""): o, (B, per): b_per}
 
-    LayerError for two spellings of a tag, of which one would be lost.
+    column: for messages. LayerError for two spellings of a tag, of which one would be lost.
     """
     types, prefixes, kinds = parse_tags(names)
     spellings: dict[tuple[str, str], str] = {}
@@ -138,7 +138,7 @@ def spellings(names: Sequence[str]) -> Mapping[tuple[str, str], str]:
         other = spellings.setdefault((PREFIXES[prefix], types[kind] if prefix > OUTSIDE else ""), name)
         if other != name:
             raise LayerError(
-                f"the tags {other!r} and {name!r} of one column mean the same",
+                f"the tags {other!r} and {name!r} of {column} mean the same",
                 fix="write all its tags in one way",
                 id="tag-spelling",
             )
@@ -190,7 +190,7 @@ def are_entity_tags(names: Sequence[str]) -> bool:
     Either all are tags, some of them typed; or one type has a B- and an I-, and any other value is a mistake; or all
     are B, I and O, and one is an I: only O says nothing, and B may be an answer or a grade.
     """
-    if _has_both(names):
+    if has_both(names):
         return True
     types, prefixes, _ = parse_tags(names)
     if types == ("",):
@@ -198,7 +198,7 @@ def are_entity_tags(names: Sequence[str]) -> bool:
     return bool(types) and bool((prefixes != UNKNOWN).all())
 
 
-def _has_both(names: Sequence[str]) -> bool:
+def has_both(names: Sequence[str]) -> bool:
     """Return whether one type has a B- and an I-."""
     types, prefixes, kinds = parse_tags(names)
     begun, inside = (set(kinds[prefixes == PREFIXES.index(prefix)].tolist()) for prefix in "BI")
@@ -223,7 +223,7 @@ class SchemeSearch:
         """Whether the column holds no entities: enough of its values, or all so far, are something else than tags."""
         unknown = parse_tags(self.names)[1] == UNKNOWN
         enough = 1 if unknown.all() else _MOST_OTHERS + 1
-        return int(np.count_nonzero(unknown)) >= enough and not _has_both(self.names)
+        return int(np.count_nonzero(unknown)) >= enough and not has_both(self.names)
 
     def add(self, lists: pa.Array) -> None:
         """Look at the tags of some sentences, a list array [S].
@@ -271,7 +271,7 @@ def with_scheme(field: Field, names: Sequence[str], scheme: str | None = None) -
     scheme: None for the first that has all prefixes of the names. LayerError for two spellings of one tag.
     """
     scheme = scheme or _likely({PREFIXES[code] for code in parse_tags(names)[1].tolist() if code > OUTSIDE})
-    classes, given = complete_classes(names), spellings(names)
+    classes, given = complete_classes(names), spellings(names, f"the column {field.input!r}")
     usual = all(tag(*key) == name for key, name in given.items())
     if scheme == IOB2 and usual and field.classes is not None:
         return field

@@ -1,0 +1,130 @@
+"""More files of strangers: what stays in the source's order is said, and what cannot be read right is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.commands import run
+
+MARA = ["Mara", "Kim", "met", "."]
+BIO = ["B-PER", "I-PER", "O", "O"]
+CONLLU = (
+    "1\tMara\tMara\tPROPN\t_\t_\t3\tnsubj\t_\t{}\n2\tKim\tKim\tPROPN\t_\t_\t1\tflat\t_\t{}\n"
+    "3\tmet\tmeet\tVERB\t_\t_\t0\troot\t_\t_\n4\t.\t.\tPUNCT\t_\t_\t3\tpunct\t_\t_\n\n"
+)
+
+
+def lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"text": "Mara Kim met .", "pos": ["N", "N", "V", "."]}, "the lists of 'pos' are as long as the words in 3"),
+        ({"text": "Mara Kim met .", "tags": " ".join(BIO)}, "'tags' holds tags of entities, which do not move"),
+        ({"tokens": MARA, "ann": {"tags": BIO}}, "'ann' holds tags of entities, which do not move"),
+        ({"tokens": MARA, "srl": [BIO, ["O", "O", "B-V", "O"]]}, "'srl' holds tags of entities, which do not move"),
+        ({"text": "Mara met .", "plausible_answers": {"text": ["Mara"], "answer_start": [0]}}, "'plausible_answers'"),
+        ({"text": "Mara met .", "answer": "Mara", "answer_start": 0}, "the answers in 'answer_start' do not move"),
+        ({"text": "Mara Kim met .", "grade": "B-A", "cats": ["a", "b"], "note": "I see O"}, ""),
+    ],
+)
+def test_labels_that_stay_are_said(row: dict[str, Any], told: str, tmp_path: Path) -> None:
+    said = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", row, row, row), "-o", tmp_path / "out").err
+    assert told in said if told else not said
+
+
+def test_tags_that_come_late_are_refused_and_may_be_named(tmp_path: Path) -> None:
+    """The first rows decide what a list holds; entities after thousands of rows of something else are not moved."""
+    early, late = {"tokens": ["Bo", "Kim", "ran"], "labels": ["x"]}, {"tokens": ["Bo", "Kim", "ran"], "labels": BIO[:3]}
+    source = lines(tmp_path / "a.jsonl", *[early] * 5000, *[late] * 3)
+    told = run("make", "--t", "inv", source, "-o", tmp_path / "out", code=1).err
+    assert "a.jsonl:5001: 'labels' holds tags of entities here" in told
+    assert "--label-column labels=entities" in told
+    assert not (tmp_path / "out" / "derivlang.json").exists()
+    run("make", "--t", "inv", source, "-o", tmp_path / "out", "--label-column", "labels=value")
+
+
+def test_a_key_that_comes_late_is_a_column_of_all_rows(tmp_path: Path) -> None:
+    rows = [*[{"text": "It rained .", "y": {"a": 1}}] * 5000, {"text": "Bo left .", "y": {"b": 1}}]
+    run("make", "--t", "inv", lines(tmp_path / "a.jsonl", *rows), "-o", tmp_path / "out")
+    run("undo", tmp_path / "out", "-o", tmp_path / "back.jsonl")
+    last = json.loads((tmp_path / "back.jsonl").read_text("utf-8").splitlines()[-1])
+    assert last == {"text": "Bo left .", "y": {"a": None, "b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.txt", "".join(f"word{n}\tO\n" for n in range(600)), "looks like CoNLL: a word and its tag"),
+        ("a.txt", "Mara O\nleft O\n. O\n", "looks like CoNLL: a word and its tag"),
+        ("a.conll", CONLLU.format("_", "_"), "looks like CoNLL-U"),
+        ("a.conll", "Bo\tB-PER\rran\tO\r\rIda\tB-PER\r", "a.conll:1: the line has carriage returns inside"),
+    ],
+)
+def test_text_of_another_form_is_refused(name: str, text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    assert told in run("make", "--t", "inv", tmp_path / name, "-o", tmp_path / "out", code=1).err
+    assert not (tmp_path / "out" / "derivlang.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "moved"),
+    [
+        ("NE=B-PER", "NE=I-PER", ("_", "_")),
+        ("ner=B-PER", "ner=I-PER", ("_", "_")),
+        ("Coref=(12", "Coref=12)", ("_", "_")),
+        ("MWE=1:NE", "MWE=1", ("MWE=1:NE", "MWE=1")),  # in the order of the derived words
+        ("NE=Person", "Gloss=I-FUT", ("Gloss=I-FUT", "NE=Person")),
+    ],
+)
+def test_notes_that_hold_for_an_order(first: str, second: str, moved: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "a.conllu").write_text(CONLLU.format(first, second), "utf-8")
+    run("make", "--t", "inv", tmp_path / "a.conllu", "-o", tmp_path / "out")
+    run("export", tmp_path / "out", "--split", "train", "-o", tmp_path / "out.conllu")
+    rows = (line.split("\t") for line in (tmp_path / "out.conllu").read_text("utf-8").splitlines())
+    words = {row[1]: row[9] for row in rows if len(row) == 10}
+    assert (words["Kim"], words["Mara"]) == moved
+    run("undo", tmp_path / "out", "-o", tmp_path / "back.conllu")
+    assert (tmp_path / "back.conllu").read_text("utf-8") == CONLLU.format(first, second)
+
+
+def test_types_that_parquet_itself_does_not_have_are_kept(tmp_path: Path) -> None:
+    when = pa.array([datetime(2020, 1, 1, tzinfo=UTC)], pa.timestamp("us", "Europe/Paris"))
+    table = pa.table({"text": ["It rained ."], "when": when, "some": pa.array([[5]], pa.list_(pa.duration("s")))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    run("make", "--t", "inv", tmp_path / "a.parquet", "-o", tmp_path / "out")
+    run("undo", tmp_path / "out", "-o", tmp_path / "back.parquet")
+    back = pq.read_table(tmp_path / "back.parquet")
+    assert back.schema.field("when").type == when.type
+    assert back.select(["when", "some"]).equals(table.select(["when", "some"]))
+
+
+def test_what_squad_holds_beyond_its_rows_is_said(tmp_path: Path) -> None:
+    question = {"id": "1", "question": "Where ?", "answers": [{"text": "Nizar", "answer_start": 0}]}
+    data = [{"title": "T", "paragraphs": [{"context": "Nizar was born .", "qas": [question]}]}]
+    (tmp_path / "a.json").write_text(json.dumps({"version": "1.1", "source": "x", "data": data}), "utf-8")
+    assert "source (1)" in run("make", "--t", "inv", tmp_path / "a.json", "-o", tmp_path / "out").err
+
+
+def test_lists_of_answers_that_are_all_empty(tmp_path: Path) -> None:
+    row = {"context": "It rained .", "question": "Who ?", "answers": []}
+    run("make", "--t", "inv", lines(tmp_path / "a.jsonl", row, row), "-o", tmp_path / "out")
+    run("undo", tmp_path / "out", "-o", tmp_path / "back.jsonl")
+    assert [json.loads(line) for line in (tmp_path / "back.jsonl").read_text("utf-8").splitlines()] == [row, row]
+
+
+def test_names_of_the_first_version_of_ud_stay_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.conllu").write_text(CONLLU.format("_", "_").replace("flat", "name"), "utf-8")
+    run("make", "--t", "syn:ja", tmp_path / "a.conllu", "-o", tmp_path / "out")
+    run("export", tmp_path / "out", "--split", "train", "-o", tmp_path / "out.txt")
+    assert "Mara Kim" in (tmp_path / "out.txt").read_text("utf-8")
