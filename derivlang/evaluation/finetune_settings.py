@@ -45,7 +45,7 @@ class FinetuneSettings:
         check_settings(self)
 
     def record(self) -> dict[str, Any]:
-        """Return the settings by name, without those of the course of training that are as usual."""
+        """Return the settings by name; of the course of training, only what differs from the usual one."""
         usual = FinetuneSettings()
         return {
             name: value

@@ -201,7 +201,7 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, sides: Sequence[Side], sample
         )
         return
     if _has_starts(name, kind):
-        warn(f"the answers in {name!r} do not move with the words; only those of a column `answers` do")
+        warn(f"the answers in {name!r} do not move with the words; only a column `answers` does")
         return
     if not is_list(kind):
         return
