@@ -29,8 +29,8 @@ from derivlang.core.settings import given
 from derivlang.lexical.settings import DictionaryOptions
 
 _LEFT_OUT = (
-    "pairs left out: MUSE reads no capitals and no white space inside a word (TSV and JSON hold all); they are among "
-    "the words that the percentages count"
+    "pairs left out, which the percentages count: MUSE reads no capitals and no white space inside a word (TSV and "
+    "JSON hold all)"
 )
 
 
