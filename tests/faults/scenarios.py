@@ -81,6 +81,24 @@ def text(folder: Path, lines: int = 60) -> Path:
     return path
 
 
+def _once(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """What fills a folder with a copy of what `write` makes once: nothing in it may hold the folder's path."""
+
+    @cache
+    def made() -> Path:
+        folder = Path(mkdtemp(prefix="derivlang-faults-"))
+        write(folder)
+        return folder
+
+    return lambda folder: shutil.copytree(made(), folder, dirs_exist_ok=True)
+
+
+def _copied(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """What fills a folder with a copy of `run`, which `write` makes once."""
+    return _once(lambda folder: write(folder / "run"))
+
+
+@_once
 def _older(folder: Path) -> None:
     text(folder)
     make(Pipeline.parse("perm"), SourceRequest("demo"), MakeOptions(folder / "out", splits=("test",)))
@@ -103,19 +121,26 @@ def _worked(folder: Path) -> None:
         run("work", "out", "--rank", 0, "--world", 1)
 
 
+@_once
 def _set(folder: Path) -> None:
     make(Pipeline.parse("trans,inv"), SourceRequest(str(text(folder))), MakeOptions(folder / "set"))
 
 
-def _tokenizer(folder: Path, out: str = "tok", size: int = 60) -> None:
+def _trained_tokenizer(folder: Path, out: str) -> None:
     from derivlang.lexical.settings import TokenizerOptions
     from derivlang.lexical.train import train
 
-    train(SourceRequest(str(text(folder))), folder / out, TokenizerOptions(vocab_size=size, min_frequency=1))
+    train(SourceRequest(str(text(folder))), folder / out, TokenizerOptions(vocab_size=60, min_frequency=1))
 
 
+@_once
+def _tokenizer(folder: Path) -> None:
+    _trained_tokenizer(folder, "tok")
+
+
+@_once
 def _older_tokenizer(folder: Path) -> None:
-    _tokenizer(folder, "out")
+    _trained_tokenizer(folder, "out")
     (folder / "out" / "thesis.txt").write_text("mine", "utf-8")
 
 
@@ -127,18 +152,6 @@ def _bitext(folder: Path) -> None:
     lines = text(folder).read_text("utf-8").splitlines()
     (folder / "a.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     (folder / "b.txt").write_text("".join(f"{line.upper()}\n" for line in lines), "utf-8")
-
-
-def _copied(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    """What fills a folder with a copy of `run`, which `write` makes once."""
-
-    @cache
-    def made() -> Path:
-        folder = Path(mkdtemp(prefix="derivlang-faults-")) / "run"
-        write(folder)
-        return folder
-
-    return lambda folder: shutil.copytree(made(), folder / "run")
 
 
 def _tiny_run(folder: Path) -> None:
