@@ -185,8 +185,8 @@ def test_a_file_of_the_user_is_replaced_only_with_force(
             refused = in_folder(tmp_path, line, place)
             assert (refused.code, files()) == (1, there), (one, refused.err)
             assert re.search("--force|remove it and", refused.err)
-            assert in_folder(tmp_path, line, place, "--force").code == 0
-            assert files() == result
+        assert in_folder(tmp_path, line, place, "--force").code == 0
+        assert files() == result
 
 
 @pytest.mark.parametrize(
