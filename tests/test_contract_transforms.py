@@ -59,6 +59,7 @@ from tests.transforms import (
     derive,
     derived_all,
     every,
+    few,
     keyed,
     keyed_of_text,
     lexical,
@@ -416,13 +417,6 @@ def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, l
         for name, column in columns.items():
             out.setdefault(name, []).extend(column.to_pylist())
     return out
-
-
-def few(transforms: list[Transform]) -> list[Transform]:
-    """The default and the last setting of each. With every setting a sentence is derived alike among any others."""
-    first = {t.name: t for t in reversed(transforms)}
-    last = {t.name: t for t in transforms}
-    return list(dict.fromkeys([*first.values(), *last.values()]))
 
 
 @pytest.mark.parametrize("transform", few(OF_TEXT), ids=str)

@@ -139,6 +139,13 @@ of_trees = pytest.mark.parametrize("transform", [t for t in EVERY if {*t.needs} 
 keyed_of_text = pytest.mark.parametrize("transform", [t for t in OF_TEXT if t.keyed], ids=str)
 
 
+def few(transforms: list[Transform]) -> list[Transform]:
+    """The default and the last setting of each. With every setting a sentence is derived alike among any others."""
+    first = {t.name: t for t in reversed(transforms)}
+    last = {t.name: t for t in transforms}
+    return list(dict.fromkeys([*first.values(), *last.values()]))
+
+
 UNITS: dict[str, list[list[str]]] = {
     "no units": [],
     "an empty unit": [[]],
