@@ -18,7 +18,7 @@ from derivlang.core.errors import StoreError
 from derivlang.store.at import store_at
 from derivlang.store.base import Store
 from tests import commands
-from tests.commands import Copy, forked, make, run, snapshot, spawn, wiki, written
+from tests.commands import Copy, forked, make, once, run, snapshot, spawn, wiki, written
 from tests.object_store import Bucket, InMemory
 from tests.test_ranks import SPEC, TEXT, jsonl, lexicon, planned, worked
 
@@ -32,10 +32,15 @@ def text(tmp_path: Path) -> Path:
     return wiki(tmp_path, TEXT)
 
 
+@once
+def _whole(folder: Path) -> None:
+    make(SPEC, wiki(folder, TEXT), folder / "whole", *SHARD)
+
+
 @pytest.fixture
 def whole(tmp_path: Path, text: Path) -> dict[str, bytes]:
     """The local set of the text."""
-    make(SPEC, text, tmp_path / "whole", *SHARD)
+    _whole(tmp_path)
     return snapshot(tmp_path / "whole")
 
 

@@ -18,15 +18,20 @@ from derivlang.core.seal import hash_of
 from derivlang.store.card import card
 from derivlang.store.manifest import Derived
 from tests import commands
-from tests.commands import make, run, shards, snapshot, wiki, written
+from tests.commands import make, once, run, shards, snapshot, wiki, written
 
 TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And  more ! \n" for i in range(60))
 KINDS = ["wiki", "trees", "entities", "pairs", "questions"]
 
 
+@once
+def _text(folder: Path) -> None:
+    make("trans,perm", wiki(folder, TEXT), folder / "out", "--shard-tokens", 300)
+
+
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    make("trans,perm", wiki(tmp_path, TEXT), tmp_path / "out", "--shard-tokens", 300)
+    _text(tmp_path)
     return tmp_path / "out"
 
 

@@ -24,7 +24,7 @@ from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from tests.commands import Ran, run
+from tests.commands import Ran, once, run
 
 DEMO = Path(__file__).parents[2] / "derivlang" / "sources" / "demo"
 
@@ -81,24 +81,12 @@ def text(folder: Path, lines: int = 60) -> Path:
     return path
 
 
-def _once(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    """What fills a folder with a copy of what `write` makes once: nothing in it may hold the folder's path."""
-
-    @cache
-    def made() -> Path:
-        folder = Path(mkdtemp(prefix="derivlang-faults-"))
-        write(folder)
-        return folder
-
-    return lambda folder: shutil.copytree(made(), folder, dirs_exist_ok=True)
-
-
 def _copied(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
     """What fills a folder with a copy of `run`, which `write` makes once."""
-    return _once(lambda folder: write(folder / "run"))
+    return once(lambda folder: write(folder / "run"))
 
 
-@_once
+@once
 def _older(folder: Path) -> None:
     text(folder)
     make(Pipeline.parse("perm"), SourceRequest("demo"), MakeOptions(folder / "out", splits=("test",)))
@@ -121,7 +109,7 @@ def _worked(folder: Path) -> None:
         run("work", "out", "--rank", 0, "--world", 1)
 
 
-@_once
+@once
 def _set(folder: Path) -> None:
     make(Pipeline.parse("trans,inv"), SourceRequest(str(text(folder))), MakeOptions(folder / "set"))
 
@@ -133,12 +121,12 @@ def _trained_tokenizer(folder: Path, out: str) -> None:
     train(SourceRequest(str(text(folder))), folder / out, TokenizerOptions(vocab_size=60, min_frequency=1))
 
 
-@_once
+@once
 def _tokenizer(folder: Path) -> None:
     _trained_tokenizer(folder, "tok")
 
 
-@_once
+@once
 def _older_tokenizer(folder: Path) -> None:
     _trained_tokenizer(folder, "out")
     (folder / "out" / "thesis.txt").write_text("mine", "utf-8")
