@@ -41,9 +41,10 @@ _forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="commands run in for
 
 
 @_forks
-def test_six_kills_of_ranks_that_count() -> None:
+def test_five_kills_of_ranks_that_count() -> None:
+    """Of one set."""
     with ranks.folder() as place:
-        assert ranks.Campaign(place, random.Random(5), defer=True).run(6) is None
+        assert ranks.Campaign(place, random.Random(5), defer=True).run(5) is None
 
 
 @pytest.mark.slow
@@ -66,8 +67,8 @@ def test_a_hundred_kills_of_ranks(where: str, defer: bool) -> None:
 
 @pytest.mark.parametrize("name", damage.DAMAGES)
 def test_damage_is_found(name: str) -> None:
-    """Each kind of damage, at five random places."""
-    assert not [missed for seed in range(5) if (missed := damage.tried(name, seed))]
+    """Each kind of damage, at three random places."""
+    assert not [missed for seed in range(3) if (missed := damage.tried(name, seed))]
 
 
 @pytest.mark.parametrize("specs", [("trans,inv", "perm"), ("inv", "inv")], ids=["two plans", "one plan"])
