@@ -462,11 +462,13 @@ def _estimate(name: str, row: Mapping[str, Any], outcome: Outcome) -> str:
 def _row(found: pd.DataFrame, kind: str, outcome: Outcome, **wanted: str) -> dict[str, Any]:
     """Return the one row of an outcome, on the whole test set."""
     task, metric, regime, layer = _parts(outcome)
-    some = found[(found["kind"] == kind) & (found["task"] == task) & (found["metric"] == metric)]
-    some = some[is_whole(some, layer) & (some["regime"] == regime)]
+    asked = {"kind": kind, "task": task, "metric": metric, "regime": regime}
+    some = is_whole(found, layer)
+    for column, level in asked.items():
+        some &= found[column] == level
     for column, level in wanted.items():
-        some = some[some[column].fillna("") == level]
-    (row,) = some.to_dict("records")
+        some &= found[column].fillna("") == level
+    (row,) = found[some].to_dict("records")
     return {str(key): value for key, value in row.items()}
 
 
