@@ -127,22 +127,28 @@ def other(value: Any) -> Any:
     return [1] if isinstance(value, list) else {"x": 1} if isinstance(value, dict) else "x"
 
 
-@pytest.mark.parametrize("kind", ["wiki", "trees", "questions"])
-def test_each_leaf_of_a_manifest_is_checked(tmp_path: Path, kind: str) -> None:
-    make("trans,inv", getattr(commands, kind)(tmp_path), tmp_path / "out")
-    file = tmp_path / "out" / "derivlang.json"
-    whole = file.read_text("utf-8")
-    places = list(leaves(json.loads(whole)))
-    assert len(places) > 50
-    assert list(json.loads(whole))[-1] == "sha256"
-    missed = []
-    for path, value in places:
-        commands.edit_manifest(tmp_path / "out", path, other(value))
-        if run("verify", tmp_path / "out", code=None).code != 1:
-            missed.append(path)
-        file.write_text(whole, "utf-8")
-    assert missed == []
-    assert run("verify", tmp_path / "out").code == 0
+def test_each_leaf_of_a_manifest_is_checked(tmp_path: Path) -> None:
+    """Of sets of three kinds: of the second and the third, the places that the former have not."""
+    tried = set[tuple[Any, ...]]()
+    for kind in ("wiki", "trees", "questions"):
+        out = tmp_path / kind / "out"
+        make("trans,inv", getattr(commands, kind)(tmp_path / kind), out)
+        file = out / "derivlang.json"
+        whole = file.read_text("utf-8")
+        places = list(leaves(json.loads(whole)))
+        assert len(places) > 50
+        assert list(json.loads(whole))[-1] == "sha256"
+        missed = []
+        new = [(path, value) for path, value in places if path not in tried]
+        assert new
+        for path, value in new:
+            commands.edit_manifest(out, path, other(value))
+            if run("verify", out, code=None).code != 1:
+                missed.append(path)
+            file.write_text(whole, "utf-8")
+        assert missed == []
+        assert run("verify", out).code == 0
+        tried.update(path for path, _ in places)
 
 
 @pytest.mark.parametrize("kind", ["wiki", "questions"])
