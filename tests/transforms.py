@@ -164,6 +164,7 @@ UNITS: dict[str, list[list[str]]] = {
     "empty ones between": [[], ["a", "b", "."], [], ["c"], []],
 }
 ALL = [unit for units in UNITS.values() for unit in units]
+DISTINCT = [unit for number, unit in enumerate(ALL) if unit not in ALL[:number]]
 
 
 def batch_for(units: list[list[str]], *, running: bool = False, whole_units: bool = False) -> Batch:
