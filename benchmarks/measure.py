@@ -12,6 +12,7 @@ the process that started it.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import platform
@@ -26,6 +27,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -246,9 +248,7 @@ class Forked:
     """A Python command in a copy of this process, which has its packages loaded: quick, but it measures nothing."""
 
     def __init__(self, command: Sequence[str], stdout: IO[bytes], stderr: IO[bytes], env: Mapping[str, str]) -> None:
-        for name in _LOADED:
-            with suppress(ImportError):
-                import_module(name)
+        _load()
         sys.stdout.flush()
         self.returncode: int | None = None
         self.pid = os.fork()
@@ -274,13 +274,35 @@ class Forked:
 
 
 _LOADED = (
+    "derivlang.api",
     "derivlang.engine.make",
+    "derivlang.align.align",
+    "derivlang.lexical.train",
+    "derivlang.parsing.bundled",
+    "derivlang.store.export",
+    "derivlang.store.verify",
     "pyarrow.parquet",
+    "pandas",
     "spacy",
     "torch",
+    "accelerate",
     "transformers.trainer",
     "transformers.models.modernbert.modeling_modernbert",
+    "derivlang.training.run",
+    "derivlang.evaluation.evaluate",
 )
+
+
+@cache
+def _load() -> None:
+    """Load what commands use, once; no copy of this process looks through it for garbage."""
+    for name in _LOADED:
+        with suppress(ImportError):
+            import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
 forks = False  # whether commands are `Forked`
 
 

@@ -275,15 +275,15 @@ def figures() -> dict[str, str]:
     }
     found = {}
     for (name, task, metric), names in wanted.items():
-        section = section_of(name)
+        section = section_of(name, f"{task}.{metric}")
         for one in score_figures(section, of_section(section), task, metric):
             if one.name in names:
                 found[names[one.name]] = one.svg.replace(INK, GREY)
-    section = section_of(METHODS)
+    section = section_of(METHODS, "alignment.heldout", "contextual.words", "pos.accuracy")
     for one in scatters_of(section, of_section(section)):
         if one.name in FIGURE_3:
             found[FIGURE_3[one.name]] = correlation_figure(section, one).svg.replace(INK, GREY)
-    section = section_of(IMPOSSIBLE)
+    section = section_of(IMPOSSIBLE, "ngrams.bits_3", "perplexity.bits")
     (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
     found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
     return found
@@ -297,9 +297,9 @@ def sentence() -> str:
     return f"**{signed(row['value'])} points ({number(row['low'])} to {number(row['high'])})**"
 
 
-def section_of(name: str) -> Section:
-    """Return the one section of kept scores."""
-    (section,) = sections_of(ScoreTable.of(with_names(scores(name))))
+def section_of(name: str, *outcomes: Outcome) -> Section:
+    """Return the one section of kept scores. outcomes: as of `some_scores`."""
+    (section,) = sections_of(ScoreTable.of(with_names(some_scores(name, outcomes))))
     return section
 
 
@@ -309,10 +309,21 @@ def scores(name: str) -> pd.DataFrame:
     return derivlang.scores(KEPT / f"{name}.parquet")
 
 
+def some_scores(name: str, outcomes: Sequence[Outcome]) -> pd.DataFrame:
+    """Return kept scores of the metrics of these outcomes and of the study's primary outcome; without any, all."""
+    found = scores(name)
+    if not outcomes:
+        return found
+    metrics = {_parts(outcome)[:2] for outcome in outcomes}
+    primary = {str(study.get("primary")).partition(".")[0] for study in found.attrs["studies"].values()}
+    places = zip(found["task"], found["metric"], strict=True)
+    return found[[(task, metric) in metrics or task in primary for task, metric in places]].reset_index(drop=True)
+
+
 @cache
-def compared(name: str, **baseline: str) -> pd.DataFrame:
-    """Return the comparisons of kept scores."""
-    return derivlang.compare(scores(name), baseline=baseline or None)
+def compared(name: str, *outcomes: Outcome, **baseline: str) -> pd.DataFrame:
+    """Return the comparisons of kept scores. outcomes: as of `some_scores`, each of which is compared by itself."""
+    return derivlang.compare(some_scores(name, outcomes), baseline=baseline or None)
 
 
 @cache
@@ -325,7 +336,7 @@ def contrasts(
     name: str, outcomes: Mapping[str, Outcome], levels: Iterable[str], baseline: Mapping[str, str] | None = None
 ) -> list[tuple[tuple[str, ...], dict[str, str]]]:
     """Return lines of differences from the baseline, which is the study's if none is given."""
-    found, lines = compared(name, **(baseline or {})), []
+    found, lines = compared(name, *(outcomes.values() if baseline else ()), **(baseline or {})), []
     for level in levels:
         cells: dict[str, str] = {}
         contrast = ""
@@ -403,9 +414,11 @@ def _of_language(spec: str) -> tuple[str]:
 def _beside(language: str, control: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return a line of the difference of two languages, in bits per word of the model and of 5-grams."""
     cells = {}
-    for title in ("bits per word", "5-grams"):
-        outcome = OF_IMPOSSIBLE[title]
-        row = _row(compared(IMPOSSIBLE, language=control), DIFFERENCE, outcome, **{f"{FACTOR}language": language})
+    outcomes = [OF_IMPOSSIBLE[title] for title in ("bits per word", "5-grams")]
+    for title, outcome in zip(("bits per word", "5-grams"), outcomes, strict=True):
+        row = _row(
+            compared(IMPOSSIBLE, *outcomes, language=control), DIFFERENCE, outcome, **{f"{FACTOR}language": language}
+        )
         cells[title] = _estimate(IMPOSSIBLE, row, outcome).replace("*", "")  # these contrasts were not planned
         if title == "bits per word":
             cells["by seed"] = ", ".join(f"{round(value, 2) + 0.0:+.2f}".replace("-", "−") for value in row["values"])
@@ -424,7 +437,8 @@ def _difference(
     method: str, control: str, language: str, title: str, begins: str = ""
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return a line of the differences between methods that began alike. begins: the level of the factor `from`."""
-    found, outcome = compared(METHODS, objective=control), OF_METHODS[title]
+    outcome = OF_METHODS[title]
+    found = compared(METHODS, outcome, objective=control)
     wanted = {f"{FACTOR}t": language, f"{FACTOR}objective": method, f"{FACTOR}from": begins, f"{FACTOR}start": ""}
     row = _row(found[found["conditions"] == 1], DIFFERENCE, outcome, **wanted)
     cells = {"seeds": ", ".join(map(signed, row["values"])), "mean": _estimate(METHODS, row, outcome)}
@@ -448,11 +462,13 @@ def _estimate(name: str, row: Mapping[str, Any], outcome: Outcome) -> str:
 def _row(found: pd.DataFrame, kind: str, outcome: Outcome, **wanted: str) -> dict[str, Any]:
     """Return the one row of an outcome, on the whole test set."""
     task, metric, regime, layer = _parts(outcome)
-    some = found[(found["kind"] == kind) & (found["task"] == task) & (found["metric"] == metric)]
-    some = some[is_whole(some, layer) & (some["regime"] == regime)]
+    asked = {"kind": kind, "task": task, "metric": metric, "regime": regime}
+    some = is_whole(found, layer)
+    for column, level in asked.items():
+        some &= found[column] == level
     for column, level in wanted.items():
-        some = some[some[column].fillna("") == level]
-    (row,) = some.to_dict("records")
+        some &= found[column].fillna("") == level
+    (row,) = found[some].to_dict("records")
     return {str(key): value for key, value in row.items()}
 
 

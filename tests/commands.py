@@ -7,8 +7,10 @@ spawn("make", "--t", "inv", wiki(tmp_path), "-o", out)           in its own: exi
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +18,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -258,6 +261,19 @@ def cut_off(path: Path) -> None:
 
 
 # Folders
+
+
+def once(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """What fills a folder with a copy of what `write` makes once: nothing in it may hold the folder's path."""
+
+    @cache
+    def made() -> Path:
+        folder = Path(mkdtemp(prefix="derivlang-tests-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        write(folder)
+        return folder
+
+    return lambda folder: shutil.copytree(made(), folder, dirs_exist_ok=True)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

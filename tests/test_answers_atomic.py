@@ -216,10 +216,11 @@ def test_sentences_that_end_inside_a_group_are_joined() -> None:
 )
 @pytest.mark.parametrize("spec", ["inv", "perm", "syn:fr"])
 def test_other_groups_are_told_by_each_row(policies: Policies, spec: str, tmp_path: Path) -> None:
-    one = make(spec, "demo", tmp_path / "one", policies=policies)
+    demo: dict[str, Any] = {"source": "demo", "splits": ("test",)}
+    one = make(spec, out=tmp_path / "one", policies=policies, **demo)
     right(one)
     right(make("perm", one, tmp_path / "two", policies=policies))
-    right(make(spec, make("inv", "demo", tmp_path / "split"), tmp_path / "three", policies=policies))
+    right(make(spec, make("inv", out=tmp_path / "split", **demo), tmp_path / "three", policies=policies))
 
 
 @needs_data

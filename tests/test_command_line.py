@@ -280,20 +280,78 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [("undo", "{}"), ("export", "{}", "--format", "pharaoh"), ("export", "{}", "--format", "jsonl"),
-     ("pair", "{}", "--format", "pharaoh"), ("pair", "{}", "--format", "tmx"), ("pair", "{}", "--format", "parquet"),
-     ("dict", "{}"), ("dict", "{}", "--format", "tsv"), ("dict", "{}", "--format", "json"),
-     ("align", "train", "en.txt", "fr.txt")],
-    ids=" ".join,
-)  # fmt: skip
+TO_OUTPUT: list[Words] = [
+    ("undo", "{}"), ("export", "{}", "--format", "pharaoh"), ("export", "{}", "--format", "jsonl"),
+    ("pair", "{}", "--format", "pharaoh"), ("pair", "{}", "--format", "tmx"), ("pair", "{}", "--format", "parquet"),
+    ("dict", "{}"), ("dict", "{}", "--format", "tsv"), ("dict", "{}", "--format", "json"),
+    ("align", "train", "en.txt", "fr.txt"),
+]  # fmt: skip
+# Each command runs in a child of one process that has loaded the command line; the child ends as a program does. Its
+# standard output is a pipe that nobody reads, or a full disk.
+DRIVER = """
+import json, os, sys
+from derivlang.cli.main import run
+import derivlang.align.align, derivlang.api, derivlang.lexical.pairs, derivlang.store.export
+for number, (arguments, stdout) in enumerate(json.load(sys.stdin)):
+    child = os.fork()
+    if child:
+        print(number, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.dup2(os.open(f"{number}.err", os.O_WRONLY | os.O_CREAT), 2)
+    if stdout == "pipe":
+        reading, writing = os.pipe()
+        os.close(reading)
+    else:
+        writing = os.open(stdout, os.O_WRONLY)
+    os.dup2(writing, 1)
+    os.close(writing)
+    sys.argv[1:] = arguments
+    run()
+    sys.exit(0)
+"""
+
+
+def to_output(line: Words, derived: Path) -> list[str]:
+    return [str(derived) if word == "{}" else word for word in line]
+
+
+@pytest.fixture(scope="module")
+def cut_short(derived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[Words, str], tuple[int, str]]:
+    """The exit code and the errors of each line of `TO_OUTPUT`, for a closed pipe and a full disk."""
+    folder = texts(tmp_path_factory.mktemp("cut"))
+    jobs = [(line, stdout) for line in TO_OUTPUT for stdout in ("pipe", "/dev/full")]
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps([(to_output(line, derived), stdout) for line, stdout in jobs]).encode(),
+        capture_output=True,
+        cwd=folder,
+        env=commands.environment(),
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    codes = [int(line.split()[1]) for line in done.stdout.decode().splitlines()]
+    errors = [(folder / f"{number}.err").read_text("utf-8") for number in range(len(jobs))]
+    return dict(zip(jobs, zip(codes, errors, strict=True), strict=True))
+
+
+def texts(folder: Path) -> Path:
+    """A folder with what `align train` reads."""
+    commands.written(folder / "en.txt", "the cat sleeps\na cat\n" * 2000)
+    commands.written(folder / "fr.txt", "le chat dort\nun chat\n" * 2000)
+    return folder
+
+
+@pytest.mark.parametrize("line", TO_OUTPUT, ids=" ".join)
 def test_the_file_goes_to_standard_output_and_talk_to_standard_error(
-    line: Words, derived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: Words,
+    derived: Path,
+    cut_short: dict[tuple[Words, str], tuple[int, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    commands.written(tmp_path / "en.txt", "the cat sleeps\na cat\n" * 2000)
-    commands.written(tmp_path / "fr.txt", "le chat dort\nun chat\n" * 2000)
-    words = [str(derived) if word == "{}" else word for word in line]
+    texts(tmp_path)
+    words = to_output(line, derived)
     suffix = {"tsv": ".tsv", "json": ".json"}.get(line[-1], ".txt")
     monkeypatch.chdir(tmp_path)
     run(*words, "-o", f"x{suffix}")
@@ -303,26 +361,16 @@ def test_the_file_goes_to_standard_output_and_talk_to_standard_error(
     as_json = forked(*words, "--json")
     assert as_json.out == done.out
     assert as_json.err.startswith("{")
-    typed = [sys.executable, "-m", "derivlang", *words]
-    options = {"cwd": tmp_path, "env": commands.environment(), "timeout": 60, "check": False}
     # A reader that stops early, and a disk that is full: never exit 0 after half a file
-    piped = subprocess.Popen(typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **_without_checks(options))
-    assert piped.stdout is not None
-    piped.stdout.close()
-    _, error = piped.communicate(timeout=60)
-    assert piped.returncode != 0
-    assert b"Traceback" not in error
-    assert b"Exception" not in error
-    with Path("/dev/full").open("wb") as full:
-        failed = subprocess.run(typed, stdout=full, stderr=subprocess.PIPE, **options)
-    assert failed.returncode == 1
-    assert b"No space left" in failed.stderr
-    assert b"Traceback" not in failed.stderr
-    assert b"Exception" not in failed.stderr
-
-
-def _without_checks(options: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in options.items() if name not in ("timeout", "check")}
+    code, error = cut_short[line, "pipe"]
+    assert code != 0
+    assert "Traceback" not in error
+    assert "Exception" not in error
+    code, error = cut_short[line, "/dev/full"]
+    assert code == 1
+    assert "No space left" in error
+    assert "Traceback" not in error
+    assert "Exception" not in error
 
 
 def test_what_needs_several_files_asks_for_a_name(derived: Path) -> None:

@@ -115,13 +115,17 @@ def test_every_option_has_a_value() -> None:
     assert options - {None} == set(VALUES)
 
 
+@pytest.fixture(scope="module")
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lexicon of another set."""
+    out = tmp_path_factory.mktemp("other") / "set"
+    run("make", "--t", "trans:overlap=60", "demo:nli", "-o", out)
+    return out / "lexicon.tsv"
+
+
 @pytest.mark.parametrize("kind", SOURCES)
-def test_an_option_changes_the_set_or_is_told_to_have_no_effect(kind: str, tmp_path: Path) -> None:
-    source, lexicon = SOURCES[kind](tmp_path), tmp_path / "lexicon.tsv"
-    if not (tmp_path / "set").exists():
-        derived(tmp_path)
-    run("make", "--t", "trans:overlap=60", "demo:nli", "-o", tmp_path / "other")
-    shutil.copy(tmp_path / "other" / "lexicon.tsv", lexicon)
+def test_an_option_changes_the_set_or_is_told_to_have_no_effect(kind: str, tmp_path: Path, lexicon: Path) -> None:
+    source = SOURCES[kind](tmp_path)
 
     def made(*options: str) -> tuple[int, dict[str, bytes], str]:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)

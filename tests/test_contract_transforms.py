@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from derivlang.core.arrays import lengths_of
-from derivlang.core.batch import split_sentences
+from derivlang.core.batch import Batch, split_sentences
 from derivlang.core.errors import LayerError
 from derivlang.core.lexicon import SPECIALS, Lexicon
 from derivlang.core.reading import to_batch
@@ -48,6 +48,7 @@ from tests.strategies import (
 )
 from tests.transforms import (
     ALL,
+    DISTINCT,
     EVERY,
     GIVEN,
     OF_TEXT,
@@ -57,7 +58,9 @@ from tests.transforms import (
     arrays_in,
     batch_for,
     derive,
+    derived_all,
     every,
+    few,
     keyed,
     keyed_of_text,
     lexical,
@@ -65,6 +68,7 @@ from tests.transforms import (
     of_trees,
     per_sentence,
     reference,
+    sentences_of_all,
 )
 
 
@@ -174,10 +178,10 @@ def test_with_a_tree_a_unit_words_stay_in_their_unit(transform: Transform) -> No
         back = order.invert(batch.sentences, batch.tails)
         assert order.then(back).index.tolist() == list(range(batch.n_words))
     if not transform.needs:
-        assert order.index.tolist() == derive(transform, batch_for(ALL)).order.index.tolist()
-    alone = [derive(transform, batch_for([unit], whole_units=True)) for unit in ALL]
-    assert rows == [row.order.index.tolist() for row in alone]
-    assert unit_lists(result.derived) == [unit_lists(row.derived)[0] for row in alone]
+        assert order.index.tolist() == derived_all(transform).order.index.tolist()
+    alone = {unit: derive(transform, batch_for([list(unit)], whole_units=True)) for unit in map(tuple, DISTINCT)}
+    assert rows == [alone[tuple(unit)].order.index.tolist() for unit in ALL]
+    assert unit_lists(result.derived) == [unit_lists(alone[tuple(unit)].derived)[0] for unit in ALL]
 
 
 @every
@@ -200,8 +204,7 @@ def test_every_word_keeps_its_governor(transform: Transform, whole_units: bool) 
 
 @every
 def test_labels_go_with_their_words(transform: Transform) -> None:
-    batch = batch_for(ALL)
-    result = derive(transform, batch)
+    result = derived_all(transform)
     for batch_ in (result.source, result.derived):
         assert len(batch_.layers["upos"].codes) == batch_.n_words  # type: ignore[attr-defined]
     tags = [result.source.layers["upos"].values[c].as_py() for c in result.source.layers["upos"].codes]  # type: ignore[attr-defined]
@@ -287,9 +290,9 @@ def test_trans_commutes_with_an_order(transform: Transform, script: str) -> None
 
 @keyed
 def test_a_sentence_is_derived_alike_alone_and_among_others(transform: Transform) -> None:
-    among = per_sentence(derive(transform, batch_for(ALL)))
-    alone = [one for unit in ALL for one in per_sentence(derive(transform, batch_for([unit])))]
-    assert among == alone
+    among = sentences_of_all(transform)
+    alone = {tuple(unit): per_sentence(derive(transform, batch_for([unit]))) for unit in DISTINCT}
+    assert among == [one for unit in ALL for one in alone[tuple(unit)]]
     backward = [unit for unit in reversed(ALL) if unit]
     turned = per_sentence(derive(transform, batch_for(backward)))
     by_words = {tuple(words): image for words, image in zip(sentence_lists(batch_for(ALL)), among, strict=True)}
@@ -300,22 +303,31 @@ def test_a_sentence_is_derived_alike_alone_and_among_others(transform: Transform
 @every
 def test_running_text_and_records_are_derived_alike(transform: Transform) -> None:
     running = per_sentence(derive(transform, batch_for(ALL, running=True)))
-    assert running == per_sentence(derive(transform, batch_for(ALL)))
+    assert running == sentences_of_all(transform)
 
 
-@of_trees
-def test_a_treebank_and_its_parsed_text_are_derived_alike(transform: Transform) -> None:
-    """A record for each sentence with its gold tree, and running text with a parser's trees."""
+@pytest.fixture(scope="module")
+def treebank_and_text() -> tuple[Batch, list[Batch]]:
+    """A record for each sentence with its gold tree; running text with a parser's trees, apart and side by side."""
     source = batch_of(ALL, running=True)
     kept = [row for row in sentence_lists(source) if len(sentence_lists(batch_of([row]))) == 1]
     trees = [replace(annotated(row), ranges=[]) for row in kept]
     gold = replace(batch_of(kept), layers=tree_layers([[tree] for tree in trees]))
     text = replace(batch_of(kept, running=True), layers=tree_layers([[tree] for tree in trees], parsed=True))
     side_by_side = batch_of([[word for row in kept for word in row]])
-    assert per_sentence(derive(transform, gold)) == per_sentence(derive(transform, text))
-    if sentence_lists(side_by_side) == kept:
-        side_by_side = replace(side_by_side, layers=tree_layers([trees], parsed=True))
-        assert per_sentence(derive(transform, gold)) == per_sentence(derive(transform, side_by_side))
+    if sentence_lists(side_by_side) != kept:
+        return gold, [text]
+    return gold, [text, replace(side_by_side, layers=tree_layers([trees], parsed=True))]
+
+
+@of_trees
+def test_a_treebank_and_its_parsed_text_are_derived_alike(
+    transform: Transform, treebank_and_text: tuple[Batch, list[Batch]]
+) -> None:
+    gold, parsed = treebank_and_text
+    expected = per_sentence(derive(transform, gold))
+    for batch in parsed:
+        assert per_sentence(derive(transform, batch)) == expected
 
 
 PAIRS = Schema(
@@ -323,22 +335,23 @@ PAIRS = Schema(
 )
 
 
-@keyed_of_text
-def test_each_side_of_a_pair_is_derived_by_itself(transform: Transform) -> None:
-    premises = ["He left . She stayed !", "the cat sat", "", "One , two ."]
-    hypotheses = ["the cat sat", "He left . She stayed !", "Yes .", ""]
-    table = pa.table({"premise": premises, "hypothesis": hypotheses, "label": ["neutral"] * 4})
-    batch = split_sentences(
-        to_batch(
-            table,
-            PAIRS,
-            split_at_spaces,
-            documents=np.arange(4),
-            where=lambda row, word: str(row),
-            counts=Counter(),
-        )
+PREMISES = ["He left . She stayed !", "the cat sat", "", "One , two ."]
+HYPOTHESES = ["the cat sat", "He left . She stayed !", "Yes .", ""]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Batch:
+    table = pa.table({"premise": PREMISES, "hypothesis": HYPOTHESES, "label": ["neutral"] * 4})
+    numbers = np.arange(4)
+    batch = to_batch(
+        table, PAIRS, split_at_spaces, documents=numbers, where=lambda row, word: str(row), counts=Counter()
     )
-    result = derive(transform, all_frozen(batch))
+    return all_frozen(split_sentences(batch))
+
+
+@keyed_of_text
+def test_each_side_of_a_pair_is_derived_by_itself(transform: Transform, pairs: Batch) -> None:
+    result = derive(transform, pairs)
     columns = to_table(
         result.source,
         result.derived,
@@ -347,12 +360,11 @@ def test_each_side_of_a_pair_is_derived_by_itself(transform: Transform) -> None:
         lexicon_of(Pipeline((transform,))),
         has_order=transform.has_order,
     )
-    for side, texts in (("premise", premises), ("hypothesis", hypotheses)):
-        for row, sentence in enumerate(texts):
-            alone = derive(transform, batch_of([sentence.split()]))
-            assert columns[f"{side}_source"][row].as_py() == sentence.split()
-            assert columns[f"{side}_tokens"][row].as_py() == unit_lists(alone.derived)[0]
-            assert columns[f"{side}_order"][row].as_py() == alone.order.index.tolist()
+    alone = {text: derive(transform, batch_of([text.split()])) for text in {*PREMISES, *HYPOTHESES}}
+    for side, texts in (("premise", PREMISES), ("hypothesis", HYPOTHESES)):
+        assert columns[f"{side}_source"].to_pylist() == [text.split() for text in texts]
+        assert columns[f"{side}_tokens"].to_pylist() == [unit_lists(alone[text].derived)[0] for text in texts]
+        assert columns[f"{side}_order"].to_pylist() == [alone[text].order.index.tolist() for text in texts]
     assert columns["label"].to_pylist() == [1] * 4
 
 
@@ -380,7 +392,7 @@ def test_a_set_without_layers(transform: Transform) -> None:
         with pytest.raises(LayerError, match=r"\[needs-layer\]"):
             Pipeline((transform,)).derive(batch, lexicon_of(Pipeline((transform,))), split=False)
     else:
-        assert per_sentence(derive(transform, batch)) == per_sentence(derive(transform, batch_for(ALL)))
+        assert per_sentence(derive(transform, batch)) == sentences_of_all(transform)
 
 
 # the same rows for any size of what is read at once, and of what is written to one file
@@ -391,7 +403,7 @@ TEXT = "\n".join(" ".join(unit).replace("\ufeff", "") for unit in ALL if len(uni
 
 def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, list[Any]]:
     pipeline = Pipeline((transform,)).begin()
-    lexicon = lexicon_of(pipeline)
+    lexicon = pipeline.fit(*reference())
     out: dict[str, list[Any]] = {}
     for batch in text.read([(path, WHOLE, None)], Splitter("space"), batch_words=batch_words):
         result = pipeline.derive(batch, lexicon, parser=Chain() if pipeline.needs_trees else None)
@@ -408,13 +420,6 @@ def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, l
     return out
 
 
-def few(transforms: list[Transform]) -> list[Transform]:
-    """The default and the last setting of each. With every setting a sentence is derived alike among any others."""
-    first = {t.name: t for t in reversed(transforms)}
-    last = {t.name: t for t in transforms}
-    return list(dict.fromkeys([*first.values(), *last.values()]))
-
-
 @pytest.mark.parametrize("transform", few(OF_TEXT), ids=str)
 def test_the_same_rows_for_any_size_of_reading(
     transform: Transform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -429,8 +434,15 @@ def test_the_same_rows_for_any_size_of_reading(
         assert rows_read(path, transform, 10) == whole
 
 
+def one_each(transforms: list[Transform]) -> list[Transform]:
+    """One setting of each: in turn the default, and the last, in which all parameters are others."""
+    names = list(dict.fromkeys(t.name for t in transforms))
+    settings = [[t for t in transforms if t.name == name] for name in names]
+    return [found[-(number % 2)] for number, found in enumerate(settings)]
+
+
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize(("transform", "size"), in_turn(few(OF_TEXT), [1, 20]), ids=str)
+@pytest.mark.parametrize(("transform", "size"), in_turn(one_each(OF_TEXT), [1, 1, 20, 20]), ids=str)
 def test_the_same_rows_for_any_size_of_shards(transform: Transform, size: int, tmp_path: Path) -> None:
     path = tmp_path / "a.tokens"
     path.write_bytes(TEXT.encode())

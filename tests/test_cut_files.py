@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from contextlib import suppress
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from derivlang.formats.registry import find_format, format_names
 from derivlang.formats.words import Splitter
 from tests.commands import TREES as FRENCH
 from tests.commands import make, run, shards, snapshot, written
+from tests.helpers import file_bytes, first_blocks, first_lines
 from tests.real import SHARED, needs_data
 from tests.test_contract_formats import SAMPLES
 
@@ -210,7 +211,7 @@ def both(tmp_path: Path, spec: str, source: Path, tokens: int, *options: object)
 
 JSON = [f'{{"text":"a dog {i} runs .","n":{0.5 if i == 7 else i}}}\n' for i in range(5000)]  # n is float in all pieces
 FILES = {
-    "jsonl": "".join(JSON),
+    "jsonl": "".join(JSON[:1000]),
     "csv": "text,label\r\n" + "".join(f'"a, dog\n""{i}"" runs .",{i}\r\n' for i in range(40)),
     "tsv": "text\tlabel\n" + "".join(f"a dog {i} runs .\t{i}\n" for i in range(40)),
     "conllu": FRENCH * 20,
@@ -218,11 +219,10 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("suffix", FILES)
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("suffix", "workers"), list(zip(FILES, cycle([2, 1]), strict=False)))
 def test_a_set_of_several_shards(tmp_path: Path, suffix: str, workers: int) -> None:
     source = written(tmp_path / f"a-test.{suffix}", FILES[suffix])
-    back = both(tmp_path, "trans,inv", source, len(FILES[suffix]) // 25, "--workers", workers)
+    back = both(tmp_path, "trans,inv", source, len(FILES[suffix]) // 15, "--workers", workers)
     if suffix not in ("jsonl", "conll"):  # JSON is written without spaces, and an empty line follows each sentence
         assert back.read_bytes() == source.read_bytes()
 
@@ -244,11 +244,12 @@ def test_a_parquet_file(tmp_path: Path) -> None:
     ],
 )
 def test_real_files(tmp_path: Path, name: str, options: list[str]) -> None:
-    source = SHARED / name
-    if source.suffix == ".gz":
-        source = tmp_path / source.stem
-        source.write_bytes(gzip.decompress((SHARED / name).read_bytes()))
-    back = both(tmp_path, "inv", source, source.stat().st_size // 30, *options)
+    """The first sentences or pairs of each."""
+    source = tmp_path / name.rpartition("/")[2].removesuffix(".gz")
+    data = file_bytes(SHARED / name)
+    cut = first_lines(data, 500) if "xnli" in name else first_blocks(data, 200)
+    source.write_bytes(cut.removesuffix(b"\n") if "ner" in name else cut)  # whose files end without an empty line
+    back = both(tmp_path, "inv", source, source.stat().st_size // 15, *options)
     assert back.read_bytes() == source.read_bytes()
 
 

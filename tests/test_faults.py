@@ -11,14 +11,15 @@ from tests import flaky_store
 from tests.faults import around, damage, kills, ranks
 from tests.faults.scenarios import SCENARIOS, Scenario
 
-# The last operations of a run put the set in its place: each of them is tried; of the rest, some.
+# The last operations of a run put the set in its place: each of them is tried; of the rest, the one in the middle.
+# (A kill at the first one leaves nothing.)
 LAST = 8
 
 
 @pytest.mark.parametrize("scenario", [one for one in SCENARIOS if not one.slow], ids=lambda scenario: scenario.name)
 def test_a_killed_run_goes_on(scenario: Scenario) -> None:
     total = kills.points(scenario)
-    chosen = {*kills.some(scenario, 3), *(range(max(0, total - LAST), total) if scenario.older else ())}
+    chosen = {total // 2, *range(max(0, total - (LAST if scenario.older else 1)), total)}
     faults = [(o.point, o.fault) for point in sorted(chosen) if (o := kills.killed_at(scenario, point)).fault]
     assert not faults
 
@@ -40,9 +41,10 @@ _forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="commands run in for
 
 
 @_forks
-def test_six_kills_of_ranks_that_count() -> None:
+def test_five_kills_of_ranks_that_count() -> None:
+    """Of one set."""
     with ranks.folder() as place:
-        assert ranks.Campaign(place, random.Random(5), defer=True).run(6) is None
+        assert ranks.Campaign(place, random.Random(5), defer=True).run(5) is None
 
 
 @pytest.mark.slow
@@ -65,8 +67,8 @@ def test_a_hundred_kills_of_ranks(where: str, defer: bool) -> None:
 
 @pytest.mark.parametrize("name", damage.DAMAGES)
 def test_damage_is_found(name: str) -> None:
-    """Each kind of damage, at five random places."""
-    assert not [missed for seed in range(5) if (missed := damage.tried(name, seed))]
+    """Each kind of damage, at three random places."""
+    assert not [missed for seed in range(3) if (missed := damage.tried(name, seed))]
 
 
 @pytest.mark.parametrize("specs", [("trans,inv", "perm"), ("inv", "inv")], ids=["two plans", "one plan"])

@@ -57,7 +57,7 @@ EXEMPT = {
 def test_no_reader_raises_a_foreign_error() -> None:
     """In a process with bounded memory; the inputs are the same in each run."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", "--inputs", "80", "--seconds", "0.25", "--json"],
+        [sys.executable, "-m", "tests.fuzz", "--inputs", "80", "--seconds", "0.12", "--json"],
         cwd=PACKAGE.parent,
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
         capture_output=True,

@@ -113,7 +113,7 @@ def test_rows_do_not_depend_on_workers(kind: str, grammar: Path, tmp_path: Path)
 
 
 @EACH
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(target=st.integers(1, 20_000), limit=st.none() | st.integers(0, 600))
 def test_pieces_are_the_rows(kind: str, target: int, limit: int | None, grammar: Path) -> None:
     source, part = _opened(named(kind, grammar))

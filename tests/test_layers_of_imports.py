@@ -312,22 +312,27 @@ def test_importing_derivlang_loads_nothing() -> None:
     assert packages(code).isdisjoint({"numpy", "pyarrow", "spacy", "datasets", "torch", "click"})
 
 
-@pytest.mark.parametrize("name", ["a.tokens", "a.conllu", "a.tsv", "a.csv", "a.jsonl"])
-def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -> None:
-    content = {
-        "a.tokens": "The cat sat .\n",
-        "a.conllu": conllu([("s", ["1 a a X _ _ 0 root _ _", "2 . . PUNCT _ _ 1 punct _ _"])]),
-        "a.tsv": "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n",
-        "a.csv": "text,label\nthe cat sat .,1\n",
-        "a.jsonl": '{"text":"the cat sat .","n":1}\n',
-    }[name]
-    (tmp_path / name).write_text(content, "utf-8")
-    out = tmp_path / "out"
-    found = loaded("make", "--t", "trans,perm", tmp_path / name, "-o", out, "--words", "space")
-    assert "pandas" not in found  # pyarrow would load it for nothing (core/arrow.py)
-    export = ("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
-    found |= loaded_by(("verify", out), ("undo", out, "-o", tmp_path / "back"), export)
-    assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed", "upath", "fsspec"})
+def test_making_from_given_words_loads_no_tokenizer(tmp_path: Path) -> None:
+    contents = {
+        "tokens": "The cat sat .\n",
+        "conllu": conllu([("s", ["1 a a X _ _ 0 root _ _", "2 . . PUNCT _ _ 1 punct _ _"])]),
+        "tsv": "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n",
+        "csv": "text,label\nthe cat sat .,1\n",
+        "jsonl": '{"text":"the cat sat .","n":1}\n',
+    }
+    making, reading = [], []
+    for suffix, content in contents.items():
+        source, out = tmp_path / f"a.{suffix}", tmp_path / suffix
+        source.write_text(content, "utf-8")
+        making.append(("make", "--t", "trans,perm", source, "-o", out, "--words", "space"))
+        export = ("export", out, "--format", "pharaoh", "-o", tmp_path / f"links-{suffix}")
+        reading += [("verify", out), ("undo", out, "-o", tmp_path / f"back-{suffix}"), export]
+    after = loaded_after_each(*making, *reading)
+    for command, found in zip(making, after, strict=False):
+        assert "pandas" not in found, command  # pyarrow would load it for nothing (core/arrow.py)
+    heavy = {"spacy", "datasets", "torch", "transformers", "distributed", "upath", "fsspec"}
+    for command, found in zip((*making, *reading), after, strict=True):
+        assert found.isdisjoint(heavy), command
 
 
 def test_making_from_labelled_sets_loads_no_pandas(tmp_path: Path) -> None:

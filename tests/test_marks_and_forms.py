@@ -146,7 +146,8 @@ UPOS = "NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ 
 @pytest.mark.parametrize("bank", ["English-EWT", "French-GSD", "Turkish-BOUN"])
 def test_the_rules_by_plain_lists(bank: str, tmp_path: Path) -> None:
     def made(spec: str) -> list[dict[str, Any]]:
-        out = make(spec, f"pos:{bank}", tmp_path / str(len(list(tmp_path.iterdir()))), data_dir=SHARED, limit=250)
+        place = tmp_path / str(len(list(tmp_path.iterdir())))
+        out = make(spec, f"pos:{bank}", place, data_dir=SHARED, limit=250, splits=("test",))
         found: list[dict[str, Any]] = rows(out, "test").to_pylist()
         return found
 

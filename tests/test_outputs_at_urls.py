@@ -181,7 +181,7 @@ def test_a_command_that_is_stopped(name: str, in_memory: InMemory, inputs: Path,
         results.append(snapshot(tmp_path))
         with failing(1 << 30) as asked:
             run(*output.words(url, inputs, more))
-        for after in sorted({*range(0, len(asked), -(-len(asked) // 8)), len(asked) - 1}):
+        for after in sorted({*range(0, len(asked), -(-len(asked) // 5)), len(asked) - 1}):
             reset(in_memory, results[-2])
             with failing(after):
                 ran = told(output.words(url, inputs, more), url)

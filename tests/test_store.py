@@ -30,7 +30,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Target
 from derivlang.store.task_record import TaskRecord
 from tests import commands
-from tests.commands import leftovers, make, rows, run, shards, snapshot, wiki, written
+from tests.commands import leftovers, make, once, rows, run, shards, snapshot, wiki, written
 
 TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n" for i in range(60))
 SHARD = ("--shard-tokens", 100)
@@ -610,15 +610,25 @@ def problems(out: Path) -> list[dict[str, Any]]:
     return list(result["problems"])
 
 
+@once
+def _text(folder: Path) -> None:
+    make("trans,perm", wiki(folder, TEXT), folder / "out", "--shard-tokens", 300)
+
+
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    make("trans,perm", wiki(tmp_path, TEXT), tmp_path / "out", "--shard-tokens", 300)
+    _text(tmp_path)
     return tmp_path / "out"
+
+
+@once
+def _treebank(folder: Path) -> None:
+    make("trans,inv", commands.trees(folder, commands.TREES * 4), folder / "out")
 
 
 @pytest.fixture
 def treebank(tmp_path: Path) -> Path:
-    make("trans,inv", commands.trees(tmp_path, commands.TREES * 4), tmp_path / "out")
+    _treebank(tmp_path)
     return tmp_path / "out"
 
 

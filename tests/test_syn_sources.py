@@ -216,8 +216,13 @@ def test_every_kind_is_made_verified_and_undone(kind: str, spec: str, tmp_path: 
     assert ("parser" in made) == (kind != "conllu")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("after", ["inv", "perm", "syn:fr:seed=2"])
+AFTER = ("inv", "perm", "syn:fr:seed=2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [(kind, after) for i, kind in enumerate(KINDS) for j, after in enumerate(AFTER) if (i + j) % 2 == 0],
+)
 def test_every_kind_goes_on_from_its_rows(kind: str, after: str, tmp_path: Path) -> None:
     name, content = KINDS[kind]
     path = tmp_path / name

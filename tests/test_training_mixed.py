@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from derivlang.training.streams.packed import Packed, halves
 from derivlang.training.streams.pairs import SentencePairs
 from tests.commands import run
 from tests.evaluations import options
-from tests.training import SEQ_LEN, loader, log, material, same_rows, stream_rows, trained, weights
+from tests.training import SEQ_LEN, loader, log, material, model_file, same_rows, stream_rows, trained, weights
 
 
 def of_pairs(rows: Any) -> Any:
@@ -290,6 +291,11 @@ def test_presets_are_names_for_parameters() -> None:
 # budgets
 
 
+@cache
+def counted_of_mlm() -> dict[str, int]:
+    return counted(loader("mlm"), 400)
+
+
 def counted(made: Loader, steps: int) -> dict[str, int]:
     micros = [micros[0].counts for micros in made.steps(0, steps)]
     return {
@@ -303,7 +309,7 @@ def counted(made: Loader, steps: int) -> dict[str, int]:
 def test_a_budget_is_met(name: str, budget: Any) -> None:
     made = loader(name)
     steps = steps_within(budget, 400, made, material())
-    assert counted(made, steps)[budget] == pytest.approx(counted(loader("mlm"), 400)[budget], rel=0.03)
+    assert counted(made, steps)[budget] == pytest.approx(counted_of_mlm()[budget], rel=0.03)
     if name == "mlm":
         assert steps == 400
 
@@ -336,13 +342,14 @@ def test_the_log_follows_the_budget() -> None:
 
 def test_an_objective_that_begins_after_the_end_of_a_budget(tmp_path: Path) -> None:
     given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 40 --pair-length 32".split()]
-    given += ["--objective", "xlm-align:start=35", "-o"]
+    given += ["--model", model_file("roberta"), "--objective", "xlm-align:start=35", "-o"]
     assert "at step 35" in run(*given, tmp_path / "tokens", "--budget", "tokens").err
     assert "the run ends after" not in run(*given, tmp_path / "steps").err
 
 
 def test_a_run_within_a_budget(tmp_path: Path) -> None:
-    given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 60 --pair-length 32".split()]
+    given = ["pretrain", *"--source demo --t trans,inv --vocab-size 300 --steps 60 --pair-length 32 --model".split()]
+    given.append(model_file("roberta"))
     found = {}
     for name, budget in (("mlm", "steps"), ("xlm:pairs=0.5", "tokens"), ("xlm:pairs=0.5", "steps")):
         out = tmp_path / f"{name[:3]}-{budget}"

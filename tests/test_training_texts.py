@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,8 @@ from tests.strategies import Drop, Mark, some_order
 from tests.training import batches, log, trained, weights
 
 DICTIONARY = "the\tle\ncat\tchat\ncat\tminet\nof\tde\nin\tdans la\nis\test\n"
+_HOME = Path(tempfile.mkdtemp(prefix="derivlang-texts-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 SPECS = ("lex:d.txt", "lex:d.txt,inv", "mark", "trans,mark:2,inv", "skip,trans", "trans,inv")
 
 
@@ -50,9 +56,24 @@ def other_transforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         del TRANSFORMS.added[transform.name]
 
 
+@cache
+def made(spec: str, texts: str | None) -> Path:
+    """A folder with the run of a language and its data, made once."""
+    folder = _HOME / str(len(list(_HOME.iterdir())))
+    written(folder / "d.txt", DICTIONARY)
+    with chdir(folder):
+        trained(Path("run"), "mlm", spec, data=Path("data"), tokenizer_for=texts)
+    return folder
+
+
 def run_of(spec: str, texts: str | None = "each", objective: str = "mlm", **changes: Any) -> PretrainedRun:
-    given = {"data": Path("data"), "tokenizer_for": texts, **changes}
-    trained(Path("run"), objective, spec, **given)
+    """The run `run` in this folder, with its data. Without changes, the data are copied, and a run of MLM, too."""
+    if not changes:
+        shutil.copytree(made(spec, texts), ".", dirs_exist_ok=True)
+        if objective == "mlm":
+            return PretrainedRun.load(Path("run"))
+        shutil.rmtree("run")
+    trained(Path("run"), objective, spec, **{"data": Path("data"), "tokenizer_for": texts, **changes})
     return PretrainedRun.load(Path("run"))
 
 
@@ -166,7 +187,7 @@ def test_inserted_words_are_linked_to_nothing() -> None:
     """Pairs under `mark` have links of every source word to its image, and none of the marker."""
     from derivlang.training.encode import open_data
 
-    languages = run_of("mark", objective="tlm").languages
+    languages = run_of("mark", objective="tlm", data=Path("data")).languages
     data = open_data(
         Path("data/train-16") if Path("data/train-16").exists() else next(Path("data").glob("train-*")), languages
     )

@@ -88,7 +88,7 @@ LARGE: dict[str, tuple[str, bytes]] = {
 @pytest.mark.parametrize("name", LARGE)
 def test_a_file_that_is_cut_into_pieces(name: str, bucket: Bucket, tmp_path: Path) -> None:
     file, content = LARGE[name]
-    out = both(bucket, written(tmp_path / file, content), tmp_path, "--shard-tokens", 100)
+    out = both(bucket, written(tmp_path / file, content), tmp_path, "--shard-tokens", 200)
     assert len(shards(out)) > 2
 
 

@@ -139,6 +139,13 @@ of_trees = pytest.mark.parametrize("transform", [t for t in EVERY if {*t.needs} 
 keyed_of_text = pytest.mark.parametrize("transform", [t for t in OF_TEXT if t.keyed], ids=str)
 
 
+def few(transforms: list[Transform]) -> list[Transform]:
+    """The default and the last setting of each. With every setting a sentence is derived alike among any others."""
+    first = {t.name: t for t in reversed(transforms)}
+    last = {t.name: t for t in transforms}
+    return list(dict.fromkeys([*first.values(), *last.values()]))
+
+
 UNITS: dict[str, list[list[str]]] = {
     "no units": [],
     "an empty unit": [[]],
@@ -152,11 +159,12 @@ UNITS: dict[str, list[list[str]]] = {
     "combining": ["Cafe\u0301 nai\u0308ve \u202bمرحبا\u202c 👩‍👩‍👧 .".split(" ")],
     "specials": ["<unk> met [MASK] and <unk> .".split()],
     "odd words": ['a\u00a0b \ufeffc ,:=" 10\u202f000 ≠ ｆｕｌｌ .'.split(" ")],
-    "long": [[f"w{n % 40}" for n in range(3000)] + ["."]],
+    "long": [[f"w{n % 40}" for n in range(300)] + ["."]],
     "repeats": ["the the the the . the the the the .".split()] * 3,
     "empty ones between": [[], ["a", "b", "."], [], ["c"], []],
 }
 ALL = [unit for units in UNITS.values() for unit in units]
+DISTINCT = [unit for number, unit in enumerate(ALL) if unit not in ALL[:number]]
 
 
 def batch_for(units: list[list[str]], *, running: bool = False, whole_units: bool = False) -> Batch:
@@ -193,6 +201,7 @@ def reference() -> tuple[pa.Array, np.ndarray]:
     return pa.array(list(counts), pa.string()), np.array(list(counts.values()), np.int64)
 
 
+@cache
 def lexicon_of(pipeline: Pipeline) -> Lexicon:
     return pipeline.fit(*reference())
 
@@ -201,6 +210,26 @@ def derive(spec: Transform | str, batch: Batch) -> Derivation:
     pipeline = Pipeline((spec,)) if isinstance(spec, Transform) else Pipeline.parse(spec)
     parser = Chain() if pipeline.needs_trees else None
     return pipeline.begin().derive(batch, lexicon_of(pipeline), split=False, parser=parser)
+
+
+@cache
+def derived_all(transform: Transform) -> Derivation:
+    """All units at once, with tags and trees, as many laws compare them; read-only."""
+    found = derive(transform, batch_for(ALL))
+    for part in (found.derived, found.order):
+        for array in arrays_in(part):
+            array.flags.writeable = False
+    return found
+
+
+@cache
+def _sentences_of_all(transform: Transform) -> list[tuple[list[str], list[int]]]:
+    return per_sentence(derived_all(transform))
+
+
+def sentences_of_all(transform: Transform) -> list[tuple[list[str], list[int]]]:
+    """`per_sentence` of all units at once."""
+    return list(_sentences_of_all(transform))
 
 
 def per_sentence(derived: Derivation) -> list[tuple[list[str], list[int]]]:

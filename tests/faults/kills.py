@@ -39,6 +39,7 @@ class Outcome:
     fault: str | None
 
 
+@cache
 def points(scenario: Scenario) -> int:
     """The number of file operations of a whole run."""
     expected(scenario)  # imports and what is made once are no operations of a run

@@ -24,7 +24,7 @@ from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from tests.commands import Ran, run
+from tests.commands import Ran, once, run
 
 DEMO = Path(__file__).parents[2] / "derivlang" / "sources" / "demo"
 
@@ -81,6 +81,12 @@ def text(folder: Path, lines: int = 60) -> Path:
     return path
 
 
+def _copied(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """What fills a folder with a copy of `run`, which `write` makes once."""
+    return once(lambda folder: write(folder / "run"))
+
+
+@once
 def _older(folder: Path) -> None:
     text(folder)
     make(Pipeline.parse("perm"), SourceRequest("demo"), MakeOptions(folder / "out", splits=("test",)))
@@ -103,19 +109,26 @@ def _worked(folder: Path) -> None:
         run("work", "out", "--rank", 0, "--world", 1)
 
 
+@once
 def _set(folder: Path) -> None:
     make(Pipeline.parse("trans,inv"), SourceRequest(str(text(folder))), MakeOptions(folder / "set"))
 
 
-def _tokenizer(folder: Path, out: str = "tok", size: int = 60) -> None:
+def _trained_tokenizer(folder: Path, out: str) -> None:
     from derivlang.lexical.settings import TokenizerOptions
     from derivlang.lexical.train import train
 
-    train(SourceRequest(str(text(folder))), folder / out, TokenizerOptions(vocab_size=size, min_frequency=1))
+    train(SourceRequest(str(text(folder))), folder / out, TokenizerOptions(vocab_size=60, min_frequency=1))
 
 
+@once
+def _tokenizer(folder: Path) -> None:
+    _trained_tokenizer(folder, "tok")
+
+
+@once
 def _older_tokenizer(folder: Path) -> None:
-    _tokenizer(folder, "out")
+    _trained_tokenizer(folder, "out")
     (folder / "out" / "thesis.txt").write_text("mine", "utf-8")
 
 
@@ -127,18 +140,6 @@ def _bitext(folder: Path) -> None:
     lines = text(folder).read_text("utf-8").splitlines()
     (folder / "a.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     (folder / "b.txt").write_text("".join(f"{line.upper()}\n" for line in lines), "utf-8")
-
-
-def _copied(write: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    """What fills a folder with a copy of `run`, which `write` makes once."""
-
-    @cache
-    def made() -> Path:
-        folder = Path(mkdtemp(prefix="derivlang-faults-")) / "run"
-        write(folder)
-        return folder
-
-    return lambda folder: shutil.copytree(made(), folder / "run")
 
 
 def _tiny_run(folder: Path) -> None:
