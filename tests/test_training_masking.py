@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +64,28 @@ def test_the_share_that_is_hidden(rate: float, whole_words: bool) -> None:
         words.setdefault((int(row), int(rows.word_ids[row, column])), set()).add(bool(chosen[row, column]))
     assert all(len(found) == 1 for found in words.values())
     assert near(float(np.mean([found.pop() for found in words.values()])), rate, len(words))
+
+
+@pytest.mark.parametrize("replacements", ["own", "both", "none"])
+def test_what_takes_the_place_of_hidden_words(replacements: Any) -> None:
+    """Of both vocabularies each sub-word is as likely; without any, masks take the place; all else is the same."""
+    languages = pair().languages
+    rows, keys = many(200)
+    usual = mask(rows, keys, LanguageIds.of(languages), 0.5)
+    found = mask(rows, keys, LanguageIds.of(languages, replacements), 0.5)
+    assert np.array_equal(found.targets, usual.targets)
+    assert np.array_equal(found.labels, usual.labels)
+    special, ids = languages.special_ids.mask, rows.clean_ids
+    other = (usual.input_ids != special) & (usual.input_ids != ids)
+    changed = found.input_ids != usual.input_ids
+    assert not (changed & ~other)[usual.input_ids != ids].any()
+    drawn, side = found.input_ids[other], rows.language[other]
+    if replacements == "none":
+        assert (drawn == special).all()
+    foreign = np.zeros(len(drawn), bool)
+    for language in (0, 1):
+        foreign[side == language] = np.isin(drawn[side == language], languages.own[1 - language])
+    assert near(float(foreign.mean()), 0.5, len(foreign)) if replacements == "both" else not foreign.any()
 
 
 def test_behind_what_they_are_hidden() -> None:

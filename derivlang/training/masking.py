@@ -3,8 +3,9 @@
     draw(seed, step, row; position) -> masked? how? by which?      keyed, so a resumed run masks the same positions
 
 Special ids and padding are never masked. Another sub-word is one of the position's own language without special tokens
-(the released ALIGN-MLM takes source sub-words in derived text, too). For whole words, all sub-words of a word share one
-draw. Source: Devlin et al. (2019), section 3.1; methods, section 4.
+(the released ALIGN-MLM takes source sub-words in derived text, too); `replacements` takes both vocabularies, as Dufter
+and Schütze (2020), or none. For whole words, all sub-words of a word share one draw. Source: Devlin et al. (2019),
+section 3.1; methods, section 4.
 """
 
 from __future__ import annotations
@@ -17,22 +18,35 @@ from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64
 from derivlang.core.keys import GOLDEN, draw, mix, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import Languages, SpecialIds
+from derivlang.training.settings import Replacements
 
 _HIDE, _OTHER = 0.8, 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageIds:
-    """The joint vocabulary. own: int32[K], joint ids of each language without special tokens. size: number of ids."""
+    """The joint vocabulary. own: int32[K], joint ids of each language without special tokens. size: number of ids.
+
+    replacements: what random replacements are drawn from: the position's own language, both, or none, for masks in
+    their place.
+    """
 
     own: tuple[Int32, Int32]
     special_ids: SpecialIds
     size: int
+    replacements: Replacements = "own"
 
     @classmethod
-    def of(cls, languages: Languages) -> LanguageIds:
+    def of(cls, languages: Languages, replacements: Replacements = "own") -> LanguageIds:
         """Return the joint vocabulary of a language pair."""
-        return cls(languages.own, languages.special_ids, languages.size)
+        return cls(languages.own, languages.special_ids, languages.size, replacements)
+
+    @property
+    def drawn(self) -> tuple[Int32, Int32]:
+        """The ids that random replacements are drawn from, in the source and in the derived language."""
+        if self.replacements == "own":
+            return self.own
+        return (np.unique(np.concatenate(self.own)),) * 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,18 +89,24 @@ def choose_masked(rows: SubwordRows, keys: Keys, rate: float, *, whole_words: bo
 
 
 def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds) -> Int64:
-    """Return int64[B, H]: the rows with the chosen positions masked, 80 / 10 / 10."""
+    """Return int64[B, H]: the rows with the chosen positions masked, 80 / 10 / 10.
+
+    Without replacements 90 % become masks.
+    """
     inputs: Int64 = rows.clean_ids.copy()
     row, column = np.nonzero(chosen)
     how = keys.uniform("how", np.arange(rows.shape[1])[None])[row, column]
-    mask = how < _HIDE
+    none = vocabulary.replacements == "none"
+    mask = how < _HIDE + (_OTHER if none else 0)
     inputs[row[mask], column[mask]] = vocabulary.special_ids.mask
+    if none:
+        return inputs
     other = (how >= _HIDE) & (how < _HIDE + _OTHER)
     at = row[other], column[other]
     bits = keys.bits("other", np.arange(rows.shape[1])[None])[at] >> np.uint64(1)
-    for language, own in enumerate(vocabulary.own):
+    for language, drawn in enumerate(vocabulary.drawn):
         here = rows.language[at] == language
-        inputs[at[0][here], at[1][here]] = own[(bits[here] % np.uint64(len(own))).astype(np.int64)]
+        inputs[at[0][here], at[1][here]] = drawn[(bits[here] % np.uint64(len(drawn))).astype(np.int64)]
     return inputs
 
 

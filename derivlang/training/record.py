@@ -274,7 +274,7 @@ def record_of(resolved: Resolved) -> dict[str, Any]:
 
 
 _NONE = object()
-_LATER = {"languages": "both", "halves": False, "derived_source": "", "tokenizer_for": None}
+_LATER = {"replacements": "own", "languages": "both", "halves": False, "derived_source": "", "tokenizer_for": None}
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:

@@ -174,7 +174,8 @@ def _loader(
     needs = {need.name: need.prepare(prepared) for need in objective.needs()}
     streams = open_streams(objective, replace(_material(settings, prepared), pairs=paths.pairs, found=needs))
     check_pairs(paths.pairs, objective, streams)
-    context = Context(LanguageIds.of(prepared.languages), settings.mask, needs)
+    vocabulary = LanguageIds.of(prepared.languages, settings.replacements)
+    context = Context(vocabulary, settings.mask, needs)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
     return Loader(streams, objective, context, seed, settings.accumulate)

@@ -29,6 +29,7 @@ Precision = Literal["fp32", "bf16"]
 Sides = Literal["both", "source", "derived"]
 TokenizerFor = Literal["each", "both"]
 Budget = Literal["steps", "tokens", "predictions"]
+Replacements = Literal["own", "both", "none"]
 By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
@@ -117,6 +118,11 @@ class TrainingSettings:
     clip: float = _shared(1.0, "Maximum norm of the gradient.", above=0)
     mask: float = _shared(
         0.15, "Share of the sub-words that are masked.", above=0, below=1, unset=_MODELS, subject="masked words"
+    )
+    replacements: Replacements = _shared(
+        "own",
+        "Random words in a tenth of the masked places: of their own language, of both, or none (masks).",
+        subject="masked words",
     )
     tie: bool = _shared(True, "Tie input and output embeddings.")
     language_ids: bool = setting(False, "Give the model the language of each position.", unset="as the objective needs")

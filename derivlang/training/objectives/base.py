@@ -114,12 +114,12 @@ class Objective(Parameterised):
         return ()
 
     def reads(self, files: Collection[str] = ()) -> Set[str]:
-        """Return which settings of CHOSEN it reads: the settings of its streams and needs, and `mask` unless it is
-        causal.
+        """Return which settings of CHOSEN it reads: the settings of its streams and needs; unless it is causal,
+        `mask` and `replacements`.
 
         files: which of "dictionary" and "pairs" are given as files, and not made.
         """
-        settings: set[str] = set() if self.causal else {"mask"}
+        settings: set[str] = set() if self.causal else {"mask", "replacements"}
         streams, needs = ([part.reads(files) for part in parts] for parts in (self.streams(), self.needs()))
         return settings.union(*streams, *needs)
 
