@@ -36,7 +36,7 @@ LISTS = {
 
 
 def collects(words: Words, name: str) -> bool:
-    if name in ("--epochs", "--batch-size"):
+    if name in ("--epochs", "--batch-size", "--warmup", "--schedule", "--weight-decay"):
         return words == ("evaluate",)
     return name in LISTS or (words, name) == (("stats",), "--t")
 
@@ -66,12 +66,14 @@ def test_an_option_with_two_values_is_refused_or_collects_them(words: Words) -> 
                 assert f"derivlang: {name}: is given both on and off [given-twice]" in ran.err
             continue
         for spellings in ((name, name), (option.opts[0], option.opts[-1])):
-            values = ("0.16", "0.32") if name == "--lr" else ("16", "32")
+            values = {"--lr": ("0.16", "0.32"), "--warmup": ("0.16", "0.32"), "--schedule": ("linear", "constant")}.get(
+                name if words == ("evaluate",) else "", ("16", "32")
+            )
             typed = [spellings[0], values[0], spellings[1], values[1]]
             if collects(words, name):
                 context = click.Context(command, resilient_parsing=True)
                 command.parse_args(context, typed)
-                assert re.findall("16|32", str(context.params[option.name or ""])) == ["16", "32"], name
+                assert re.findall("|".join(values), str(context.params[option.name or ""])) == list(values), name
             else:
                 ran = run(*words, *typed, code=2)
                 assert ran.err == f"derivlang: {name}: is given 2 times: '16', '32' [given-twice]\n  give it once\n"

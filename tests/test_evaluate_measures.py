@@ -313,6 +313,7 @@ def heldout(spec: str, n: int = 50, length: int = 60) -> Heldout:
     return Heldout.read(Source.open(found.pipeline, SourceRequest("demo")), "validation", found, n, length)
 
 
+@pytest.mark.filterwarnings("ignore:.*held-out sentence")  # short rows
 def test_heldout_sentences_are_parallel() -> None:
     text, home = heldout("trans,perm"), heldout("trans")
     joint = languages("trans").twin.joint.table()

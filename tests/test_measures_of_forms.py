@@ -88,6 +88,7 @@ def test_bits_are_divided_by_the_words_of_the_source(spec: str) -> None:
         assert value(evaluated(spec), "perplexity", "bits", side) == pytest.approx(bits, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*held-out sentence")  # short rows
 @pytest.mark.parametrize("spec", ["hop:words=2", "drop", "trans,inv"])
 def test_ngrams_are_of_the_text_that_the_run_was_trained_on(spec: str) -> None:
     """Against the encoded rows of the training, and models written plainly."""
@@ -124,6 +125,7 @@ def test_a_language_without_training_has_no_ngrams() -> None:
     assert value(found, "ngrams", "bits_5") == value(evaluated("hop:words=2"), "ngrams", "bits_5")
 
 
+@pytest.mark.filterwarnings("ignore:.*held-out sentence")  # short rows
 def test_fewer_sentences_of_the_training_text() -> None:
     folder = run_of("trans,inv")
     every = value(evaluated("trans,inv"), "ngrams", "bits_5")

@@ -24,6 +24,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _USUAL = ("source", "spec", "objective", "model", "out", "seed", "steps", "coverage", "parallel", "data_dir")
 # Settings of training by the headings of the help page; "Training" has all others.
 _CHOICES = ("objective", "model")
+_OPTIMISER = ("learning_rate", "warmup", "weight_decay", "beta1", "beta2", "epsilon", "clip")
 _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "derived_source", "limit")
 
 
@@ -37,7 +38,9 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 @spec_option("Transforms of the derived language, e.g. trans,inv, if there is a source.")
 @settings_options(TrainingSettings, only=_CHOICES)
 @option("-o", "--out", type=LOCAL_FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
-@under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_DATA)), settings_options(Duration))
+@under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_OPTIMISER, *_DATA)),
+       settings_options(Duration))  # fmt: skip
+@under("Optimiser", settings_options(TrainingSettings, only=_OPTIMISER))
 @under("Tokenizer, dictionary and data", settings_options(TrainingSettings, only=_DATA), settings_options(RunPaths))
 @under("Machine and log", settings_options(Machine), settings_options(LogSettings))
 @find_options

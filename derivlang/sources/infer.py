@@ -205,7 +205,7 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, sides: Sequence[Side], sample
         return
     if not is_list(kind):
         return
-    if side is not None and sample is not None:
+    if side is not None and sample is not None and (side.words or name not in PER_WORD):
         fitting = _fitting(name, side, sample)
         enough = fitting > 0 if side.words else 2 * fitting > sample.num_rows  # a text has no fixed words
         if enough and not (side.words and _look_like_entities(sample[name])):  # these are refused
