@@ -148,9 +148,9 @@ def test_a_cell_has_mean_interval_number_and_the_published_value(scores: pd.Data
 def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> None:
     """The floor is ZS of the untrained model of the same language; without controls, chance."""
     task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
-    cells: list[dict[str, str]] = [{"t": t, "o": o} for t in ("trans", "inv") for o in ("mlm", "align")]
+    cells: list[dict[str, str]] = [{"t": t, "objective": o} for t in ("trans", "inv") for o in ("mlm", "align")]
     if controls:
-        cells += [{"t": t, "o": "mlm", "control": "untrained"} for t in ("trans", "inv")]
+        cells += [{"t": t, "objective": "mlm", "control": "untrained"} for t in ("trans", "inv")]
     rates = {"sup": 0.9, "chance": 0.2}
 
     def rate(levels: Mapping[str, str], regime: str) -> float:
@@ -160,7 +160,7 @@ def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> No
     scores = frame(
         [{"study": "s", "seed": seed, "factors": cell} for cell in cells for seed in (1, 2, 3)], [task], rate
     )
-    one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "o"}}))
+    one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "objective"}}))
     table = score_table(one, found, "pos", "accuracy")
     assert list(table.shown.columns.unique(level=0)) == ["SUP", "ZS", "Δ", "% of range", "chance"]
     floor = "ZS of the untrained model" if controls else "the chance level"
@@ -168,16 +168,39 @@ def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> No
 
     def values(regime: str, **levels: str) -> Any:
         some = found[(found["kind"] == "mean") & (found["regime"] == regime)]
-        for name in ("t", "o", "control"):
+        for name in ("t", "objective", "control"):
             if f"factor.{name}" in some:
                 level = some[f"factor.{name}"]
                 some = some[level == levels[name] if name in levels else level.isna()]
         return np.array(some["values"].iloc[0])
 
     for t, o in ((t, o) for t in ("trans", "inv") for o in ("mlm", "align")):
-        floors = values("zs", t=t, o="mlm", control="untrained") if controls else values("chance", t=t, o=o)
-        sup, zs = values("sup", t=t, o=o), values("zs", t=t, o=o)
-        assert values("range", t=t, o=o) == pytest.approx(100 * (zs - floors.mean()) / (sup - floors.mean()))
+        floors = (
+            values("zs", t=t, objective="mlm", control="untrained") if controls else values("chance", t=t, objective=o)
+        )
+        sup, zs = values("sup", t=t, objective=o), values("zs", t=t, objective=o)
+        assert values("range", t=t, objective=o) == pytest.approx(100 * (zs - floors.mean()) / (sup - floors.mean()))
+
+
+def test_the_floor_of_a_language_is_its_own() -> None:
+    """Without an untrained model of its language, a condition begins at chance, and the note says so."""
+    task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
+    cells: list[dict[str, str]] = [{"t": t, "objective": "mlm"} for t in ("trans", "inv")]
+    cells.append({"t": "trans", "objective": "mlm", "control": "untrained"})
+    some = [{"study": "s", "seed": seed, "factors": cell} for cell in cells for seed in (1, 2, 3)]
+    rates = {"sup": 0.9, "zs": 0.6, "chance": 0.2}
+    scores = frame(
+        some, [task], lambda levels, regime: 0.1 if "control" in levels and regime == "zs" else rates[regime]
+    )
+    one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "objective"}}))
+    assert (
+        "with ZS of the untrained model, or else the chance level as the floor"
+        in score_table(one, found, "pos", "accuracy").note
+    )
+    ranges = found[(found["kind"] == "mean") & (found["regime"] == "range") & found["factor.control"].isna()]
+    by_language = ranges.set_index("factor.t")["value"]
+    assert by_language["trans"] == pytest.approx(100 * 0.5 / 0.8, abs=4)
+    assert by_language["inv"] == pytest.approx(100 * 0.4 / 0.7, abs=4)
 
 
 def test_a_report_of_runs_without_an_evaluation_has_their_losses(tmp_path: Path) -> None:

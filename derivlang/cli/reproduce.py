@@ -16,7 +16,7 @@ from derivlang.studies.settings import SCALES
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("recipe", shell_complete=completes("recipe"))
 @option("--scale", type=click.Choice(SCALES), default="tiny", show_default=True,
-              help="Scale: half an hour or a day on 2 cores, hours or days on an accelerator.")  # fmt: skip
+              help="Scale: tiny takes half an hour on 2 cores, small hours, paper days on an accelerator.")  # fmt: skip
 @study_options
 def command(recipe: str, scale: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Reproduce RECIPE, a shipped study such as align-mlm, from data to report: `derivlang study RECIPE --scale SCALE`.

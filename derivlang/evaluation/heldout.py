@@ -118,12 +118,15 @@ class Heldout:
     def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
         """Read at most n distinct sentences of a split. Raise DataError if there is none."""
         # The first n of a split are among the first n of its batches.
-        read = [_fitting(languages, batch, max_length, split) for batch in source.batches(split)]
-        parts = [part.distinct().first(n) for part, _ in read]
-        too_long, long_enough = (sum(counts) for counts in zip(*(counts for _, counts in read), strict=True))
-        if too_long >= _MUCH * long_enough:
+        parts: list[Heldout] = []
+        read = too_long = 0
+        for batch in source.batches(split):
+            part, n_long, n_read = _fitting(languages, batch, max_length, split)
+            parts.append(part.distinct().first(n))
+            too_long, read = too_long + n_long, read + n_read
+        if too_long and too_long >= _MUCH * read:
             warn(
-                f"{too_long:,} of {counted(long_enough, 'held-out sentence')} are left out, as they have more than "
+                f"{too_long:,} of {counted(read, 'held-out sentence')} are left out, as they have more than "
                 f"{max_length - 2} sub-words in one of the languages"
             )
         if not sum(part.n_sentences for part in parts):
@@ -184,10 +187,10 @@ def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
     return LanguageSide(np.concatenate([part.ids for part in parts]), slots, np.concatenate(words) if words else None)
 
 
-def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> tuple[Heldout, tuple[int, int]]:
-    """Return the sentences of a batch that are long enough, and fit into a row in both languages.
+def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> tuple[Heldout, int, int]:
+    """Return (the sentences of a batch with enough words that fit into a row in both languages, n_long, n_enough).
 
-    Return (number that does not fit, number of those that are long enough), too.
+    n_long: the number of sentences with enough words that are too long for a row. n_enough: of all with enough words.
     """
     both = languages.both(batch)
     # An order moves words across the sentences that one tree spans, so these count as one.
@@ -201,12 +204,11 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     inserted[both.inserted] = True
     forms = batch.strings().take(to_arrow(word)), languages.spelt(batch, both)
     every = Heldout(keys, offsets, words.astype(np.int32), inserted, *both.sides, split, *forms)
-    long_enough = np.diff(sentences) >= SHORTEST
-    some = long_enough.copy()
-    for side in both.sides:
-        lengths = lengths_of(every.offsets_in(side))
-        some &= (lengths <= max_length - 2) & (lengths > 0)
-    return every.take(np.flatnonzero(some)), (int((long_enough & ~some).sum()), int(long_enough.sum()))
+    enough = np.diff(sentences) >= SHORTEST
+    lengths = np.stack([lengths_of(every.offsets_in(side)) for side in both.sides])
+    too_long = (lengths > max_length - 2).any(axis=0)
+    some = enough & ~too_long & (lengths > 0).all(axis=0)
+    return every.take(np.flatnonzero(some)), int((enough & too_long).sum()), int(enough.sum())
 
 
 def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], what: str, where: str) -> None:

@@ -86,9 +86,10 @@ def _have_one_width(lines: Sequence[str], by: str | None) -> bool:
 
 
 def _are_tags(tags: Sequence[str]) -> bool:
-    """Return whether nearly all are tags of entities, one with a type or all of B, I and O, or parts of speech.
+    """Return whether nearly all values are tags of entities or parts of speech.
 
-    Three O and nothing else are tags, too: the first entity may be far away.
+    Tags of entities are known by one with a type, or by B, I and O together. Three or more O and nothing else are tags,
+    too: the first entity may be far away.
     """
     typed = [_TAG.fullmatch(tag) is not None for tag in tags]
     entities = sum(typed) + sum(tag in ("O", "o") for tag in tags)

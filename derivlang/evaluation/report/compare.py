@@ -110,7 +110,9 @@ def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:
     return by_regime
 
 
-def _shares(by_regime: Mapping[str, RunValues], condition: Condition, untrained: Condition | None) -> Any:
+def _shares(
+    by_regime: Mapping[str, RunValues], condition: Condition, untrained: Condition | None
+) -> dict[int, RunValue]:
     """Return the share of the range between the floor and SUP that ZS has, by seed; {} without a floor below SUP."""
     floors = by_regime[ZS].get(untrained) if untrained is not None else None
     floors = floors or by_regime.get(CHANCE, {}).get(condition)

@@ -31,6 +31,7 @@ from derivlang.evaluation.table import FACTOR, SETTING
 NONE = ""  # the level of a run that lacks a factor
 SEED, LEVEL, INTERACTION = "seed", "level", "interaction"
 CONTROL, UNTRAINED = "control", "untrained"  # a factor of controls, and its level that is a floor
+_OF_CONTROLS = (CONTROL, "objective")  # what controls set themselves (studies/scales.toml)
 Condition: TypeAlias = tuple[str, ...]
 Levels: TypeAlias = Mapping[str, str]
 Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
@@ -84,9 +85,17 @@ class Section:
         return min(partners, key=lambda other: other.count(NONE), default=None)
 
     def untrained(self, condition: Condition) -> Condition | None:
-        """Return the untrained model that shares most levels with a condition; None if the study has none."""
-        models = [other for other in self.planned if self.levels_of(other).get(CONTROL) == UNTRAINED]
-        return max(models, key=lambda other: sum(a == b for a, b in zip(condition, other, strict=True)), default=None)
+        """Return the condition of the untrained model of the same language; None if it was not run.
+
+        It has all other levels of the condition, or lacks these factors.
+        """
+        wanted = self.levels_of(condition)
+        for other in dict.fromkeys(condition for condition, _ in self.runs.values()):
+            levels = self.levels_of(other)
+            same = all(level in (wanted[name], NONE) for name, level in levels.items() if name not in _OF_CONTROLS)
+            if levels.get(CONTROL) == UNTRAINED and same:
+                return other
+        return None
 
     def levels_of(self, condition: Condition) -> dict[str, str]:
         """Return the levels of a condition by factor."""

@@ -272,8 +272,9 @@ def _few(some: pd.DataFrame) -> str:
 def _floor(section: Section, some: pd.DataFrame, task: str, metric: str) -> str:
     """Return what the floor of a score is, as a sentence: of a task in ZS, or the range of chance levels."""
     if RANGE in some["regime"].unique():
-        untrained = section.untrained(next(iter(section.planned))) is not None
-        floor = "ZS of the untrained model" if untrained else "the chance level"
+        known = {section.untrained(condition) is not None for condition in section.planned}
+        names = {True: "ZS of the untrained model", False: "the chance level"}
+        floor = ", or else ".join(names[one] for one in (True, False) if one in known)
         return f"% of range: (ZS − floor) / (SUP − floor), with {floor} as the floor."
     rows = section.of_score[task, metric]
     some = rows[(rows["regime"] == CHANCE) & rows["final"]]
