@@ -221,6 +221,18 @@ def test_words_without_subwords_part_no_word_ids(tmp_path: Path) -> None:
         assert len(set(some)) == len(some) > 1, (some, ids)  # here every word is one sub-word
 
 
+def test_a_sentence_a_row(tmp_path: Path) -> None:
+    """Every piece is a row of its own, in both languages, with the same sub-words as in rows of several."""
+    data, packed = prepared(tmp_path / "data", packing="single"), pair().data
+    n_pieces = len(packed.pieces) - 1
+    for language in (SOURCE, DERIVED):
+        assert data.n_instances(language) == n_pieces
+        rows = data.rows(np.arange(n_pieces), np.full(n_pieces, language))
+        assert rows.sentence_ids.max() == 0
+        wanted = packed.rows_of(np.arange(n_pieces), np.arange(n_pieces + 1), np.full(n_pieces, language), SEQ_LEN)
+        assert np.array_equal(rows.clean_ids, wanted.clean_ids)
+
+
 @pytest.mark.parametrize("spec", ["trans,inv", "trans:overlap=25,perm"])
 def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None:
     """`<s> p1 </s> <s> p2 </s> …` of a language, without a row that is not full."""

@@ -29,6 +29,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.studies.file import read
 from derivlang.studies.plan import plan
 from derivlang.studies.settings import Place
+from derivlang.training.encode import open_data
 from derivlang.training.languages import DERIVED, DERIVED_TOKENIZER, SOURCE, TextLanguages, TwinLanguages
 from derivlang.training.languages.texts import _blocks
 from derivlang.transforms.registry import TRANSFORMS
@@ -108,6 +109,17 @@ def test_the_ids_of_a_language_are_its_text(spec: str, texts: str) -> None:
         begins = both.begins()
         assert begins.sum() == batch.n_words + int((lengths_of(read.offsets)[order.index < 0] > 0).sum())
         assert not np.isin(both.inserted, both.source.slots).any()
+
+
+def test_a_sentence_a_row() -> None:
+    languages = run_of("mark", packing="single", data=Path("single")).languages
+    (folder,) = Path("single").glob("train-*-single")
+    data = open_data(folder, languages)
+    n_pieces = len(data.pieces) - 1
+    for language in (SOURCE, DERIVED):
+        assert data.n_instances(language) == n_pieces
+        rows = data.rows(np.arange(n_pieces), np.full(n_pieces, language))
+        assert rows.sentence_ids.max() == 0
 
 
 @pytest.mark.parametrize("last", [False, True])

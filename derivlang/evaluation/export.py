@@ -27,8 +27,9 @@ from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.training.language_embeddings import fold, has_own
-from derivlang.training.languages import SOURCE, Languages, TextLanguages, TwinLanguages
+from derivlang.training.languages import DERIVED, SOURCE, Languages, TextLanguages, TwinLanguages
 from derivlang.training.model import set_tie
+from derivlang.training.own_parts import refuse_own
 from derivlang.training.run_folder import MODEL_FILES
 
 _RECORD = "config.json"  # a folder with it holds a model
@@ -43,6 +44,8 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
     if not is_free(out) and not (force and (out / _RECORD).exists()):
         what = "holds something else than a model" if force else "is not empty"
         raise StoreError(what, where=str(out), fix="give another folder", id="output")
+    if language == DERIVED:
+        refuse_own(trained.config, str(trained.folder))
     languages = trained.languages
     library = library_file(languages, language)
 

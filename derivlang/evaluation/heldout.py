@@ -115,13 +115,16 @@ class Heldout:
         return self.take(np.sort(np.lexsort((self.keys, draws))[:n]))
 
     @classmethod
-    def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
-        """Read at most n distinct sentences of a split. Raise DataError if there is none."""
+    def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int, after: int = 0) -> Heldout:
+        """Read at most n distinct sentences of a split. Raise DataError if there is none.
+
+        after: the number of documents at the beginning of the split that are left out.
+        """
         # The first n of a split are among the first n of its batches.
         parts: list[Heldout] = []
         read = too_long = 0
         for batch in source.batches(split):
-            part, n_long, n_read = _fitting(languages, batch, max_length, split)
+            part, n_long, n_read = _fitting(languages, batch, max_length, split, after)
             parts.append(part.distinct().first(n))
             too_long, read = too_long + n_long, read + n_read
         if too_long and too_long >= _MUCH * read:
@@ -187,10 +190,11 @@ def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
     return LanguageSide(np.concatenate([part.ids for part in parts]), slots, np.concatenate(words) if words else None)
 
 
-def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> tuple[Heldout, int, int]:
+def _fitting(languages: Languages, batch: Batch, max_length: int, split: str, after: int) -> tuple[Heldout, int, int]:
     """Return (the sentences of a batch with enough words that fit into a row in both languages, n_long, n_enough).
 
-    n_long: the number of sentences with enough words that are too long for a row. n_enough: of all with enough words.
+    after: the first document. n_long: the number of sentences with enough words that are too long for a row. n_enough:
+    of all with enough words.
     """
     both = languages.both(batch)
     # An order moves words across the sentences that one tree spans, so these count as one.
@@ -204,7 +208,9 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     inserted[both.inserted] = True
     forms = batch.strings().take(to_arrow(word)), languages.spelt(batch, both)
     every = Heldout(keys, offsets, words.astype(np.int32), inserted, *both.sides, split, *forms)
-    enough = np.diff(sentences) >= SHORTEST
+    unit = np.searchsorted(batch.unit_words, sentences[:-1], "right") - 1
+    document = batch.documents[np.searchsorted(batch.records[:, 0], unit, "right") - 1]
+    enough = (np.diff(sentences) >= SHORTEST) & (document >= after)
     lengths = np.stack([lengths_of(every.offsets_in(side)) for side in both.sides])
     too_long = (lengths > max_length - 2).any(axis=0)
     some = enough & ~too_long & (lengths > 0).all(axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from derivlang.core.errors import DataError, StoreError, UsageError
@@ -76,13 +77,23 @@ class Sources:
         corpus = find(request)
         split = corpus.heldout
         self._check_files(request, corpus, split, "heldout")
-        if split == corpus.splits[0] and "checkpoint" not in trained.facts:
-            self.events.warn(
-                f"{corpus.name} has no held-out split: the sentences come from {split}, which the run was trained on"
-            )
+        # Without such a split, rows that --limit kept out of the training are held out.
+        is_training = split == corpus.splits[0] and "checkpoint" not in trained.facts
+        limit = ((trained.facts.get("settings") or {}).get("limit") or 0) if is_training else 0
         source = self._open(request, (split,))
         with stage("reading held-out text"):
-            text = Heldout.read(source, split, languages, max(options.pairs, options.sentences), self.heldout_length)
+            read = partial(Heldout.read, source, split, languages, max(options.pairs, options.sentences))
+            try:
+                text = read(self.heldout_length, limit)
+            except DataError:
+                if not limit:
+                    raise
+                limit, text = 0, read(self.heldout_length)
+        if is_training:
+            where = f"{split}, after the first {limit:,} rows" if limit else split
+            self.events.warn(
+                f"{corpus.name} has no held-out split: the sentences come from {where}, which the run was trained on"
+            )
         if isinstance(languages, TextLanguages):
             share = languages.unknown_percent(text.derived.ids)
             tokenizer = f"the tokenizer of {languages.reader(DERIVED).folder}"

@@ -46,8 +46,8 @@ _SPECIALS = 12
 class Plan:
     """Options of a benchmark.
 
-    seconds: minimum duration of the measurement. warm_up: number of steps before it. shrink: use fewer rows per step if
-    the settings' do not fit into a CPU's memory, instead of raising an error.
+    seconds: minimum duration of the measurement. warm_up: number of steps before it, fewer if they take as long.
+    shrink: use fewer rows per step if the settings' do not fit into a CPU's memory, instead of raising an error.
     """
 
     seconds: float = 10.0
@@ -153,11 +153,13 @@ def _train(
         if device.type == "cuda":
             torch.cuda.synchronize()
 
-    steps, began = 0, 0.0
+    every = 5 if device.type == "cuda" else 1  # steps between looks at the clock, which wait for a GPU
+    steps = before = 0
+    started = began = time.perf_counter()
     for micros in loader.on_device(0, 1 << 40, device):
-        if steps == plan.warm_up:
+        if not before and (steps == plan.warm_up or (steps and time.perf_counter() - started >= plan.seconds)):
             wait()
-            began = time.perf_counter()
+            began, before = time.perf_counter(), steps
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             loss, _ = net(micros[0])
         loss.backward()
@@ -165,13 +167,13 @@ def _train(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         steps += 1
-        if steps > plan.warm_up and steps % 5 == 0:
+        if before and steps % every == 0:
             wait()
             if time.perf_counter() - began >= plan.seconds:
                 break
     wait()
     seconds = time.perf_counter() - began
-    return steps - plan.warm_up, seconds
+    return steps - before, seconds
 
 
 def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:

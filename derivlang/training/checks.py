@@ -36,6 +36,14 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
             fix="use ModernBERT, RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
+    if "positions" in settings.own_parts and not model_config.has_position_table:
+        raise UsageError(
+            f"the model {settings.model} ({model_config.type}) has rotary positions, which no language can have of its "
+            "own",
+            where="--own",
+            fix="use a model with a table of positions, e.g. BERT or RoBERTa, or leave positions out",
+            id="unused-option",
+        )
     if settings.languages != "both" and not objective.of_one_language:
         raise UsageError(
             f"{objective.name} needs both languages",

@@ -1,6 +1,6 @@
 """The config of a model, by name or from TOML.
 
-tiny | tiny-gpt | modernbert-4 | roberta-8 | gpt-8 | FILE.toml    [model] type, and fields of that config
+tiny | bert-12 | roberta-8 | … | FILE.toml         [model] type, and fields of that config
                                                    [training] defaults of settings
 
 All types have the same names for width, layers, heads, inner width and positions, also GPT-2, whose config names them
@@ -24,7 +24,7 @@ from derivlang.training.languages import SpecialIds
 
 TYPES = ("bert", "gpt2", "llama", "modernbert", "roberta", "xlm-roberta")
 CAUSAL = ("gpt2", "llama")  # each position sees only those before it
-_NAMES = ("tiny", "tiny-gpt", "modernbert-4", "roberta-8", "gpt-8")
+_NAMES = ("tiny", "tiny-gpt", "bert-12", "modernbert-4", "roberta-8", "gpt-8")
 _TABLES = ("model", "training")
 # Numbers that must be above 0. 1: whole numbers; 0: any.
 _NUMBERS = {
@@ -84,6 +84,11 @@ class ModelConfig:
     def takes_languages(self) -> bool:
         """Whether the model can be given the language of each position."""
         return self.type in _TAKE_LANGUAGES
+
+    @property
+    def has_position_table(self) -> bool:
+        """Whether positions are rows of a table, not angles of a rotation."""
+        return self.type not in _ROTARY
 
     @property
     def causal(self) -> bool:

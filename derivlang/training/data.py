@@ -170,7 +170,7 @@ class DataWriter(ABC):
         """
 
     @abstractmethod
-    def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
+    def last(self, pieces: Int64, seq_len: int, packing: Packing) -> dict[str, Int64]:
         """Return the int64 files that follow from all pieces, int64[P + 1] slot offsets: the files of instances."""
 
     @abstractmethod

@@ -206,7 +206,7 @@ def _write(
             raise DataError(f"the split {split} of {source.corpus.name} holds no words", id="empty-split")
         offsets = np.append(np.concatenate(pieces), done)
         write("pieces", offsets)
-        last = writer.last(offsets, seq_len)
+        last = writer.last(offsets, seq_len, wanted["packing"])
         for name, values in last.items():
             types[name] = "<i8"
             write(name, values)

@@ -20,6 +20,7 @@ from derivlang.training.batch import SubwordRows
 from derivlang.training.config import CAUSAL
 from derivlang.training.language_embeddings import has_own, table_of
 from derivlang.training.languages import SpecialIds
+from derivlang.training.own_parts import ids_by_language, own_parts
 from derivlang.training.positions import check_reset, positions_of
 
 # The heads of models, from states to logits, by the module that only models with such a head have.
@@ -144,6 +145,12 @@ class Encoder:
         is_full = ids.device.type == "cpu" and bool(mask.all())
         if padding is not None and not is_full:  # RoBERTa numbers positions by it
             ids = ids.masked_fill(~mask, padding)
+        own = own_parts(config)
+        if "special-ids" in own:
+            ids = ids_by_language(ids, language, self.special_ids, len(self.embeddings))
+        if "positions" in own:
+            places = torch.arange(ids.shape[1], device=ids.device) if positions is None else positions
+            positions = places + positions_of(self.module).longest * (torch.zeros_like(ids) + language)
         given = {"input_ids": ids}
         if self.language_ids:
             spoken = torch.zeros_like(ids) + language

@@ -33,6 +33,7 @@ from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load
 from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
+from derivlang.training.own_parts import refuse_own
 from derivlang.training.positions import positions_of
 from derivlang.training.settings import RunPaths, TrainingSettings
 
@@ -217,6 +218,7 @@ def _check_model(
                 fix="give the --model of that run",
                 id="other-model",
             )
+    refuse_own(config, INIT)
     has_types = (getattr(config, "type_vocab_size", None) or 1) >= 2
     if has_types != settings.language_ids and (settings.language_ids or not elsewhere):
         has = "no language ids" if settings.language_ids else "language ids, which this run lacks"

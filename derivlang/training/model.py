@@ -26,9 +26,13 @@ def build_model(
     tie: bool,
     language_ids: bool,
     seed: int,
+    own: tuple[str, ...] = (),
 ) -> Any:
-    """Return a new language model of `transformers`, with weights drawn from the seed."""
-    config = model_config.config(vocab_size, seq_len, special_ids, tie=tie, language_ids=language_ids)
+    """Return a new language model of `transformers`, with weights drawn from the seed. own: of `own_parts.py`."""
+    sizes = vocab_size + (3 if "special-ids" in own else 0), seq_len * (2 if "positions" in own else 1)
+    config = model_config.config(*sizes, special_ids, tie=tie, language_ids=language_ids)
+    if own:
+        config.own_parts = list(own)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:

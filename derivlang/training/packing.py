@@ -2,9 +2,9 @@
 
     <s> s1 </s> s2 </s> s3 </s> <pad> <pad>        whole sentences in source order, H sub-words
 
-An instance ends when the next sentence does not fit. A sentence of more than H - 2 sub-words is cut into consecutive
-pieces, before words if possible (a longer word is cut inside). The derived instance holds the same sub-words: the order
-of a sentence is restricted to each of its pieces.
+An instance ends when the next sentence does not fit or, with --packing single, after each. A sentence of more than
+H - 2 sub-words is cut into consecutive pieces, before words if possible (a longer word is cut inside). The derived
+instance holds the same sub-words: the order of a sentence is restricted to each of its pieces.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ def cut(sentences: Int64, words: Ints, most: int) -> Int64:
     return np.append(np.sort(np.concatenate(starts)), sentences[-1])
 
 
-def pack(lengths: Int64, room: int) -> Int64:
-    """Return int64[I + 1]: the piece offsets of instances, filled greedily.
+def pack(lengths: Int64, room: int, *, single: bool = False) -> Int64:
+    """Return int64[I + 1]: the piece offsets of instances, filled greedily, or of a single piece each.
 
     lengths: int64[P], each with its `</s>`, at most `room`. room: H - 1.
 
         lengths [3, 2, 4, 1], room 5  ->  [0, 2, 4]: pieces of 3 + 2 and of 4 + 1 sub-words
     """
+    if single:
+        return np.arange(len(lengths) + 1)
     ends = np.concatenate([[0], np.cumsum(lengths)])
     cuts = [0]
     while cuts[-1] < len(lengths):

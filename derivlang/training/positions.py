@@ -24,6 +24,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.pretrained import model_from_pretrained, quiet
 from derivlang.training.checkpoint import hash_of_weights
+from derivlang.training.own_parts import own_parts
 
 _ASKED = 8  # sub-words of the rows that are asked with
 
@@ -32,7 +33,8 @@ _ASKED = 8  # sub-words of the rows that are asked with
 class Positions:
     """The positions of a model.
 
-    longest: maximum number of sub-words in a row, with special ids; None without a limit. shift: what is added to
+    longest: maximum number of sub-words in a row, with special ids, of each language where it has its own positions;
+    None without a limit. shift: what is added to
     positions from 0 to give them to the model. after_padding: whether positions are counted from the id of padding.
     can_reset: whether the states change if positions begin again within a row.
     """
@@ -95,7 +97,7 @@ def _ask(base: Any) -> Positions:
     table = next((key for key, rows in tables.items() if torch.equal(rows - rows[0], places)), None)
     first = 0 if table is None else int(tables[table][0])
     most = getattr(config, "max_position_embeddings", None) if table is None else table[1]
-    longest = None if most is None else int(most) - first
+    longest = None if most is None else (int(most) - first) // (2 if "positions" in own_parts(config) else 1)
 
     after_padding = False
     padding = config.pad_token_id

@@ -224,4 +224,5 @@ def _packing(settings: TrainingSettings, length: int) -> Packing:
 
 
 def _ending(settings: TrainingSettings, length: int) -> str:
-    return f"-{length}{'-stream' if _packing(settings, length) == 'stream' else ''}"
+    packing = _packing(settings, length)
+    return f"-{length}{'' if packing == 'sentences' else f'-{packing}'}"

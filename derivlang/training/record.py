@@ -274,7 +274,14 @@ def record_of(resolved: Resolved) -> dict[str, Any]:
 
 
 _NONE = object()
-_LATER = {"replacements": "own", "languages": "both", "halves": False, "derived_source": "", "tokenizer_for": None}
+_LATER = {
+    "own": "",
+    "replacements": "own",
+    "languages": "both",
+    "halves": False,
+    "derived_source": "",
+    "tokenizer_for": None,
+}
 
 
 def pipeline_of(languages: Languages) -> dict[str, Any]:

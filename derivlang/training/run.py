@@ -217,8 +217,8 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         lm = inputs.init.model(settings, model_config, prepared.languages, longest)
     else:
         size, special_ids = prepared.languages.size, prepared.languages.special_ids
-        ids, seed = settings.language_ids, settings.seed
-        lm = build_model(model_config, size, longest, special_ids, tie=settings.tie, language_ids=ids, seed=seed)
+        options: Any = {"tie": settings.tie, "language_ids": settings.language_ids, "seed": settings.seed}
+        lm = build_model(model_config, size, longest, special_ids, **options, own=settings.own_parts)
     if last is None and settings.embeddings == "copy":
         copy_embeddings(lm, prepared.languages)
     if any(one.stream.reset for one in inputs.streams):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
-Packing = Literal["sentences", "stream"]
+Packing = Literal["sentences", "single", "stream"]
 Precision = Literal["fp32", "bf16"]
 Sides = Literal["both", "source", "derived"]
 TokenizerFor = Literal["each", "both"]
@@ -33,6 +33,7 @@ Replacements = Literal["own", "both", "none"]
 By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
+_OWN = ("positions", "special-ids")
 _FREEZE = re.compile(r"embeddings|encoder|layers=[0-9]{1,4}(-[0-9]{1,4})?")
 
 
@@ -48,6 +49,12 @@ def _check_freeze(value: Any, option: str) -> None:
             raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
         if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
             raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
+
+
+def _check_own(value: Any, option: str) -> None:
+    for part in filter(None, value.split(",")):
+        if part not in _OWN:
+            raise unknown("part", part, _OWN, where=option, id="bad-value")
 
 
 def _check_embeddings(value: Any, option: str) -> None:
@@ -92,7 +99,7 @@ class TrainingSettings:
     source: str
     spec: str
     objective: str = setting("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
-    model: str = setting("tiny", "Model: tiny, tiny-gpt, modernbert-4, roberta-8, gpt-8, or a FILE.toml.")
+    model: str = setting("tiny", "Model: tiny, tiny-gpt, bert-12, modernbert-4, roberta-8, gpt-8, or a FILE.toml.")
     seed: int = _shared(1, "Seed of weights, masks and the order of rows.", minimum=0, maximum=2**63 - 1)
     steps: int | None = _shared(
         None, "Number of updates of the weights; 0 gives the untrained model.", minimum=0, unset=_MODELS
@@ -126,6 +133,14 @@ class TrainingSettings:
     )
     tie: bool = _shared(True, "Tie input and output embeddings.")
     language_ids: bool = setting(False, "Give the model the language of each position.", unset="as the objective needs")
+    own: str = _shared(
+        "",
+        "Parts of the model that each language has of its own: positions, special-ids, with commas.",
+        check=_check_own,
+        excludes="--init",
+        unset="none",
+        commas=True,
+    )
     vocab_size: int = _shared(40_000, "Number of entries of the tokenizer.", minimum=1, unset=_MODELS)
     coverage: str = _shared(
         "25",
@@ -164,7 +179,7 @@ class TrainingSettings:
     )
     packing: Packing = _shared(
         "sentences",
-        "Content of a row: whole sentences, or a stream cut every --seq-len.",
+        "Content of a row: whole sentences, a single one, or a stream cut every --seq-len.",
         subject="rows of only the corpus",
     )
     tokenizer_for: TokenizerFor | None = setting(
@@ -195,6 +210,11 @@ class TrainingSettings:
                 where="--accumulate",
                 id="bad-value",
             )
+
+    @property
+    def own_parts(self) -> tuple[str, ...]:
+        """The parts that each language has of its own, as `own_parts.py` names them."""
+        return tuple(filter(None, self.own.split(",")))
 
     @property
     def parallel_rate(self) -> Fraction:

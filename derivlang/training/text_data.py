@@ -160,11 +160,11 @@ class TextWriter(DataWriter):
         """Return {"unknown_percent"}: the share of unknown sub-words in the source and in the derived language."""
         return {"unknown_percent": [round(100 * int(n) / max(int(of), 1), 2) for n, of in self._unknown]}
 
-    def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
+    def last(self, pieces: Int64, seq_len: int, packing: Packing) -> dict[str, Int64]:
         starts, counts = np.concatenate(self._starts), np.concatenate(self._counts)
         arrays = {"starts": starts.ravel(), "counts": counts.ravel()}
         for language, name in enumerate(_INSTANCES):
-            arrays[name] = pack(counts[:, language] + 1, seq_len - 1)
+            arrays[name] = pack(counts[:, language] + 1, seq_len - 1, single=packing == "single")
         return arrays
 
     def sizes(

@@ -192,8 +192,8 @@ class TwinWriter(DataWriter):
         """Return {"unknown_percent"}: the share of unknown sub-words, which is the same in both languages."""
         return {"unknown_percent": [round(100 * self._unknown / max(self._done, 1), 2)] * 2}
 
-    def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
-        return {"instances": pack(np.diff(pieces) + 1, seq_len - 1)}
+    def last(self, pieces: Int64, seq_len: int, packing: Packing) -> dict[str, Int64]:
+        return {"instances": pack(np.diff(pieces) + 1, seq_len - 1, single=packing == "single")}
 
     def sizes(
         self, pieces: Int64, last: dict[str, Int64], seq_len: int, packing: Packing
