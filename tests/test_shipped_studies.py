@@ -215,3 +215,28 @@ def test_a_scale_that_a_study_does_not_have(tmp_path: Path) -> None:
         read(own(tmp_path, plain), scale="tiny")
     with pytest.raises(UsageError, match="there is no scale 'paper'"):
         read("alignment-methods", scale="paper")
+
+
+def test_a_table_of_two_scales() -> None:
+    """Both scales have its keys; what one of them has of its own has priority, also in a grid."""
+    text = """
+        [study]
+        scales = ["tiny", "base", "small"]
+        [scale."tiny, base".cell]
+        steps = 7
+        limit = 8
+        [scale.base.cell]
+        steps = 9
+        [[grid]]
+        [grid.factors]
+        seed = [1]
+        [grid.scale."base,small".cell]
+        mask = 0.5
+    """
+    wanted = {"tiny": (7, 8, None), "base": (9, 8, 0.5), "small": (None, None, 0.5)}
+    for scale, cell in wanted.items():
+        found = scaled(tomllib.loads(text), scale, "mine.toml")
+        grid = next(grid for grid in found["grid"] if "name" not in grid)
+        assert (found["cell"].get("steps"), found["cell"].get("limit"), grid.get("cell", {}).get("mask")) == cell
+    with pytest.raises(UsageError, match="there is no scale 'bas'; did you mean base"):
+        scaled(tomllib.loads(text.replace("base,small", "bas,small")), "tiny", "mine.toml")

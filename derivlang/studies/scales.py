@@ -6,6 +6,7 @@
     seeds = 1                               the first of the levels of `seed`
     [scale.paper.cell]                      keys that are added or replaced; also study, factors, evaluate, report
     steps = 500_000
+    [scale."tiny,base".cell]                of two scales; what one of them has of its own has priority
     [[grid]]
     scales = ["tiny"]                       a grid of these scales only
 
@@ -56,7 +57,8 @@ def scales_of(tables: Mapping[str, Any], place: str) -> list[str]:
     for where, table in _tables(tables, place):
         own, is_grid = _table(table, "scale", where), table is not tables
         keys = _GRID_KEYS if is_grid else _KEYS
-        for name in (*own, *table.get("scales", [])) if is_grid else own:
+        named = [name.strip() for key in own for name in key.split(",")]
+        for name in (*named, *table.get("scales", [])) if is_grid else named:
             if name not in names:
                 raise unknown("scale", str(name), names, where=where, fix="name it in scales of [study]")
         for name in own:
@@ -88,7 +90,7 @@ def scaled(tables: Mapping[str, Any], scale: str | None, place: str) -> dict[str
     if not names:
         return dict(tables)
     name = scale or names[0]
-    common, own = _common()[name], _table(tables, "scale", place).get(name, {})
+    common, own = _common()[name], _of_scale(tables, name, place)
     layers = [common, tables, own]
     result = {key: value for key, value in tables.items() if key != "scale"}
     for part in _PARTS[:-1] if "factors" in tables else ("study", "cell", "evaluate"):
@@ -139,6 +141,17 @@ def _table(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     return part
 
 
+def _of_scale(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    """Return what the [scale.…] of a file or a grid have for a scale: those of several scales, then its own."""
+    every = _table(table, "scale", where)
+    merged: dict[str, Any] = {}
+    for scales in sorted(every, key=lambda scales: "," not in scales):
+        if name in map(str.strip, scales.split(",")):
+            for key, value in every[scales].items():
+                merged[key] = _merged([merged.get(key, {}), value]) if isinstance(value, dict) else value
+    return merged
+
+
 def _merged(layers: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the keys of all layers; a later layer has priority, and its `text` takes the place of a `source`."""
     merged: dict[str, Any] = {}
@@ -151,7 +164,7 @@ def _merged(layers: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _grid(grid: dict[str, Any], name: str, seeds: int, place: str) -> dict[str, Any]:
     """Return a [[grid]] at a scale."""
-    own = _table(grid, "scale", place).get(name, {})
+    own = _of_scale(grid, name, place)
     scaled = {key: value for key, value in grid.items() if key not in ("scale", "scales")}
     for part in ("cell", "evaluate", "factors"):
         if merged := _merged([_table(grid, part, place), _table(own, part, place)]):
