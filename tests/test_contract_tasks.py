@@ -174,6 +174,23 @@ def test_it_learns_five_examples(kind: str, model_type: str) -> None:
     assert asked.headline().value(counts[asked.headline().name]) > 95
 
 
+@pytest.mark.parametrize("freeze", ["", "embeddings", "encoder", "layers=0", "embeddings,encoder"])
+def test_frozen_parts_stay_as_they_were(freeze: str) -> None:
+    asked = task("pos").with_settings(lr=1e-2, freeze=freeze)
+    few = asked.examples(batch("pos"), languages("trans,inv"), classes("pos")).first(5)
+    encoder = Encoder(model_of("modernbert", languages("trans,inv").size).base_model, MARKS)
+    before = {name: value.clone() for name, value in encoder.module.state_dict().items()}
+    made = TaskModel.of(asked, encoder, len(few.classes))
+    fine_tune(lambda: made, few.derived, 1, FinetuneSettings(epochs=2, lr=1e-2), 1, lambda model: 0.0)
+    moved = {name for name, value in encoder.module.state_dict().items() if not torch.equal(value, before[name])}
+    of_embeddings = {name for name in moved if "tok_embeddings" in name}
+    of_layers = {name for name in moved if name.startswith("layers.0")}
+    parts = freeze.split(",")
+    assert bool(of_embeddings) == ("embeddings" not in parts)
+    assert bool(of_layers) == (not {"encoder", "layers=0"} & set(parts))
+    assert bool(moved) == (not {"embeddings", "encoder"} <= set(parts))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_gold_labels_are_right_and_chance_is_a_score(kind: str) -> None:
     found, asked = made(kind, "trans,inv"), task(kind)

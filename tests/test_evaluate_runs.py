@@ -346,8 +346,8 @@ def test_a_causal_run(tmp_path: Path) -> None:
 
 def test_tasks_of_a_causal_run(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="gpt2")
-    for frozen in (True, False):
-        record = evaluate(run, options("pos", "xnli", frozen=frozen, max_length=60)).record
+    for freeze in ("embeddings,encoder", ""):
+        record = evaluate(run, options("pos", "xnli", freeze=freeze, max_length=60)).record
         assert record["tasks"]["pos"]["settings"]["word"] == "last"
         assert "word" not in record["tasks"]["xnli"]["settings"]
     with pytest.raises(UsageError, match="qa needs an encoder") as error:

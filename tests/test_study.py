@@ -206,7 +206,7 @@ def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
         steps = [2, 4]
         [[grid]]
         factors = { order = ["perm"], keep = [1] }
-        evaluate = { task = "pos", seeds = 1, frozen = true }
+        evaluate = { task = "pos", seeds = 1, freeze = "embeddings,encoder" }
         [[grid]]
         name = "more"
         factors = { order = ["identity"] }
@@ -216,7 +216,8 @@ def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
     pretrain = [" ".join(s.arguments) for s in plan(study, Place(tmp_path)) if s.name.startswith("pretrain")]
     assert "--t trans,inv --steps 4 --tokenizer" in pretrain[1] or "--t trans,inv --steps 4 --tokenizer" in pretrain[2]
     assert all("--no-tie" in one for one in pretrain)
-    assert EVALUATE.arguments(study.cells[2].evaluation) == ("--task", "pos", "--seeds", "1", "--frozen")
+    told = " ".join(EVALUATE.arguments(study.cells[2].evaluation))
+    assert told == "--task pos --seeds 1 --freeze embeddings,encoder"
     more = read(str(tmp_path / "grid.toml"), grids=["more"])
     assert [cell.name for cell in more.cells][3:] == ["identity"]
     assert study.factors["order"] == ("inv", "perm")
@@ -334,7 +335,7 @@ BAD = {
     "both source and text": (("steps = 2", "text = ['demo']"), "both source and text"),
     "a flag whose levels are text": (("[cell]", "tie = ['no']\n[cell]"), 'identity.0.1.no: tie = "no" must be true or'),
     "a flag of a formula": (("[cell]", "x = ['yes', 'false']\n[cell]\ntie = '{x}'"), 'tie = "yes" must be true'),
-    "a flag of evaluate": (("[cell]", "x = ['no']\n[evaluate]\nfrozen = '{x}'\n[cell]"), 'frozen = "no" must be true'),
+    "a flag of evaluate": (("[cell]", "x = ['no']\n[evaluate]\npredictions = '{x}'\n[cell]"), '= "no" must be true'),
     "no source": (('source = "demo"\n', ""), "there is no source"),
     "no transforms": (("t = ", "dict-coverage = "), "there is no t"),
     "zipped lists of other lengths": (("[cell]", "[[zip]]\na = [1]\nb = [1, 2]\n[cell]"), "a has 1, b has 2"),

@@ -434,10 +434,10 @@ def test_factors_that_come_too_late_and_an_alignment_that_never_begins_are_told(
 
 def test_a_parser_and_settings_of_fine_tuning_that_nothing_reads(tmp_path: Path) -> None:
     pretrain(tmp_path / "run", "--steps", 1)
-    words = ("--measure", "alignment", "--epochs=2", "--frozen", "--parser=english")
+    words = ("--measure", "alignment", "--epochs=2", "--freeze=encoder", "--parser=english")
     told = run("evaluate", tmp_path / "run", *words).err
     assert "no task is fine-tuned, so --epochs has no effect" in told
-    assert "so --frozen has no effect" in told
+    assert "so --freeze has no effect" in told
     words = ("--source", "demo", "--t", "trans", "--vocab-size", 300, "--data-only", "--parser=english")
     assert "trans needs no trees, so --parser has no effect" in run("pretrain", *words, "-o", tmp_path / "a").err
 

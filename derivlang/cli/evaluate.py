@@ -42,9 +42,9 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
         help="Folder of the results.  [default: SOURCE.TRANSFORMS.…, here]")  # fmt: skip
 @settings_options(EvaluateNames, only=("tasks", "regimes"))
 @settings_options(EvaluateOptions, only=("seeds",))
-@settings_options(FinetuneSettings, without=("schedule", "frozen"), metavar="N[,N...]", callback=_numbers, commas=True)
+@settings_options(FinetuneSettings, without=("schedule", "freeze"), metavar="N[,N...]", callback=_numbers, commas=True)
 @settings_options(FinetuneSettings, only=("schedule",), metavar="NAME[,...]", callback=_numbers, commas=True)
-@settings_options(FinetuneSettings, only=("frozen",))
+@settings_options(FinetuneSettings, only=("freeze",))
 @settings_options(EvaluateNames, only=("measures",))
 @settings_options(EvaluateOptions, only=("pairs", "sentences", "ngram_sentences", "heldout_length"))
 @data_dir_option

@@ -65,7 +65,7 @@ class Run(InFolder):
         numbers = {
             name: Numbers(str(one.option), _several(options[name]))
             for name, one in declared(FinetuneSettings).items()
-            if name != "frozen" and options.get(name) is not None
+            if not one.commas and options.get(name) is not None
         }
         names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": measure and _commas(measure)}
         places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}

@@ -58,7 +58,7 @@ def asked_for(
     """Return the options of an evaluation, and warn of those that have no effect.
 
     values: the fields of EvaluateNames and EvaluateOptions by name, and the settings of fine-tuning as Numbers
-    (`frozen` as a bool); what is missing or None has its default. typed: the names that the user gave. Raise UsageError
+    (`freeze` as a text); what is missing or None has its default. typed: the names that the user gave. Raise UsageError
     for invalid values and values that do not fit together.
     """
     listed = EvaluateNames(**given(EvaluateNames, values))
@@ -66,7 +66,7 @@ def asked_for(
     if also:  # --task links,retrieval measures only these
         measured = (*also, *(measured if "measures" in typed else ()))
     numbers: dict[str, Numbers] = given(FinetuneSettings, values)
-    frozen = numbers.pop("frozen", False)
+    freeze = numbers.pop("freeze", "")
     named = [task_of(name) for name in asked]
     tuned = [task for task in named if isinstance(task, Task)]
 
@@ -74,7 +74,7 @@ def asked_for(
         if not isinstance(task, Task):
             return task
         changes = {name: number.of(tuned.index(task), len(tuned)) for name, number in numbers.items()}
-        return task.with_settings(**changes, frozen=frozen)
+        return task.with_settings(**changes, freeze=freeze)
 
     places: dict[str, Any] = {name: values.get(name) for name in ("data_dir", "parser", "parses")}
     settings = EvaluateOptions(

@@ -13,6 +13,7 @@ from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
+from derivlang.training.settings import check_layers
 
 if TYPE_CHECKING:  # studies check their tasks without torch
     from derivlang.evaluation.trained import PretrainedRun
@@ -96,6 +97,7 @@ def fitting(tasks: Sequence[NamedTask], trained: PretrainedRun) -> list[NamedTas
 
 def _fitting(task: Task, trained: PretrainedRun) -> Task:
     task, longest = replace(task, last=trained.causal), trained.longest
+    check_layers(task.settings.freeze, trained.config.num_hidden_layers)
     if task.settings.max_length <= longest:
         return task
     if task.settings.max_length == task.defaults.max_length:

@@ -25,6 +25,7 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import arrays_to_device
 from derivlang.training.encoder import Encoder
+from derivlang.training.model import freeze
 
 _POOL = 32  # number of batches whose rows are sorted by length together
 
@@ -64,7 +65,7 @@ class LabelBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskModel:
-    """An encoder with the head of a task. A frozen encoder stays as it was pre-trained, without dropout."""
+    """An encoder with the head of a task. An encoder that is frozen as a whole has no dropout either."""
 
     task: Task
     encoder: Encoder
@@ -73,25 +74,28 @@ class TaskModel:
     @classmethod
     def of(cls, task: Task, encoder: Encoder, n_classes: int) -> TaskModel:
         """Return the encoder with a new head, on the encoder's device."""
+        if not task.settings.only_head:
+            freeze(encoder.module, task.settings.freeze)
         return cls(task, encoder, task.head(encoder.module.config, n_classes).to(encoder.device))
 
     @property
-    def frozen(self) -> bool:
+    def only_head(self) -> bool:
         """Whether the encoder keeps its weights."""
-        return self.task.settings.frozen
+        return self.task.settings.only_head
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """Return the parameters that are trained."""
-        return [*(() if self.frozen else self.encoder.module.parameters()), *self.head.parameters()]
+        encoder = () if self.only_head else self.encoder.module.parameters()
+        return [*(p for p in encoder if p.requires_grad), *self.head.parameters()]
 
     def train(self, on: bool) -> None:
-        """Turn dropout on or off; it stays off in a frozen encoder."""
-        self.encoder.module.train(on and not self.frozen)
+        """Turn dropout on or off; it stays off in an encoder that keeps its weights."""
+        self.encoder.module.train(on and not self.only_head)
         self.head.train(on)
 
     def scores(self, batch: LabelBatch, language: int) -> Any:
         """Return the scores of the head for the labels of the batch. language: of rows that are not mixed."""
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.only_head):
             states = self.encoder(batch.ids, batch.mask, language if batch.languages is None else batch.languages)
         return self.head(states, batch)
 

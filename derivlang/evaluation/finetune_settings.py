@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from derivlang.core.errors import unknown
 from derivlang.core.settings import check_settings, setting
+from derivlang.training.settings import check_freeze
 
 RULES = 2  # version of the fine-tuning rules; cells of another version are made again
 MAX_LENGTH = 128
@@ -14,7 +15,7 @@ Regime = Literal["sup", "zs", "cs"]
 REGIMES: tuple[Regime, ...] = ("sup", "zs", "cs")
 USUAL_REGIMES: tuple[Regime, ...] = ("sup", "zs")
 Schedule = Literal["linear", "constant"]
-_AS_USUAL = ("warmup", "schedule", "weight_decay", "frozen")  # recorded if they are not the default
+_AS_USUAL = ("warmup", "schedule", "weight_decay", "freeze")  # recorded if they are not the default
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -39,7 +40,14 @@ class FinetuneSettings:
     dev_examples: int | None = setting(
         None, "Number of examples of dev, which chooses the epoch.", minimum=1, unset="all"
     )
-    frozen: bool = setting(False, "Train only the head; the encoder stays as it is.")
+    freeze: str = setting(
+        "",
+        "Parts of the encoder that are not trained: embeddings, encoder, layers=0-3, with commas. With embeddings and "
+        "encoder, only the head is.",
+        check=check_freeze,
+        unset="none",
+        commas=True,
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -52,6 +60,11 @@ class FinetuneSettings:
             for name, value in asdict(self).items()
             if name not in _AS_USUAL or value != getattr(usual, name)
         }
+
+    @property
+    def only_head(self) -> bool:
+        """Whether the whole encoder keeps its weights."""
+        return {"embeddings", "encoder"} <= set(self.freeze.split(","))
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of a step, from 0, of so many. It rises linearly in the warm-up."""

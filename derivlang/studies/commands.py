@@ -169,7 +169,7 @@ def _options_of(
     return CommandOptions(command, named, reserved, argument, check)
 
 
-_NUMBERS = [one for one in declared(FinetuneSettings).values() if one.kind is not bool]  # one, or one for each task
+_NUMBERS = [one for one in declared(FinetuneSettings).values() if not one.commas]  # one, or one for each task
 PRETRAIN = _options_of(
     "pretrain",
     _PRETRAINING,

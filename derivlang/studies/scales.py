@@ -142,7 +142,7 @@ def _table(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
 
 
 def _of_scale(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    """Return what the [scale.…] of a file or a grid have for a scale: those of several scales, then its own."""
+    """Return what the [scale.…] of a file or a grid have for a scale: what several scales share, then its own."""
     every = _table(table, "scale", where)
     merged: dict[str, Any] = {}
     for scales in sorted(every, key=lambda scales: "," not in scales):

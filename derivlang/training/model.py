@@ -14,7 +14,7 @@ from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig, auto_class, refused
 from derivlang.training.language_embeddings import add as add_language_embeddings
 from derivlang.training.languages import SpecialIds
-from derivlang.training.settings import layers_of
+from derivlang.training.settings import check_layers, layers_of
 
 
 def build_model(
@@ -94,6 +94,7 @@ def freeze(lm: Any, parts: str) -> int:
     base = lm.base_model
     embeddings = lm.get_input_embeddings()
     layers = next(m for m in base.modules() if isinstance(m, torch.nn.ModuleList))
+    check_layers(parts, len(layers))
     for part in filter(None, parts.split(",")):
         if part == "embeddings":
             frozen = list(embeddings.parameters())
@@ -102,10 +103,6 @@ def freeze(lm: Any, parts: str) -> int:
             frozen = [p for p in base.parameters() if id(p) not in inside]
         else:
             first, last = layers_of(part)
-            if last >= len(layers):
-                raise UsageError(
-                    f"{part}: the model has the layers 0 to {len(layers) - 1}", where="--freeze", id="bad-value"
-                )
             frozen = [p for layer in layers[first : last + 1] for p in layer.parameters()]
         for parameter in frozen:
             parameter.requires_grad_(False)

@@ -43,7 +43,14 @@ def layers_of(part: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _check_freeze(value: Any, option: str) -> None:
+def check_layers(parts: str, n_layers: int) -> None:
+    """Raise UsageError if parts to freeze name a layer that a model does not have."""
+    for part in parts.split(","):
+        if part.startswith("layers=") and layers_of(part)[1] >= n_layers:
+            raise UsageError(f"{part}: the model has the layers 0 to {n_layers - 1}", where="--freeze", id="bad-value")
+
+
+def check_freeze(value: Any, option: str) -> None:
     for part in filter(None, value.split(",")):
         if not _FREEZE.fullmatch(part):
             raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
@@ -173,7 +180,7 @@ class TrainingSettings:
     freeze: str = setting(
         "",
         "Parts that are not trained: embeddings, encoder, layers=0-3, with commas.",
-        check=_check_freeze,
+        check=check_freeze,
         unset="none",
         commas=True,
     )

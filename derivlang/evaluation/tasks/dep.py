@@ -4,8 +4,7 @@
 
 A word stands at its first sub-word (in a causal model at its last one), the root at `<s>`. The head of word i is the
 best j among `<s>` and the other words of the row; its relation is the best at that head. Heads are chosen word by word,
-so they need not form a tree. With --frozen this is a probe of the pre-trained states; otherwise the encoder is trained
-too.
+so they need not form a tree. With --freeze embeddings,encoder this is a probe of the pre-trained states.
 
     uas    words with the right head, in percent
     las    words with the right head and relation
