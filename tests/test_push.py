@@ -66,7 +66,7 @@ def test_a_set_arrives_whole_with_the_manifest_last(hub: Hub, made: Path, tmp_pa
     ran = run("push", made, "me/set")
     files = of(hub).head().files
     assert {name: files[name] for name in snapshot(made)} == snapshot(made)
-    assert files.keys() - snapshot(made).keys() == {".gitattributes", "croissant.json"}
+    assert files.keys() - snapshot(made).keys() == {".gitattributes"}
     first, second = of(hub).branches["main"][1:]
     assert first.files.keys() == files.keys() - {"derivlang.json"} | {MARKER}
     assert second.files == files
@@ -143,7 +143,7 @@ def test_a_dry_run_needs_no_network(made: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     ran = run("push", made, "me/set", "--dry-run")
     names = [line.split()[-1] for line in ran.out.splitlines()[:-1]]
-    assert sorted(names) == sorted([*snapshot(made), "croissant.json"])
+    assert sorted(names) == sorted(snapshot(made))
     assert names[-1] == "derivlang.json"
     assert ran.out.splitlines()[-1].endswith("would be sent to https://huggingface.co/datasets/me/set")
     ran = run("push", made, "me/set", code=1)
@@ -343,5 +343,5 @@ def test_a_killed_push_leaves_no_mixture_and_goes_on(
     large = {sha256(content).hexdigest() for name, content in snapshot(made).items() if name.endswith(LARGE)}
     assert hub.requests["put"] == len(large - had)
     files = of(hub).head().files
-    assert files.keys() - {".gitattributes", "croissant.json"} == snapshot(made).keys()
+    assert files.keys() - {".gitattributes"} == snapshot(made).keys()
     assert all(files[name] == content for name, content in snapshot(made).items())

@@ -80,7 +80,7 @@ def test_a_foreign_file_is_found(text: Path, name: str) -> None:
 
 
 def test_what_a_hub_adds_is_known(text: Path) -> None:
-    for name in (".gitattributes", ".cache/huggingface/x", "croissant.json", ".git/config", "data/.DS_Store"):
+    for name in (".gitattributes", ".cache/huggingface/x", ".git/config", "data/.DS_Store"):
         written(text / name, "of the hub")
     result = found(text)
     assert (result["ok"], result["notes"]) == (True, [])

@@ -19,8 +19,6 @@ from derivlang.store.manifest import Derived, data_folder
 from derivlang.store.own_files import own_files
 from derivlang.store.task_record import STAGE
 
-CROISSANT = "croissant.json"  # of a set on the hub: `push` writes it there, or the hub itself
-
 
 def foreign_files(derived: Derived) -> Iterator[str]:
     """Yield the names of files and folders that are not of the set; hidden ones are nobody's."""
@@ -31,7 +29,7 @@ def foreign_files(derived: Derived) -> Iterator[str]:
     with suppress(StoreError):  # a store where no set can be made
         begun = begun_plan(store_at(folder)).get("data")  # of a set that is about to replace this one
     for path in sorted(folder.iterdir()):
-        if path.name not in tops | {CROISSANT, begun} and path.name[0] != ".":
+        if path.name not in tops | {begun} and path.name[0] != ".":
             yield path.name
     for top in (data_folder(derived.manifest), SPEC_FILES):
         if top in tops and (folder / top).is_dir():

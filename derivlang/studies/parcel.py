@@ -1,8 +1,8 @@
 """What `push` sends of a folder: the files of a set, of a run or of a study, checked, and nothing else.
 
-    set      card, lexicon, copies of the files of the spec, shards; croissant.json is made of them    derivlang.json
-    run      model, tokenizers, dictionary, log, results of evaluations; README.md if there is one      run.json
-    study    the same of each cell, and the report                                                      study.json
+    set      card, lexicon, copies of the files of the spec, shards                                derivlang.json
+    run      model, tokenizers, dictionary, log, results of evaluations; README.md if there is one    run.json
+    study    the same of each cell, and the report                                                 study.json
 
 The last column is the record by which the result is known. It is sent last.
 """
@@ -24,13 +24,12 @@ from derivlang.evaluation.run_files import files_of_run
 from derivlang.evaluation.verify import verify_run
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
-from derivlang.store.croissant import croissant
 from derivlang.store.foreign import split_files
 from derivlang.store.hub_push import Read, RecordKind
 from derivlang.store.making import OTHER_PLAN
 from derivlang.store.manifest import NAME, Derived
 from derivlang.store.own_files import own_files
-from derivlang.store.set_files import CROISSANT, damaged_shards, foreign_files, state_of_card
+from derivlang.store.set_files import damaged_shards, foreign_files, state_of_card
 from derivlang.store.settings import PushOptions
 from derivlang.studies.verify import planned, verify_study
 from derivlang.training import checkpoint
@@ -47,13 +46,12 @@ RECORDS: dict[Kind, str] = {"set": NAME, "run": RUN, "study": STUDY}
 class Parcel:
     """The files of a result, as they are sent.
 
-    folder: where they lie. kind: of the result. files: the content of each by its name, a path or what was made for
-    the hub; the record is the last.
+    folder: where they lie. kind: of the result. files: the path of each by its name; the record is the last.
     """
 
     folder: Path
     kind: Kind
-    files: Mapping[str, Path | bytes]
+    files: Mapping[str, Path]
 
     @property
     def record(self) -> str:
@@ -67,20 +65,14 @@ class Parcel:
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of each file."""
-        return {
-            name: len(content) if isinstance(content, bytes) else content.stat().st_size
-            for name, content in self.files.items()
-        }
+        return {name: path.stat().st_size for name, path in self.files.items()}
 
 
-def parcel_of(
-    folder: Path, options: PushOptions, page: Callable[[str], str], warn: Callable[[str], None] = warn
-) -> Parcel:
+def parcel_of(folder: Path, options: PushOptions, warn: Callable[[str], None] = warn) -> Parcel:
     """Return what is sent of a folder.
 
-    page: gives the URL of the repository's page, by its type, for the metadata of a set. warn: called once for files
-    that are not of the result, and once for an edited card that is meant. Raise StoreError if the folder holds no set,
-    run or study, or one that is unfinished or damaged.
+    warn: called once for files that are not of the result, and once for an edited card that is meant. Raise StoreError
+    if the folder holds no set, run or study, or one that is unfinished or damaged.
     """
     if not folder.is_dir():
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
@@ -89,9 +81,9 @@ def parcel_of(
     elif (folder / STUDY).exists():
         parcel = _of_study(folder, options, warn)
     else:
-        parcel = _of_set(folder, options, page, warn)
-    for name, content in parcel.files.items():
-        if isinstance(content, Path) and content.is_symlink():  # perhaps to something private
+        parcel = _of_set(folder, options, warn)
+    for name, path in parcel.files.items():
+        if path.is_symlink():  # perhaps to something private
             raise StoreError(
                 "is a link, so it is not sent",
                 where=str(folder / name),
@@ -101,7 +93,7 @@ def parcel_of(
     return parcel
 
 
-def _of_set(folder: Path, options: PushOptions, page: Callable[[str], str], warn: Callable[[str], None]) -> Parcel:
+def _of_set(folder: Path, options: PushOptions, warn: Callable[[str], None]) -> Parcel:
     derived = Derived(folder)
     derived.check_fingerprint()
     for name, what in damaged_shards(derived):
@@ -119,10 +111,9 @@ def _of_set(folder: Path, options: PushOptions, page: Callable[[str], str], warn
     if state:
         warn(f"{folder / CARD} was edited, and is sent as it is")
     _warn_of_kept(folder, foreign_files(derived), warn)
-    files: dict[str, Path | bytes] = dict(own_files(derived))
+    files = dict(own_files(derived))
     last = files.pop(NAME)
-    files |= {CROISSANT: croissant(derived, page("dataset")), NAME: last}
-    return Parcel(folder=folder, kind="set", files=files)
+    return Parcel(folder=folder, kind="set", files={**files, NAME: last})
 
 
 def _of_run(run: Path, options: PushOptions, warn: Callable[[str], None]) -> Parcel:
@@ -204,7 +195,7 @@ def _listed_by_set(record: Mapping[str, Any], there: Iterable[str], read: Read) 
     kept = {
         name for name in there if name.startswith(f"{SPEC_FILES}/") and name.removeprefix(f"{SPEC_FILES}/") in in_spec
     }
-    return {CROISSANT, *shards, *kept, *([record["lexicon"]] if record["lexicon"] else [])}
+    return {*shards, *kept, *([record["lexicon"]] if record["lexicon"] else [])}
 
 
 def _listed_by_run(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[st
         raise UsageError(
             "a set is sent from a local folder", where=str(folder), fix="copy it from the store first", id="remote-push"
         )
-    parcel = parcel_of(folder, options, partial(page_of, repository, revision=options.revision), warn)
+    parcel = parcel_of(folder, options, warn)
     sent = {"commit": None, "sent": None, "removed": None}
     if not options.dry_run:
         sent = HubPush(

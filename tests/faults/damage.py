@@ -173,7 +173,6 @@ def _(folder: Path, rng: random.Random) -> None:
 @damage("files that a hub adds")
 def _(folder: Path, rng: random.Random) -> None:
     (folder / ".gitattributes").write_text("*.parquet filter=lfs\n", "utf-8")
-    (folder / "croissant.json").write_text("{}", "utf-8")
     (folder / ".cache" / "huggingface").mkdir(parents=True)
     (folder / ".cache" / "huggingface" / "x.lock").write_text("", "utf-8")
 
