@@ -25,6 +25,7 @@ USUAL = {
     "elsewhere": f"--source demo --t inv --model {{in}}/bert.toml {SMALL} --vocab-size 300 --seq-len 128 --steps 12",
     "init": f"--init model {SMALL} --steps 12",
     "tune": "--seeds 1 --epochs 1 --lr 2e-3 --batch-size 16 --max-length 64 --train-examples 16 --threads 1 --json",
+    "tune_few": "--seeds 1 --epochs 1 --lr 2e-3 --batch-size 16 --max-length 64 --train-examples 4 --threads 1 --json",
     "few": "--threads 1 --pairs 20 --sentences 20 --ngram-sentences 50 --json",
 }
 BERT = """[model]
@@ -289,12 +290,14 @@ CASES: dict[str, str] = {
     "evaluate/tasks": """
         pretrain {run} -o run
         evaluate run {tune} --measure none --predictions --task pos:demo,ner:demo,dep:demo,xnli:demo:nli,blimp:demo
-        evaluate run {tune} --measure none --task pawsx:{in}/pawsx,qa:{in}/qa
+        evaluate run {tune} --measure none --task pawsx:{in}/pawsx
+        evaluate run {tune_few} --measure none --task qa:{in}/qa
         scores run run.scores.parquet""",
     "evaluate/regimes": """
         pretrain {run} -o run
         evaluate run {tune} --measure none --task pos:demo --freeze embeddings --schedule constant
-        evaluate run {tune} --measure none --task xnli:demo:nli,qa:{in}/qa --regime cs
+        evaluate run {tune} --measure none --task xnli:demo:nli --regime cs
+        evaluate run {tune_few} --measure none --task qa:{in}/qa --regime cs
         scores run run.scores.parquet""",
     "evaluate/measures": """
         pretrain {run} -o run --objective align-mlm --save-every 6

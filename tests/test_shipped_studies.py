@@ -58,7 +58,7 @@ def test_a_dry_run_needs_no_corpus(name: str, scale: str, tmp_path: Path) -> Non
     assert [step["name"].split()[0] for step in found["steps"]][-1] == "report"
     cells = [step for step in found["steps"] if step["name"].startswith("pretrain ")]
     assert len(cells) == len(read(name, scale=scale, check=False).cells)
-    assert all(step["tokens"] > 0 and step["seconds"] > 0 for step in cells)
+    assert all((step["tokens"] > 0) == ("untrained" not in step["name"]) and step["seconds"] > 0 for step in cells)
     assert not (tmp_path / "out").exists()
 
 
@@ -67,7 +67,7 @@ def test_a_trial_has_all_cells(name: str) -> None:
     """With --steps, cells that differ in steps only become the same runs, which is no fault of the file."""
     trial, whole = (read(name, steps=steps, check=False) for steps in (20, None))
     assert [cell.name for cell in trial.cells] == [cell.name for cell in whole.cells]
-    assert {cell.options["steps"] for cell in trial.cells} == {20}
+    assert {cell.options["steps"] for cell in trial.cells} - {0} == {20}  # an untrained model stays so
 
 
 @pytest.mark.parametrize(("name", "scale"), [one for one in AT_SCALES if one[1] in ("tiny", "base")])

@@ -71,7 +71,7 @@ class Walk:
 
 
 def walk(name: str, folder: Path) -> Walk:
-    """Run a command in a new folder."""
+    """Run a command twice in a folder, and return what the second run entered."""
     source = folder / "one.jsonl"
     words = ["make", "--t", "trans,inv"]
     if name == "make":

@@ -65,7 +65,7 @@ class LabelBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskModel:
-    """An encoder with the head of a task. An encoder that is frozen as a whole has no dropout either."""
+    """An encoder with the head of a task. If only the head is trained, dropout stays off in the encoder."""
 
     task: Task
     encoder: Encoder
@@ -89,7 +89,7 @@ class TaskModel:
         return [*(p for p in encoder if p.requires_grad), *self.head.parameters()]
 
     def train(self, on: bool) -> None:
-        """Turn dropout on or off; it stays off in an encoder that keeps its weights."""
+        """Turn dropout on or off, in the encoder only if it is trained."""
         self.encoder.module.train(on and not self.only_head)
         self.head.train(on)
 

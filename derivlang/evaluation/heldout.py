@@ -116,9 +116,9 @@ class Heldout:
 
     @classmethod
     def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int, after: int = 0) -> Heldout:
-        """Read at most n distinct sentences of a split. Raise DataError if there is none.
+        """Read at most n distinct sentences of a split, of the documents from number `after` on, counted from 0.
 
-        after: the number of documents at the beginning of the split that are left out.
+        Raise DataError if there is none.
         """
         # The first n of a split are among the first n of its batches.
         parts: list[Heldout] = []
@@ -193,7 +193,7 @@ def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str, after: int) -> tuple[Heldout, int, int]:
     """Return (the sentences of a batch with enough words that fit into a row in both languages, n_long, n_enough).
 
-    after: the first document. n_long: the number of sentences with enough words that are too long for a row. n_enough:
+    after: as of `read`. n_long: the number of sentences with enough words that are too long for a row. n_enough:
     of all with enough words.
     """
     both = languages.both(batch)

@@ -85,8 +85,8 @@ class Sources:
             read = partial(Heldout.read, source, split, languages, max(options.pairs, options.sentences))
             try:
                 text = read(self.heldout_length, limit)
-            except DataError:
-                if not limit:
+            except DataError as error:
+                if not limit or error.id != "no-sentences":
                     raise
                 limit, text = 0, read(self.heldout_length)
         if is_training:

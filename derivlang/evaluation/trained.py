@@ -37,7 +37,7 @@ from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.language_embeddings import restore
 from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
-from derivlang.training.own_parts import n_own_ids
+from derivlang.training.own_parts import n_own_ids, own_parts
 from derivlang.training.positions import longest_row
 from derivlang.training.run_folder import RUN, check_files
 
@@ -244,7 +244,7 @@ def _config(path: Path, languages: Languages) -> Any:
     with quiet(), _readable(path):
         config = from_pretrained(AutoConfig, path)
         check_finite(config.to_dict())
-    rows = getattr(config, "vocab_size", 0) - n_own_ids(config)
+    rows = getattr(config, "vocab_size", 0) - n_own_ids(own_parts(config))
     if rows < languages.size or (rows != languages.size and languages.has_twin):
         raise StoreError(
             f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",

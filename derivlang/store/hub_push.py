@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha1, sha256
+from hashlib import sha1
 from logging import CRITICAL
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +43,6 @@ _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _URL = re.compile(r"\w+://\S+")
 _AGAIN = "the same command goes on: what the hub has is not sent again"
 _LOGIN = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write there"
-Content = Path | bytes
 Read = Callable[[str], dict[str, Any]]
 
 
@@ -111,7 +110,7 @@ class HubPush:
     force: bool
     private: bool
 
-    def send(self, files: Mapping[str, Content], warn: Callable[[str], None] = warn) -> dict[str, Any]:
+    def send(self, files: Mapping[str, Path], warn: Callable[[str], None] = warn) -> dict[str, Any]:
         """Send files by their names, and return {"commit", "sent", "removed"}: the last commit, and numbers of files.
 
         Nothing is sent if the repository has these files already. Raise StoreError if it holds something else, or if
@@ -140,11 +139,11 @@ class HubPush:
                 operations: list[Any] = [CommitOperationDelete(name, is_folder=False) for name in dict.fromkeys(gone)]
                 operations += [CommitOperationAdd(MARKER, self._marker(identity, {*files, *stale}))]
                 operations += [CommitOperationDelete(name, is_folder=False) for name in stale if name not in gone]
-                operations += [CommitOperationAdd(name, _of_client(files[name])) for name in before]
-                with stage("sending", "bytes", sum(_size(files[name]) for name in before)):
+                operations += [CommitOperationAdd(name, str(files[name])) for name in before]
+                with stage("sending", "bytes", sum(files[name].stat().st_size for name in before)):
                     for at in range(0, len(operations), _COMMIT):
                         head = self._commit(api, operations[at : at + _COMMIT], head, f"Send files of {self.record}")
-            last: list[Any] = [CommitOperationAdd(self.record, _of_client(files[self.record]))]
+            last: list[Any] = [CommitOperationAdd(self.record, str(files[self.record]))]
             if MARKER in there or before or stale:
                 last.append(CommitOperationDelete(MARKER, is_folder=False))
             head = self._commit(api, last, head, f"Add {self.record}: all files are there")
@@ -198,10 +197,9 @@ class HubPush:
             raise self._other(f"{MARKER if MARKER in there else records[0]} cannot be read") from None
         return _Earlier(record=record, identity=known, files=frozenset(files), unfinished=MARKER in there)
 
-    def _identity(self, record: Content) -> dict[str, Any]:
+    def _identity(self, record: Path) -> dict[str, Any]:
         """Return the identity of the result to send."""
-        text = record if isinstance(record, bytes) else record.read_bytes()
-        return self.kinds[self.record].identity(json.loads(text))
+        return self.kinds[self.record].identity(json.loads(record.read_bytes()))
 
     def _marker(self, identity: Mapping[str, Any], files: set[str]) -> bytes:
         note = "The record of this push by derivlang is still to come: the same command goes on."
@@ -239,13 +237,12 @@ class HubPush:
             what = "an unfinished push of another result" if earlier.unfinished else "another result"
             raise self._other(f"{what} ({told})", ", or --force to replace it")
 
-    def _check_card(self, content: Content) -> None:
+    def _check_card(self, path: Path) -> None:
         """Raise StoreError if the hub does not accept the card. A commit would find out, but after sending the rest."""
         from huggingface_hub import RepoCard
 
         try:
-            text = content.decode() if isinstance(content, bytes) else content.read_text("utf-8")
-            card = RepoCard(text, ignore_metadata_errors=True)
+            card = RepoCard(path.read_text("utf-8"), ignore_metadata_errors=True)
         except Exception as error:  # noqa: BLE001 (of the reader of YAML)
             raise _wrong_card(error) from None
         try:
@@ -270,26 +267,16 @@ def _wrong_card(error: Exception) -> StoreError:
     return StoreError(what, where=CARD, fix="correct the lines above its text; nothing was sent", id="card")
 
 
-def _of_client(content: Content) -> str | bytes:
-    """Return content as the client takes it."""
-    return content if isinstance(content, bytes) else str(content)
-
-
-def _size(content: Content) -> int:
-    return len(content) if isinstance(content, bytes) else content.stat().st_size
-
-
-def _is_same(content: Content, there: Any) -> bool:
-    """Return whether a file of the hub has this content. The hub has the SHA-256 of large files, git's hash of others.
+def _is_same(path: Path, there: Any) -> bool:
+    """Return whether a file of the hub has the content of this one: SHA-256 of large files, git's hash of others.
 
     there: the client's description of the file, None if there is none.
     """
-    if there is None or there.size != _size(content):
+    if there is None or there.size != path.stat().st_size:
         return False
     if there.lfs is not None:
-        own = sha256(content).hexdigest() if isinstance(content, bytes) else file_hash(content)
-        return bool(own == there.lfs.sha256)
-    data = content if isinstance(content, bytes) else content.read_bytes()
+        return bool(file_hash(path) == there.lfs.sha256)
+    data = path.read_bytes()
     return bool(sha1(b"blob %d\0" % len(data) + data).hexdigest() == there.blob_id)
 
 

@@ -95,6 +95,8 @@ def scaled(tables: Mapping[str, Any], scale: str | None, place: str) -> dict[str
     result = {key: value for key, value in tables.items() if key != "scale"}
     for part in _PARTS[:-1] if "factors" in tables else ("study", "cell", "evaluate"):
         result[part] = _merged([_table(layer, part, place) for layer in layers])
+    if not _tasks(result["evaluate"]):  # then the scale's fine-tuning has nothing to tune
+        result["evaluate"] = _merged([_table(layer, "evaluate", place) for layer in layers[1:]])
     result["study"].pop("scales")
     seeds = own.get("seeds", common["seeds"])
     if "factors" in result:
@@ -174,10 +176,15 @@ def _grid(grid: dict[str, Any], name: str, seeds: int, place: str) -> dict[str, 
     return scaled
 
 
+def _tasks(evaluate: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tasks of [evaluate]."""
+    return tasks_and_measures(text_of(evaluate.get("task", "none")))[0]
+
+
 def _has_zero_shot(evaluate: Mapping[str, Any]) -> bool:
     """Return whether [evaluate] fine-tunes tasks on the source and tests them on the derived language."""
     regimes = names(text_of(evaluate.get("regime", ",".join(USUAL_REGIMES))), "regime")
-    return bool(tasks_and_measures(text_of(evaluate.get("task", "none")))[0]) and "zs" in regimes
+    return bool(_tasks(evaluate)) and "zs" in regimes
 
 
 def _of_languages(control: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig, auto_class, refused
 from derivlang.training.language_embeddings import add as add_language_embeddings
 from derivlang.training.languages import SpecialIds
+from derivlang.training.own_parts import n_own_ids
 from derivlang.training.settings import check_layers, layers_of
 
 
@@ -29,7 +30,7 @@ def build_model(
     own: tuple[str, ...] = (),
 ) -> Any:
     """Return a new language model of `transformers`, with weights drawn from the seed. own: of `own_parts.py`."""
-    sizes = vocab_size + (3 if "special-ids" in own else 0), seq_len * (2 if "positions" in own else 1)
+    sizes = vocab_size + n_own_ids(own), seq_len * (2 if "positions" in own else 1)
     config = model_config.config(*sizes, special_ids, tie=tie, language_ids=language_ids)
     if own:
         config.own_parts = list(own)

@@ -51,6 +51,7 @@ def check_layers(parts: str, n_layers: int) -> None:
 
 
 def check_freeze(value: Any, option: str) -> None:
+    """Raise UsageError unless a text lists parts of a model, with commas. option: its name."""
     for part in filter(None, value.split(",")):
         if not _FREEZE.fullmatch(part):
             raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
