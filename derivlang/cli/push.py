@@ -28,9 +28,9 @@ def command(result: Path, repository: str, as_json: bool, **asked: Any) -> None:
 
     A set goes to a dataset repository, a run or a study to a model repository, which is made unless it is there. Files
     are checked against their hashes first. Only files of the result are sent, and none that the hub has already. What
-    an earlier push has left there is removed; other files stay. A repository of another result is refused without
-    --force. The record (derivlang.json, run.json or study.json) comes last, so an interrupted push is never taken for a
-    whole result; the same command goes on.
+    an earlier push has left there is removed; other files stay. A repository of another result, or of anything else, is
+    refused without --force. All files come in one commit (above 1,000 in several, the record last), so an interrupted
+    push is never taken for a whole result; the same command goes on.
 
     The token comes from `hf auth login` or HF_TOKEN.
 

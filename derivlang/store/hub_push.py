@@ -1,13 +1,9 @@
-"""Send files to a repository of the Hugging Face hub, so that an interrupted push is never taken for a whole result.
+"""Send files to a repository of the Hugging Face hub, in one commit, which comes whole or not at all.
 
-    commit 1     the earlier record goes, the marker comes; then its other files go, and all new files come
-    commit 2     the marker goes, the new record comes
-
-Commit 1 may be several, in this order. The marker lists the files of both results, so that the next push knows which
-are derivlang's; those that somebody added on the hub are never removed. Between the two a copy of the repository has no
-record, but a folder `.derivlang`, as an unfinished set on a disk. The same push goes on: the client of the hub sends
-only content that the hub does not have. Credentials are the client's own business; no message quotes its errors, since
-they hold signed URLs.
+More files than a commit takes come in several commits: the first removes what an earlier push has left, its record too,
+and the record of this one comes with the last. Between them a copy of the repository has no record, so nobody takes it
+for a whole result, and the same push goes on: every file there is one of its own. Credentials are the client's own
+business; no message quotes its errors, since they hold signed URLs.
 """
 
 from __future__ import annotations
@@ -15,9 +11,11 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import escape
 from hashlib import sha1
 from logging import CRITICAL
 from pathlib import Path
@@ -31,43 +29,33 @@ from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
 from derivlang.store.card import CARD
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_types, difference, record_text
+from derivlang.store.record import difference
 
-MARKER = ".derivlang/unfinished-push"  # in a repository whose record is still to come
 MAIN = "main"
 _OF_HUB = ".gitattributes"  # in every repository from its beginning
-_GROUP = 16  # files that are sent before the progress is reported
-_COMMIT = 1000  # most files of a commit; the hub takes 25,000 large ones
+_COMMIT = 1000  # most files of a commit: the hub times out on many more
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _URL = re.compile(r"\w+://\S+")
 _AGAIN = "the same command goes on: what the hub has is not sent again"
 _LOGIN = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write there"
-Read = Callable[[str], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKind:
     """What the record of one kind of result says.
 
-    identity: the part of a record that another result has otherwise. words: said of fields whose values say nothing to
-    a reader. files: the names of the files that a record lists, given it, the names of all files there, and a reader
-    of JSON files there, which returns {} for a file that is missing.
+    identity: the names of the fields that another result has otherwise. words: said of fields whose values say nothing
+    to a reader. own: patterns of the names of its files on the hub, as of `fnmatch`.
     """
 
-    identity: Callable[[Mapping[str, Any]], dict[str, Any]]
+    identity: tuple[str, ...]
     words: Mapping[str, str]
-    files: Callable[[Mapping[str, Any], Iterable[str], Read], set[str]]
+    own: tuple[str, ...]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Earlier:
-    """What an earlier push has left: the name of its record, the identity of its result, the names of its files."""
-
-    record: str
-    identity: Mapping[str, Any]
-    files: frozenset[str]
-    unfinished: bool
+    def identity_of(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the part of a record that another result has otherwise."""
+        return {name: record[name] for name in self.identity if name in record}
 
 
 def check_repository(name: str, revision: str) -> None:
@@ -96,9 +84,9 @@ def page_of(name: str, repo_type: str, revision: str = MAIN) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubPush:
-    """A push. repository: owner/name. revision: a branch. record: the file that is sent last.
+    """A push. repository: owner/name. revision: a branch. record: the file by which the result is known.
 
-    kinds: of results, by the names of their records. force: replace another result, or a card that somebody else wrote.
+    kinds: of results, by the names of their records. force: replace another result, or send beside what is there.
     private: of a new repository; a public one is refused.
     """
 
@@ -110,44 +98,48 @@ class HubPush:
     force: bool
     private: bool
 
-    def send(self, files: Mapping[str, Path], warn: Callable[[str], None] = warn) -> dict[str, Any]:
-        """Send files by their names, and return {"commit", "sent", "removed"}: the last commit, and numbers of files.
+    def send(self, folder: Path, names: Sequence[str], warn: Callable[[str], None] = warn) -> dict[str, Any]:
+        """Send files of a folder by their names.
 
+        Return {"commit", "sent", "removed"}: the last commit, and the numbers of files that were sent and removed.
         Nothing is sent if the repository has these files already. Raise StoreError if it holds something else, or if
         the hub cannot be reached or refuses.
         """
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+        from huggingface_hub import HfApi
 
         with _hub_errors(self.repository), _quiet_client(warn):
             api = HfApi(library_name="derivlang", library_version=__version__)
             head, there = self._look(api)
-            earlier = self._earlier(api, head, there)
-            identity = self._identity(files[self.record])
-            changed = [name for name, content in files.items() if not _is_same(content, there.get(name))]
-            foreign = [name for name in there if name not in {*earlier.files, _OF_HUB, MARKER}]
-            self._refuse_others(earlier, identity, foreign, changed)
-            stale = [name for name in there if name in earlier.files and name not in files]
-            if kept := [name for name in foreign if name not in files]:
+            changed = [name for name in names if not _is_same(folder / name, there.get(name))]
+            records = [name for name in self.kinds if name in there]
+            if not self.force:
+                others = [name for name in there if name != _OF_HUB and (name in changed or name not in names)]
+                self._refuse_others(api, head, folder, records, others)
+            stale = [name for name in there if name not in names and self._is_own(name, records)]
+            if kept := [name for name in there if name not in {*names, *stale, _OF_HUB}]:
                 warn(f"{self.repository}: kept what is not of an earlier push: {first_names(kept)}")
-            if not changed and not stale and MARKER not in there:
+            if not changed and not stale:
                 return {"commit": head, "sent": 0, "removed": 0}
-            before = [name for name in changed if name != self.record]
-            if CARD in before:
-                self._check_card(files[CARD])
-            if before or stale:
-                gone = [name for name in (earlier.record, self.record) if name in there]
-                operations: list[Any] = [CommitOperationDelete(name, is_folder=False) for name in dict.fromkeys(gone)]
-                operations += [CommitOperationAdd(MARKER, self._marker(identity, {*files, *stale}))]
-                operations += [CommitOperationDelete(name, is_folder=False) for name in stale if name not in gone]
-                operations += [CommitOperationAdd(name, str(files[name])) for name in before]
-                with stage("sending", "bytes", sum(files[name].stat().st_size for name in before)):
-                    for at in range(0, len(operations), _COMMIT):
-                        head = self._commit(api, operations[at : at + _COMMIT], head, f"Send files of {self.record}")
-            last: list[Any] = [CommitOperationAdd(self.record, str(files[self.record]))]
-            if MARKER in there or before or stale:
-                last.append(CommitOperationDelete(MARKER, is_folder=False))
-            head = self._commit(api, last, head, f"Add {self.record}: all files are there")
-            return {"commit": head, "sent": len({*before, self.record}), "removed": len(stale)}
+            if changed and self.record not in changed:  # it is the last that comes
+                changed.append(self.record)
+            if CARD in changed:
+                self._check_card(folder / CARD)
+            groups = [changed[at : at + _COMMIT] for at in range(0, len(changed), _COMMIT)] or [[]]
+            gone = [*stale, *(name for name in changed if name in there)] if len(groups) > 1 else stale
+            place: dict[str, Any] = {"repo_id": self.repository, "repo_type": self.repo_type, "revision": self.revision}
+            with stage("sending", "bytes", sum((folder / name).stat().st_size for name in changed)):
+                for number, group in enumerate(groups):
+                    made = api.upload_folder(
+                        folder_path=folder,
+                        allow_patterns=[escape(name) for name in group],
+                        delete_patterns=[escape(name) for name in gone] if number == 0 and gone else None,
+                        commit_message=f"Send {self.record}" + f", {number + 1} of {len(groups)}" * (len(groups) > 1),
+                        parent_commit=head,
+                        **place,
+                    )
+                    head = made.oid
+                    bytes_read(sum((folder / name).stat().st_size for name in group))
+            return {"commit": head, "sent": len(changed), "removed": len(stale)}
 
     def _look(self, api: Any) -> tuple[str, dict[str, Any]]:
         """Make the repository and the branch unless they are there. Return the last commit, and the files by name."""
@@ -165,77 +157,39 @@ class HubPush:
         tree = api.list_repo_tree(self.repository, repo_type=self.repo_type, revision=head, recursive=True)
         return head, {one.path: one for one in tree if hasattr(one, "blob_id")}
 
-    def _earlier(self, api: Any, head: str, there: Mapping[str, Any]) -> _Earlier:
-        """Return what an earlier push has left. Raise StoreError if its marker or its record cannot be read."""
+    def _is_own(self, name: str, records: Sequence[str]) -> bool:
+        """Return whether a file on the hub is of an earlier push. records: those that are there."""
+        return any(fnmatchcase(name, pattern) for record in records for pattern in (record, *self.kinds[record].own))
 
-        def read(name: str) -> dict[str, Any]:
-            if name not in there:
-                return {}
-            place = {"repo_type": self.repo_type, "revision": head}
-            with TemporaryDirectory(prefix="derivlang-") as folder:
-                path = Path(api.hf_hub_download(self.repository, name, local_dir=folder, **place))
-                try:
-                    content = json.loads(path.read_text("utf-8"))
-                    check_types({name: content}, {name: dict})
-                    return dict(content)
-                except (ValueError, RecursionError):
-                    raise self._other(f"{name} cannot be read") from None
+    def _refuse_others(self, api: Any, head: str, folder: Path, records: Sequence[str], others: Sequence[str]) -> None:
+        """Raise StoreError if the repository holds another result, or anything else and no result.
 
-        records = [name for name in self.kinds if name in there]
-        if MARKER not in there and not records:
-            return _Earlier(record="", identity={}, files=frozenset(), unfinished=False)
-        found = read(MARKER if MARKER in there else records[0])
-        try:
-            if MARKER not in there:
-                kind, record = self.kinds[records[0]], records[0]
-                known, files = kind.identity(found), {CARD, record, *kind.files(found, there, read)}
-            else:
-                check_types(found, {"record": str, "identity": dict, "files": list})
-                record, known, files = found["record"], found["identity"], {CARD, *found["files"]}
-                self.kinds[record]
-        except (AttributeError, KeyError, TypeError, ValueError):  # somebody else wrote it
-            raise self._other(f"{MARKER if MARKER in there else records[0]} cannot be read") from None
-        return _Earlier(record=record, identity=known, files=frozenset(files), unfinished=MARKER in there)
+        others: the names of files there that are not of this push, or with another content.
+        """
+        if not records:
+            if others:
+                raise self._other(first_names(others), ", or --force to send it there")
+            return
+        if records != [self.record]:
+            raise self._other(f"{records[0]}, not {self.record}", ", or --force to replace it")
+        kind = self.kinds[self.record]
+        with TemporaryDirectory(prefix="derivlang-") as place:
+            options = {"repo_type": self.repo_type, "revision": head, "local_dir": place}
+            path = Path(api.hf_hub_download(self.repository, self.record, **options))
+            try:
+                was, now = (kind.identity_of(json.loads(one.read_bytes())) for one in (path, folder / self.record))
+            except (ValueError, RecursionError, TypeError, AttributeError):
+                raise self._other(f"{self.record} cannot be read", ", or --force to replace it") from None
+        if told := difference(was, {**dict.fromkeys(was), **now}, kind.words):
+            raise self._other(f"another result ({told})", ", or --force to replace it")
 
-    def _identity(self, record: Path) -> dict[str, Any]:
-        """Return the identity of the result to send."""
-        return self.kinds[self.record].identity(json.loads(record.read_bytes()))
-
-    def _marker(self, identity: Mapping[str, Any], files: set[str]) -> bytes:
-        note = "The record of this push by derivlang is still to come: the same command goes on."
-        return record_text({"note": note, "record": self.record, "identity": identity, "files": sorted(files)}).encode()
-
-    def _other(self, found: str, way_out: str = "") -> StoreError:
+    def _other(self, found: str, way_out: str) -> StoreError:
         return StoreError(
             f"the repository holds something else: {found}",
             where=self.repository,
             fix=f"give another repository, or another --revision{way_out}; nothing was sent",
             id="other-repository",
         )
-
-    def _refuse_others(
-        self, earlier: _Earlier, identity: Mapping[str, Any], foreign: Sequence[str], changed: Sequence[str]
-    ) -> None:
-        """Raise StoreError if a file would be replaced that no earlier push has written, or another result.
-
-        foreign: the names of files that are not of an earlier push. changed: of files that would be sent.
-        """
-        if not earlier.record and foreign == [CARD]:
-            if self.force:
-                return
-            raise self._other(CARD, ", or --force to replace this file")
-        clash = [name for name in foreign if not earlier.record or name in changed or name in self.kinds]
-        if clash:
-            raise self._other(first_names(clash))
-        if not earlier.record or self.force:
-            return
-        told = f"{earlier.record}, not {self.record}"
-        if earlier.record == self.record:
-            every = {**dict.fromkeys(earlier.identity), **identity}
-            told = difference(earlier.identity, every, self.kinds[self.record].words)
-        if told:
-            what = "an unfinished push of another result" if earlier.unfinished else "another result"
-            raise self._other(f"{what} ({told})", ", or --force to replace it")
 
     def _check_card(self, path: Path) -> None:
         """Raise StoreError if the hub does not accept the card. A commit would find out, but after sending the rest."""
@@ -249,17 +203,6 @@ class HubPush:
             card.validate(repo_type=self.repo_type)
         except ValueError as error:
             raise _wrong_card(error) from None
-
-    def _commit(self, api: Any, operations: Sequence[Any], head: str, message: str) -> str:
-        """Send the content of some files, report its bytes, and commit them onto `head`. Return the new commit."""
-        place = {"repo_id": self.repository, "repo_type": self.repo_type, "revision": self.revision}
-        added = [one for one in operations if hasattr(one, "upload_info")]
-        for at in range(0, len(added), _GROUP):
-            group = added[at : at + _GROUP]
-            api.preupload_lfs_files(additions=group, free_memory=False, **place)
-            bytes_read(sum(one.upload_info.size for one in group))
-        made = api.create_commit(operations=operations, commit_message=message, parent_commit=head, **place)
-        return str(made.oid)
 
 
 def _wrong_card(error: Exception) -> StoreError:

@@ -48,7 +48,7 @@ class PushOptions:
     revision: str = setting("main", "Branch to send to; a new one begins at main.")
     edited_card: bool = setting(False, "Send a card (README.md) of a set that was edited.")
     checkpoints: bool = setting(False, "Send the checkpoints of runs, too, with the state of their training.")
-    force: bool = setting(False, "Replace another result there, or a README.md that is there by itself.")
+    force: bool = setting(False, "Replace another result there, or send beside what is there.")
     dry_run: bool = setting(False, "Check everything and list what would be sent, without the network.")
 
     def __post_init__(self) -> None:

@@ -9,7 +9,6 @@ The last column is the record by which the result is known. It is sent last.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import escape
@@ -19,20 +18,19 @@ from typing import Any, Literal
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import first_names, warn
 from derivlang.evaluation.plan import STUDY
-from derivlang.evaluation.results import COUNTS, EVALUATION, FILES, KINDS
 from derivlang.evaluation.run_files import files_of_run
 from derivlang.evaluation.verify import verify_run
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.foreign import split_files
-from derivlang.store.hub_push import Read, RecordKind
+from derivlang.store.hub_push import RecordKind
 from derivlang.store.making import OTHER_PLAN
-from derivlang.store.manifest import NAME, Derived
+from derivlang.store.manifest import LEXICON, NAME, Derived
 from derivlang.store.own_files import own_files
 from derivlang.store.set_files import damaged_shards, foreign_files, state_of_card
 from derivlang.store.settings import PushOptions
 from derivlang.studies.verify import planned, verify_study
-from derivlang.training import checkpoint
+from derivlang.training import checkpoint, run_folder
 from derivlang.training.run_folder import DATA, RUN, read
 
 Kind = Literal["set", "run", "study"]
@@ -188,65 +186,22 @@ def _warn_of_kept(folder: Path, foreign: Iterable[str], warn: Callable[[str], No
         warn(f"{folder}: not sent, as it is not of the result: {first_names(names)}")
 
 
-def _listed_by_set(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:
-    """Return the names of the files of a set on the hub. Copies of the files of the spec are known by their names."""
-    shards = {shard["file"] for split in record["splits"].values() for shard in split["shards"]}
-    in_spec = set(re.split(r"[\s:,;=|()\[\]'\"/\\\\]+", record["spec"]))
-    kept = {
-        name for name in there if name.startswith(f"{SPEC_FILES}/") and name.removeprefix(f"{SPEC_FILES}/") in in_spec
-    }
-    return {*shards, *kept, *([record["lexicon"]] if record["lexicon"] else [])}
-
-
-def _listed_by_run(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:
-    """Return the names of the files of a run on the hub, with its evaluations and checkpoints."""
-    names = {*(record.get(FILES) or {}), EVALUATION, "pretrained.json", "evaluated.json"}
-    for name in there:
-        folder, _, file = name.rpartition("/")
-        if name == EVALUATION or (folder == COUNTS and re.fullmatch(r"step-\d+\.json", file)):
-            of = read(name)
-            cells = [one for kind in KINDS for entry in (of.get(kind) or {}).values() for one in entry[FILES]]
-            names |= {name, *(f"{COUNTS if name == EVALUATION else name.removesuffix('.json')}/{one}" for one in cells)}
-        if re.fullmatch(rf"{checkpoint.FOLDER}/step-\d+", folder) and file == checkpoint.STATE:
-            of = read(name)
-            if of.get("fingerprint") == record["fingerprint"]:
-                names |= {name, *(f"{folder}/{one}" for one in of.get("files") or ())}
-    return names
-
-
-def _listed_by_study(record: Mapping[str, Any], there: Iterable[str], read: Read) -> set[str]:
-    """Return the names of the files of a study on the hub: of its runs, and of its report."""
-    from derivlang.evaluation.report.write import DATA as OF_REPORT  # imported late: draws figures
-
-    names = {f"{REPORT}/{name}" for name in (OF_REPORT, *(read(f"{REPORT}/{OF_REPORT}").get("files") or ()))}
-    for cell in record["cells"]:
-        run = f"{cell['run']}/"
-        inside = [name.removeprefix(run) for name in there if name.startswith(run)]
-        if of := read(run + RUN):
-            own = _listed_by_run(of, inside, lambda name, run=run: read(run + name))  # type: ignore[misc]
-            names |= {run + name for name in (RUN, *own)}
-    return names
-
-
-def _some(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    return lambda record: {name: record[name] for name in names if name in record}
-
-
-# What a record says: which result it is of, and which files belong to it.
+# What a record says of which result it is, and what a push sends beside it.
+_OF_RUN = (CARD, *run_folder.FILE_NAMES, *run_folder.RESULTS)
 KINDS_OF_RECORDS = {
     NAME: RecordKind(
-        identity=_some("spec", "source", "words", "sentences", "encoding", "options", "policies", "plan"),
+        identity=("spec", "source", "words", "sentences", "encoding", "options", "policies", "plan"),
         words={"plan": OTHER_PLAN},
-        files=_listed_by_set,
+        own=(CARD, LEXICON, f"{SPEC_FILES}/*", "data*/*-of-*.parquet"),
     ),
     RUN: RecordKind(
-        identity=_some("settings", "objective", "seed", "steps", "fingerprint"),
+        identity=("settings", "objective", "seed", "steps", "fingerprint"),
         words={"fingerprint": "its settings or its data are others"},
-        files=_listed_by_run,
+        own=_OF_RUN,
     ),
     STUDY: RecordKind(
-        identity=_some("study", "factors", "text", "tokenizers", "files", "cells"),
+        identity=("study", "factors", "text", "tokenizers", "files", "cells"),
         words={"cells": "its cells are others", "tokenizers": "its tokenizers are others"},
-        files=_listed_by_study,
+        own=(CARD, f"{REPORT}/*", *(f"runs/*/{name}" for name in _OF_RUN)),
     ),
 }

@@ -37,7 +37,7 @@ def push(folder: Path, repository: str, options: PushOptions, warn: Callable[[st
             kinds=KINDS_OF_RECORDS,
             force=options.force,
             private=options.private,
-        ).send(parcel.files, warn)
+        ).send(folder, list(parcel.files), warn)
     return {
         "out": str(folder),
         "kind": parcel.kind,

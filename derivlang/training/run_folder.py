@@ -4,9 +4,8 @@
     lexicon.tsv  dictionary.tsv
     model/  log.jsonl                                   once the training is done
 
-run.json lists these files with their hashes, and has a hash of itself. Runs of earlier versions have neither; of their
-files only the weights of a finished model can be checked. Checkpoints (checkpoint.py), which know the log until then,
-and results of evaluations have hashes of their own.
+run.json lists these files with their hashes, and has a hash of itself. Checkpoints (checkpoint.py), which know the log
+until then, and results of evaluations have hashes of their own.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.messages import warn
-from derivlang.core.seal import HASH, check_intact, sealed
+from derivlang.core.seal import check_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.foreign import OTHER_FILES, is_foreign
 from derivlang.lexical.tokenizer import CONFIG
@@ -37,35 +35,33 @@ from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of
 from derivlang.training.log_file import LOG
 
-FORMAT = 1
+FORMAT = 2
 RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
 FILES = "files"  # the field of run.json; written only beside the hash
 MODEL_AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
 _RESTORE = "restore it, or make the run again in another folder"
-_said_unchecked: set[Path] = set()
 _TOKENIZERS = (TOKENIZER, TWIN, DERIVED_TOKENIZER)
 _TOKENIZER = (*TOKENIZER_FILES, *OTHER_FILES)
 MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *OTHER_FILES)
-_CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
 _NEVER_FIRST = (
     LOG,
     *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
 )  # written after run.json, over what is there
-# The files of a run, which `pretrain --force` removes, without its encoded data.
-_FILES = (
+# The files of a run without its encoded data and RESULTS. `pretrain --force` removes these and RESULTS.
+FILE_NAMES = (
     RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
     "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/step-*.json",
     *(f"{folder}/{name}" for folder in _TOKENIZERS for name in _TOKENIZER),
     *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
     *(f"{checkpoint.FOLDER}/step-*/{name}" for name in checkpoint.FILES),
-    *(f"{folder}/{name}" for folder in ("evaluation", "evaluation/step-*") for name in _CELLS),
 )  # fmt: skip
+RESULTS = ("evaluation/*.parquet", "evaluation/step-*/*.parquet")
 
 
 def own_files(run: Path) -> list[str]:
     """Return the names of the files of a run, without its encoded data and the scores of its evaluations."""
-    return split_files(run, _FILES)[0]
+    return split_files(run, FILE_NAMES)[0]
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -101,18 +97,16 @@ def check(record: dict[str, Any]) -> None:
     """Raise ValueError for a record that this version cannot resume or evaluate."""
     if record.get("format") != FORMAT:
         raise ValueError(f"format {short(record.get('format'))}, but this version reads {FORMAT}")
-    required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str}
+    required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str, "pipeline": str, FILES: dict}
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "alignment_dictionary": dict, "unread": dict, "result": dict, "doses": dict,
         "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
-        "objective": str, "rules": int, "derived_data": str, "heldout_overlap": int,
-        "streams": dict, "init": dict, "factors": dict, "checkpoint": str, "pipeline": dict, "heldout_files": list,
-        "training_files": list, FILES: dict,
+        "objective": str, "derived_data": str, "heldout_overlap": int,
+        "streams": dict, "init": dict, "factors": dict, "checkpoint": str, "heldout_files": list,
+        "training_files": list,
     }  # fmt: skip
     check_types(record, required, optional)
     check_sealed(record)
-    if record.get("pipeline") is not None:
-        check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
     for name in ("training_files", "heldout_files"):
         for file in record.get(name) or ():
             check_types(file, {"split": str, "name": str, "sha256": str}, where=f"{name}.")
@@ -124,18 +118,13 @@ def check(record: dict[str, Any]) -> None:
 
 def check_sealed(record: dict[str, Any]) -> None:
     """Raise ValueError if a value of run.json was changed after it was written."""
-    check_intact(record, [FILES])
-    check_listed(record.get(FILES) or {}, f"{FILES}.")
+    check_intact(record)
+    check_listed(record[FILES], f"{FILES}.")
 
 
 def with_hashes(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a run with its files and its own hash."""
     return sealed({**record, FILES: listed(_present(run, record.get("status")))})
-
-
-def has_hashes(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is of a version that writes hashes."""
-    return HASH in record
 
 
 def lacks_model(run: Path, record: Mapping[str, Any]) -> bool:
@@ -154,15 +143,10 @@ def damages(run: Path, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
     record: of run.json, whose hash is right.
     """
-    present, files = _present(run, record.get("status")), record.get(FILES)
+    present, files = _present(run, record.get("status")), record[FILES]
     has_model = (run / checkpoint.MODEL).is_dir()
     if lacks_model(run, record):
         yield checkpoint.MODEL, "is missing"
-    if files is None:
-        weights = record.get("weights") if has_model and not record.get("checkpoint") else None
-        if weights and checkpoint.hash_of_weights(run / checkpoint.MODEL) != weights:
-            yield checkpoint.MODEL, "has other weights than run.json says"
-        return
     for name, what in faults(files, present):
         if has_model or not name.startswith(f"{checkpoint.MODEL}/"):
             yield name, what
@@ -171,22 +155,11 @@ def damages(run: Path, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, "was added: it is not a file of the run"
 
 
-def check_files(
-    run: Path,
-    record: Mapping[str, Any],
-    *,
-    model: bool = True,
-    missing: bool = True,
-    warn: Callable[[str], None] | None = warn,
-) -> None:
+def check_files(run: Path, record: Mapping[str, Any], *, model: bool = True, missing: bool = True) -> None:
     """Raise StoreError, with its name, if a file is not the one that the record lists.
 
-    model: whether RUN/model is used. missing: whether a missing file is an error, too. warn: called once for a run of
-    an earlier version, which cannot be checked; None for nobody.
+    model: whether RUN/model is used. missing: whether a missing file is an error, too.
     """
-    if not has_hashes(record) and warn is not None and run.resolve() not in _said_unchecked:
-        _said_unchecked.add(run.resolve())
-        warn(f"{run} is of an earlier version, whose run.json has no hashes: it cannot be checked")
     for name, what in damages(run, record):
         is_model = name.partition("/")[0] == checkpoint.MODEL
         if (is_model and not model) or (what == "is missing" and not missing):
@@ -244,7 +217,7 @@ def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> Non
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         return
     place = run.resolve()
-    own = [place / name for name in split_files(run, _FILES)[0]]
+    own = [place / name for name in split_files(run, (*FILE_NAMES, *RESULTS))[0]]
     for path in needed:
         resolved = path.resolve()
         # RUN itself is what `--init RUN` names; RUN/data stays
@@ -256,7 +229,7 @@ def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> Non
                 id="output",
             )
     # The record last: a run that is killed in between leaves what --force removes again.
-    kept = remove_files(run, [name for name in _FILES if name != RUN])
+    kept = remove_files(run, [name for name in (*FILE_NAMES, *RESULTS) if name != RUN])
     remove_files(run, [RUN])
     warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run", warn)
 
@@ -285,8 +258,8 @@ def restore_copies(
 ) -> None:
     """Copy again what a run to resume has lost of its tokenizers, lexicon, dictionary and spec files, and say so.
 
-    files: as of `create`. record: run.json; an earlier version's lists no files, so nothing is known to be lost.
-    Raise StoreError if the file to copy is gone, or is not the one that the record lists.
+    files: as of `create`. record: run.json. Raise StoreError if the file to copy is gone, or is not the one that the
+    record lists.
     """
     for name, what in damages(run, record):
         if what != "is missing" or name.partition("/")[0] in (checkpoint.MODEL, LOG):
@@ -365,4 +338,4 @@ def restore_model(run: Path, record: dict[str, Any], warn: Callable[[str], None]
     if any(name.partition("/")[0] == checkpoint.MODEL and what == "is missing" for name, what in damages(run, record)):
         finish(run, checkpoint.of_step(run, step).step)
         warn(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {step:,}")
-    check_files(run, record, warn=None)
+    check_files(run, record)
