@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers import ROOT
 
-WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "evidence.py"))
+WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "evidence"))
 STUDIES: Path = WRITER["PAGES"]
 
 
@@ -25,7 +25,7 @@ def test_the_tables_of_pages_are_up_to_date(tables: dict[str, str]) -> None:
     for name in tables:
         assert sum(f"<!-- table: {name} -->" in page for page in pages.values()) == 1
     for name, page in pages.items():
-        assert WRITER["updated"](page, tables) == page, f"{name}: run python docs/evidence.py"
+        assert WRITER["updated"](page, tables) == page, f"{name}: run python docs/evidence"
 
 
 def test_a_changed_number_is_noticed(tables: dict[str, str]) -> None:
@@ -35,7 +35,7 @@ def test_a_changed_number_is_noticed(tables: dict[str, str]) -> None:
 
 def test_the_figures_of_pages_are_up_to_date() -> None:
     for name, content in WRITER["figures"]().items():
-        assert (STUDIES / name).read_text("utf-8") == content, f"{name}: run python docs/evidence.py"
+        assert (STUDIES / name).read_text("utf-8") == content, f"{name}: run python docs/evidence"
 
 
 def test_the_readme_has_the_difference_of_the_study() -> None:

@@ -1,0 +1,263 @@
+"""Write the tables and figures of the study pages from the scores that lie beside them, in docs/studies/scores/.
+
+    python docs/evidence                      write them; a test says when they are not up to date
+    python docs/evidence NAME STUDY           first keep the scores NAME of a study: those that its page has
+
+A page has a table below <!-- table: NAME --> and a figure under its file name. A cell has the mean over pre-training
+seeds and its 95 % interval, all by `derivlang.compare`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scores, section_of, text
+from outcomes import (
+    CONTROLS,
+    CURVES,
+    DIFFERENCES,
+    FACTORS,
+    FIGURE_3,
+    FLOORS,
+    GRIDS,
+    HALVES,
+    IMPOSSIBLE,
+    METHODS,
+    OF_FLOORS,
+    OF_GRIDS,
+    OF_IMPOSSIBLE,
+    OF_MARKERS,
+    OF_METHODS,
+    OF_SEEDS,
+    OF_TINY,
+    RUNS,
+    SCATTER,
+    SEEDS,
+    STARTS,
+    TINY,
+    WITH_ZERO_SHOT,
+)
+from scipy.stats import ttest_1samp
+
+from derivlang.evaluation.report.cells import MEAN, file_name, number, p_value, signed
+from derivlang.evaluation.report.compare import DIFFERENCE
+from derivlang.evaluation.report.compare import compared as of_section
+from derivlang.evaluation.report.correlation import correlation
+from derivlang.evaluation.report.drawing import GREY, INK
+from derivlang.evaluation.report.factors import INTERACTION
+from derivlang.evaluation.report.figures import correlation_figure, score_figures
+from derivlang.evaluation.report.frame import SUP, ZS
+from derivlang.evaluation.report.markdown import table_text
+from derivlang.evaluation.report.tables import curve_table
+from derivlang.evaluation.report.transfer import scatters_of
+from derivlang.evaluation.table import FACTOR
+
+
+def tables() -> dict[str, str]:
+    """Return the text of each table, by its name."""
+    zero_shot = {"POS": "pos.accuracy.zs", "NER": "ner.f1.zs"}
+    dict_mlm = {"objective": "dict-mlm:among=all"}
+    differences = [
+        *contrasts(SEEDS, zero_shot, ["align-mlm", "dict-mlm:among=all", "xlm"]),
+        *contrasts(SEEDS, zero_shot, ["align-mlm"], dict_mlm),
+    ]
+    return {
+        "five-seeds": means(SEEDS, OF_SEEDS, ["objective"], ["objective"], lambda *levels: levels, intervals=True),
+        "five-seeds-differences": text(differences, ["difference, zero-shot"]),
+        "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
+        "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
+        "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
+        "methods-correlations": correlations(),
+        "overlap-objective-share": gap_closed(),
+        "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
+        "impossible": means(IMPOSSIBLE, OF_IMPOSSIBLE, ["language"], ["language"], _of_language, intervals=True),
+        "markers": means(IMPOSSIBLE, OF_MARKERS, ["language"], ["language"], _of_language, intervals=True),
+        "impossible-curves": curves(),
+        "impossible-differences": text([_beside(*pair) for pair in CONTROLS], ["language", "beside"]),
+        **{name: means(name, OF_GRIDS, factors, factors, _of_grid, intervals=True) for name, factors in GRIDS.items()},
+        **{f"{name}-differences": effects(name, factors) for name, factors in GRIDS.items()},
+    }
+
+
+def curves() -> str:
+    """Return the bits per word of impossible languages over steps."""
+    section = section_of(CURVES)
+    table = curve_table(section, of_section(section), "perplexity", "bits")
+    assert table is not None
+    return table_text(table).replace(", n=3", "")  # the page says it once
+
+
+def correlations() -> str:
+    """Return Spearman's correlations of measures with zero-shot POS, over the methods that began alike, by language."""
+    found = compared(METHODS)
+    objectives = sorted(set(found[f"{FACTOR}objective"].dropna()))
+    lines = []
+    for title, outcome in WITH_ZERO_SHOT.items():
+        cells = {}
+        for language in ("trans", "trans,inv"):
+            levels = {f"{FACTOR}t": language, f"{FACTOR}from": "", f"{FACTOR}start": ""}
+            x, y = (
+                [row_of(found, MEAN, one, **levels, **{f"{FACTOR}objective": level})["value"] for level in objectives]
+                for one in (outcome, "pos.accuracy.zs")
+            )
+            one = correlation(x, y)
+            assert one.rho is not None
+            assert one.p is not None
+            cells[language] = f"{one.rho:+.2f} (p {p_value(one.p)})".replace("-", "−")
+        lines.append(((title,), cells))
+    return text(lines, [f"ρ with zero-shot POS, over {len(objectives)} methods"])
+
+
+def gap_closed() -> str:
+    """Return the share of MLM's gap to SUP that ALIGN-MLM closes, with and without shared words, and the difference.
+
+    Of each seed: (ZS of ALIGN-MLM - ZS of MLM) / (SUP of MLM - ZS of MLM), accuracy of POS.
+    """
+    found = compared("overlap-objective")
+
+    def values(objective: str, overlap: str, regime: str) -> np.ndarray:
+        levels = {f"{FACTOR}objective": objective, f"{FACTOR}overlap": overlap}
+        return np.array(row_of(found, MEAN, f"pos.accuracy.{regime}", **levels)["values"])
+
+    shares = {}
+    for overlap in ("0", "50"):
+        start = values("mlm", overlap, ZS)
+        shares[overlap] = 100 * (values("align-mlm", overlap, ZS) - start) / (values("mlm", overlap, SUP) - start)
+    shares["50 − 0"] = shares["50"] - shares["0"]
+    p = p_value(float(ttest_1samp(shares["50 − 0"], 0).pvalue))
+    lines = []
+    for name, share in shares.items():
+        shown = signed if name == "50 − 0" else number
+        cells = {"gap closed": shown(share.mean()), "by seed": ", ".join(map(shown, share))}
+        lines.append(((name,), {**cells, "p": p if name == "50 − 0" else ""}))
+    return text(lines, ["overlap"])
+
+
+def figures() -> dict[str, str]:
+    """Return the content of each figure, by its file name."""
+    by_layer = file_name("links", "transport")
+    wanted = {
+        (SEEDS, "pos", "accuracy"): {"pos-accuracy-zs-by-factor": "align-mlm-seeds.svg"},
+        (CURVES, "perplexity", "bits"): {"perplexity-bits-derived-by-step": "impossible-curves.svg"},
+        (METHODS, "links", "transport"): {
+            file_name(by_layer, "t trans", "by-layer"): "alignment-layers-trans.svg",
+            file_name(by_layer, "t trans,inv", "by-layer"): "alignment-layers-trans-inv.svg",
+        },
+    }
+    found = {}
+    for (name, task, metric), names in wanted.items():
+        section = section_of(name, f"{task}.{metric}")
+        for one in score_figures(section, of_section(section), task, metric):
+            if one.name in names:
+                found[names[one.name]] = one.svg.replace(INK, GREY)
+    section = section_of(METHODS, "alignment.heldout", "contextual.words", "pos.accuracy")
+    for one in scatters_of(section, of_section(section)):
+        if one.name in FIGURE_3:
+            found[FIGURE_3[one.name]] = correlation_figure(section, one).svg.replace(INK, GREY)
+    section = section_of(IMPOSSIBLE, "ngrams.bits_3", "perplexity.bits")
+    (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
+    found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
+    return found
+
+
+def sentence() -> str:
+    """Return the difference that the README names: of ALIGN-MLM from MLM, on one text, in zero-shot POS."""
+    row = row_of(
+        compared(HALVES), DIFFERENCE, "pos.accuracy.zs", contrast="align-mlm − mlm", **{f"{FACTOR}halves": "false"}
+    )
+    return f"**{signed(row['value'])} points ({number(row['low'])} to {number(row['high'])})**"
+
+
+def effects(name: str, factors: Sequence[str]) -> str:
+    """Return the differences from the baselines and the interactions of a grid, each in its condition."""
+    shown = {title: OF_GRIDS[title] for title in ("POS ZS", "POS Δ", "NER ZS")}
+    found, lines = compared(name), []
+    kinds = found[found["kind"].isin([DIFFERENCE, INTERACTION])]
+    keys = ["kind", "factor", "contrast", "conditions", *(f"{FACTOR}{factor}" for factor in factors)]
+    for kind, factor, contrast, n, *levels in kinds[keys].drop_duplicates().itertuples(index=False, name=None):
+        named = zip(factors, levels, strict=True)
+        condition = ", ".join(f"{one} {at}" for one, at in named if at == at and one not in factor.split(" × "))
+        cells: dict[str, str] = {}
+        same = (kinds[keys].fillna("") == pd.Series([kind, factor, contrast, n, *levels], keys).fillna("")).all(axis=1)
+        for title, outcome in shown.items():
+            row = row_of(kinds[same], kind, outcome)
+            holm = f" ({p_value(row['p_holm'])})" if row["p_holm"] == row["p_holm"] else ""
+            cells |= {title: estimate(name, row, outcome), f"{title}: p": p_value(row["p"]) + holm}
+            if title == "POS ZS":
+                cells[f"{title}: by seed"] = ", ".join(map(signed, row["values"]))
+        lines.append(((contrast, condition if n == 1 else f"mean of {n}"), cells))
+    return text(lines, ["difference", "with"])
+
+
+def _of_grid(*levels: str) -> tuple[str, ...]:
+    return tuple(level or "none" for level in levels)
+
+
+def _of_language(spec: str) -> tuple[str]:
+    """Return the paper's name of a language."""
+    (study,) = scores(IMPOSSIBLE).attrs["studies"].values()
+    return (study["names"]["language"][spec],)
+
+
+def _beside(language: str, control: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return a line of the difference of two languages, in bits per word of the model and of 5-grams."""
+    cells = {}
+    outcomes = [OF_IMPOSSIBLE[title] for title in ("bits per word", "5-grams")]
+    for title, outcome in zip(("bits per word", "5-grams"), outcomes, strict=True):
+        row = row_of(
+            compared(IMPOSSIBLE, *outcomes, language=control), DIFFERENCE, outcome, **{f"{FACTOR}language": language}
+        )
+        cells[title] = estimate(IMPOSSIBLE, row, outcome).replace("*", "")  # these contrasts were not planned
+        if title == "bits per word":
+            cells["by seed"] = ", ".join(f"{round(value, 2) + 0.0:+.2f}".replace("-", "−") for value in row["values"])
+    return (*_of_language(language), *_of_language(control)), cells
+
+
+def _of_methods(language: str, objective: str, start: str, begins: str) -> tuple[str, str]:
+    return language, STARTS[start] if start else f"{objective}{' from 3,500 steps' if begins else ''}"
+
+
+def _of_tiny(language: str, objective: str, choice: str, length: str) -> tuple[str, str]:
+    return language, ", ".join(filter(None, [objective, choice, "10,500 steps" if length else ""]))
+
+
+def _difference(
+    method: str, control: str, language: str, title: str, begins: str = ""
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return a line of the differences between methods that began alike. begins: the level of the factor `from`."""
+    outcome = OF_METHODS[title]
+    found = compared(METHODS, outcome, objective=control)
+    wanted = {f"{FACTOR}t": language, f"{FACTOR}objective": method, f"{FACTOR}from": begins, f"{FACTOR}start": ""}
+    row = row_of(found[found["conditions"] == 1], DIFFERENCE, outcome, **wanted)
+    cells = {"seeds": ", ".join(map(signed, row["values"])), "mean": estimate(METHODS, row, outcome)}
+    score = f"AER jointly, {title}" if title == "layer 2" else title
+    return (f"{row['contrast']}{', from 3,500 steps' if begins else ''}", language, score), cells
+
+
+def updated(page: str, made: Mapping[str, str]) -> str:
+    """Return a page with its tables as they are made."""
+
+    def table(found: re.Match[str]) -> str:
+        return f"{found[1]}\n\n{made[found[2]]}"
+
+    return re.sub(r"(<!-- table: (\S+) -->)\n\n(?:\|.*\n)*", table, page)
+
+
+def main(*arguments: str) -> None:
+    """Write all pages and figures."""
+    if arguments:
+        keep(arguments[0], Path(arguments[1]))
+    made = tables()
+    for path in PAGES.glob("*.md"):
+        path.write_text(updated(path.read_text("utf-8"), made), "utf-8")
+    for name, content in figures().items():
+        (PAGES / name).write_text(content, "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,151 @@
+"""What the study pages show: for each study, its outcomes by the titles of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from derivlang.evaluation.report.cells import file_name
+
+Outcome = str  # TASK.METRIC[.REGIME][@LAYER]
+SEEDS = "align-mlm-seeds"
+OF_SEEDS: dict[str, Outcome] = {
+    "alignment, held-out": "alignment.heldout",
+    "all rows": "alignment.all",
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "NER SUP": "ner.f1.sup",
+    "NER ZS": "ner.f1.zs",
+}
+TINY = "align-mlm-tiny"
+OF_TINY: dict[str, Outcome] = {
+    **OF_SEEDS,
+    "perplexity, source": "perplexity.perplexity.source",
+    "derived": "perplexity.perplexity.derived",
+}
+METHODS = "alignment-methods-tiny"
+OF_METHODS: dict[str, Outcome] = {
+    "AER jointly, layer 1": "links.joint_transport@1",
+    "layer 2": "links.joint_transport@2",
+    "apart, OT, layer 2": "links.transport@2",
+    "apart, argmax, layer 2": "links.argmax@2",
+    "retrieval, mean": "retrieval.sentences@2",
+    "<s>": "retrieval.first@2",
+    "words, layer 2": "contextual.words@2",
+    "embeddings": "alignment.heldout",
+    "POS SUP": "pos.accuracy.sup",
+    "ZS": "pos.accuracy.zs",
+    "Δ": "pos.accuracy.delta",
+}
+FACTORS = ("t", "objective", "start", "from")
+STARTS = {"cold": "cold start", "early": "cold start of 3,500 steps"}
+TLM, MIXED, ALIGN = "tlm:reset=no", "xlm-align:pairs=2:start=1500", "xlm-align:pairs=2"
+PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
+HALVES = "deshpande-halves"
+GRIDS = {  # study -> its factors, as the lines of its tables have them
+    "align-mlm-parallel": ("parallel", "objective"),
+    "align-mlm-overlap": ("overlap",),
+    "overlap-objective": ("overlap", "objective"),
+    HALVES: ("halves", "objective"),
+}
+OF_GRIDS: dict[str, Outcome] = {
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "POS Δ": "pos.accuracy.delta",
+    "NER SUP": "ner.f1.sup",
+    "NER ZS": "ner.f1.zs",
+    "alignment, held-out": "alignment.heldout",
+    "words, layer 2": "contextual.words@2",
+}
+FLOORS = "floors"
+OF_FLOORS: dict[str, Outcome] = {
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "most frequent tag": "pos.accuracy.chance",
+    "alignment, all rows": "alignment.all",
+    "held-out": "alignment.heldout",
+    "words, layer 2": "contextual.words@2",
+}
+RUNS = {
+    "random": "random weights",
+    "alignment-alone": "only alignment, 100 steps",
+    "mlm-300": "mlm, 300 steps",
+    "align-mlm-300": "align-mlm, 300 steps",
+}
+WITH_ZERO_SHOT = {  # title of a measure -> its outcome: correlated with zero-shot POS
+    "alignment of embeddings, held-out": "alignment.heldout",
+    "words in context, layer 2": "contextual.words@2",
+    "AER of states, argmax, layer 2": "links.argmax@2",
+    "AER of states, OT, layer 2": "links.transport@2",
+    "retrieval of sentences, layer 2": "retrieval.sentences@2",
+}
+IMPOSSIBLE = "impossible-kallini"
+OF_IMPOSSIBLE: dict[str, Outcome] = {
+    "bits per word": "perplexity.bits.derived",
+    "5-grams": "ngrams.bits_5.derived",
+    "3-grams": "ngrams.bits_3.derived",
+    "POS": "pos.accuracy.sup",
+    "UAS": "dep.uas.sup",
+    "minimal pairs": "blimp:demo.accuracy.derived",
+}
+CURVES = "impossible-curves"
+SCATTER = f"{file_name('ngrams', 'bits_3')}-{file_name('perplexity', 'bits')}-correlation"
+_TRANSFER = f"{file_name('pos', 'accuracy')}-correlation"
+FIGURE_3 = {
+    f"{file_name('alignment', 'heldout')}-{_TRANSFER}": "alignment-embeddings-transfer.svg",
+    f"{file_name('contextual', 'words')}-{_TRANSFER}": "alignment-words-transfer.svg",
+}
+REVERSED = "inv:from=random:mark=🅁:final=move"
+CONTROLS = [  # (language, the one that it is compared with)
+    ("inv:from=end:mark=🅁:final=move", "identity"),
+    ("inv:mark=🅁:final=move", "inv:from=end:mark=🅁:final=move"),
+    (REVERSED, "inv:from=end:mark=🅁:final=move"),
+    (REVERSED, "mallows:0.102:final=move"),
+    (REVERSED, "mallows:2.056:final=move"),
+    ("inv:mark=🅁:final=move", "mallows:3.035:final=move"),
+    ("hop:0", "identity"),
+    ("hop:tokens=4", "hop:0"),
+    ("hop:words=4", "hop:tokens=4"),
+    ("shuffle:by=length:final=move:seed=21", "shuffle:final=move"),
+    ("shuffle:local=10:by=window:final=move", "shuffle:local=5:by=window:final=move"),
+]
+OF_MARKERS: dict[str, Outcome] = {
+    "expected by": "regions.difference.derived",
+    "marker": "regions.marker.derived",
+    "word after it": "regions.after.derived",
+    "other words": "regions.other.derived",
+}
+# (method, its control, language, title of the outcome, perhaps another beginning)
+DIFFERENCES: list[tuple[str, ...]] = [
+    ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
+    ("weam", TLM, "trans,inv", "apart, OT, layer 2"),
+    ("weam", TLM, "trans", "layer 2"),
+    ("weam", TLM, "trans,inv", "ZS"),
+    ("weam:links=hmm", "weam", "trans", "AER jointly, layer 1"),
+    ("weam:links=hmm", "weam", "trans,inv", "AER jointly, layer 1"),
+    (ALIGN, MIXED, "trans", "layer 2"),
+    (ALIGN, MIXED, "trans,inv", "layer 2"),
+    (ALIGN, MIXED, "trans,inv", "apart, argmax, layer 2"),
+    (ALIGN, MIXED, "trans", "ZS"),
+    (f"{ALIGN}:labels=gold", ALIGN, "trans", "layer 2"),
+    (f"{ALIGN}:labels=gold", ALIGN, "trans,inv", "layer 2"),
+    (PPA, TLM, "trans", "<s>"),
+    (PPA, TLM, "trans,inv", "<s>"),
+    (PPA, TLM, "trans", "ZS"),
+    (PPA, TLM, "trans,inv", "ZS"),
+    (TLM, "mlm", "trans", "layer 2"),
+    (TLM, "mlm", "trans,inv", "layer 2"),
+    (TLM, "mlm", "trans,inv", "layer 2", "plateau"),
+    ("align-mlm", "mlm", "trans", "ZS"),
+    ("align-mlm", "mlm", "trans,inv", "ZS"),
+]
+BY_LAYER = ["links.transport@0", "links.transport@1"]  # besides the last one, for the figure
+# Scores -> what is kept of them.
+OUTCOMES: dict[str, Sequence[Outcome]] = {
+    SEEDS: list(OF_SEEDS.values()),
+    TINY: list(OF_TINY.values()),
+    METHODS: [*OF_METHODS.values(), *BY_LAYER],
+    IMPOSSIBLE: [*OF_IMPOSSIBLE.values(), *OF_MARKERS.values()],
+    CURVES: [OF_IMPOSSIBLE["bits per word"]],
+    FLOORS: list(OF_FLOORS.values()),
+    **{name: list(OF_GRIDS.values()) for name in GRIDS},
+}
