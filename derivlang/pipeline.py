@@ -215,12 +215,12 @@ class Pipeline:
         self.check_keyed()
         return streams(self.transforms)
 
-    def fingerprint(self, lexicon: str | None = None, *, format: int = fingerprints.FORMAT) -> str:
+    def fingerprint(self, lexicon: str | None = None) -> str:
         """Return 16 hex digits that change with anything the output depends on (`transforms/fingerprint.py`).
 
-        lexicon: the text of lexicon.tsv. format: the number of the format, as it is stored beside a fingerprint.
+        lexicon: the text of lexicon.tsv.
         """
-        return fingerprints.fingerprint(self.transforms, lexicon, format)
+        return fingerprints.fingerprint(self.transforms, lexicon)
 
     def fit(
         self,

@@ -16,6 +16,7 @@ from derivlang.evaluation.columns import Column
 from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash, write_part
 from derivlang.evaluation.tasks.registry import task_of
+from derivlang.training import run_folder
 from derivlang.training.run_folder import with_hashes
 
 SENTENCES = 60
@@ -39,10 +40,11 @@ def run(
     """A run at `folder`; rates: task -> (SUP, ZS) as shares of right words, entities or pairs."""
     folder.mkdir(parents=True)
     record: dict[str, Any] = {
-        "format": 1, "derivlang": "0.0.0", "status": "done", "source": SYNTHETIC, "spec": spec, "objective": objective,
+        "format": run_folder.FORMAT, "derivlang": "0.0.0", "status": "done", "source": SYNTHETIC, "spec": spec,
+        "objective": objective,
         "seed": seed, "steps": steps, "step": steps, "tokens": steps * 512, "seconds": 1.0, "batch_size": 16,
         "seq_len": 32, "model": {"name": "toy", "parameters": 1000, "tie": True, "language_ids": False},
-        "settings": {"batch_size": 16, "seq_len": 32}, "data": "feed0123feed0123", **(facts or {}),
+        "settings": {"batch_size": 16, "seq_len": 32}, "data": "feed0123feed0123", "pipeline": "0", **(facts or {}),
     }  # fmt: skip
     record["fingerprint"] = sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
     (folder / "model").mkdir(exist_ok=True)

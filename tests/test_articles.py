@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from derivlang.store.making import Target
-from derivlang.store.task_record import TaskRecord
 from derivlang.store.verify import verify
 from tests import commands
 from tests.commands import run, written
@@ -104,20 +102,6 @@ def test_verify_finds_a_changed_count_of_articles(tmp_path: Path) -> None:
     commands.edit_manifest(out, ["splits", "test", "articles"], 3)
     found = [problem["what"] for problem in verify(out)["problems"]]
     assert found == ["2 articles, but the manifest says 3"]
-
-
-def test_a_run_that_an_earlier_version_began_has_no_articles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = Target.commit
-
-    def without(self: Target, task: str, record: TaskRecord) -> None:
-        if task.startswith("test-00000"):
-            del record.entry["articles"]
-        commit(self, task, record)
-
-    monkeypatch.setattr(Target, "commit", without)
-    out = make("inv", text(tmp_path), tmp_path / "out", shard_tokens=3)
-    assert counts(out) == {"documents": 10, "sentences": 11}
-    right(out)
 
 
 @needs_data

@@ -19,7 +19,6 @@ import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.engine import build
 from derivlang.formats import delimited, squad
 from derivlang.lexical.train import read_words
 from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
@@ -731,29 +730,6 @@ def test_a_set_of_the_hub_that_changes_or_fails_at_any_load(
         n += 1
     assert ran.code == 0
     assert n >= 3
-
-
-def test_a_set_of_the_hub_of_an_earlier_version_is_found(
-    hub: Callable[..., list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Earlier versions knew a set on the hub by the names of its splits."""
-    hub({("owner/name", None): wikiann_like()})
-    with monkeypatch.context() as earlier:
-        earlier.setattr(
-            build,
-            "source_files",
-            lambda job, splits: [{"split": p.split, "name": p.name} for p in job.corpus.parts if p.split in splits],
-        )
-        out = make("inv", "hub:owner/name", tmp_path / "out")
-    before = manifest(out)
-    assert "sha256" not in before["source"]["files"][0]
-    assert manifest(make("inv", "hub:owner/name", tmp_path / "out")) == before
-    (out / "data/test-00000-of-00001.parquet").unlink()
-    assert manifest(make("inv", "hub:owner/name", tmp_path / "out"))["source"] == before["source"]
-    again = manifest(make("inv", "hub:owner/name", tmp_path / "out", force=True))
-    assert again["plan"] != before["plan"]
-    assert "sha256" in again["source"]["files"][0]
-    assert manifest(make("inv", "hub:owner/name", tmp_path / "out")) == again
 
 
 def test_a_hub_at_another_port(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,15 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DerivlangError
-from derivlang.engine import build, parse, plan
-from derivlang.engine.job import run_task
 from derivlang.formats import line_cuts
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.registry import find_format, format_names
 from derivlang.formats.words import Splitter
 from tests.commands import TREES as FRENCH
-from tests.commands import make, run, shards, snapshot, written
+from tests.commands import make, run, shards, written
 from tests.helpers import file_bytes, first_blocks, first_lines
 from tests.real import SHARED, needs_data
 from tests.test_contract_formats import SAMPLES
@@ -251,57 +249,6 @@ def test_real_files(tmp_path: Path, name: str, options: list[str]) -> None:
     source.write_bytes(cut.removesuffix(b"\n") if "ner" in name else cut)  # whose files end without an empty line
     back = both(tmp_path, "inv", source, source.stat().st_size // 15, *options)
     assert back.read_bytes() == source.read_bytes()
-
-
-# ---- sets of earlier versions
-
-
-def earlier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan as earlier versions did: only running text is cut."""
-
-    def planned(*given: Any, **named: Any) -> Any:
-        return plan.make_plan(*given, **named | {"cut_rows": False})
-
-    for module in (build, parse):
-        monkeypatch.setattr(module, "make_plan", planned)
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_a_set_of_an_earlier_version_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool) -> None:
-    for name in ("a", "b", "c"):
-        written(tmp_path / "in" / f"{name}.jsonl", "".join(JSON[: 2500 if name == "a" else 3]))
-    command = ("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", "--shard-tokens", 5000)
-
-    def stop(job: Any, tasks: Any, target: Any) -> Any:
-        yield run_task(job, tasks[0], target)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as then:
-        earlier(then)
-        if not finished:
-            then.setattr(build, "choose", lambda *_: stop)
-        run(*command, code=None)
-    before = snapshot(tmp_path / "out")
-    run(*command)
-    assert len(shards(tmp_path / "out")) == 2
-    if finished:
-        assert snapshot(tmp_path / "out") == before
-    run(*command, "--force")
-    assert len(shards(tmp_path / "out")) == 5
-
-
-def test_parses_of_an_earlier_version_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "SHARD_TOKENS", 30)
-    source = written(tmp_path / "a-test.jsonl", "".join(JSON[:15]))
-    with monkeypatch.context() as then:
-        earlier(then)
-        make("syn:fr", source, tmp_path / "one", "--parses", tmp_path / "parses")
-    before = snapshot(tmp_path / "parses")
-    make("syn:fr", source, tmp_path / "two", "--parses", tmp_path / "parses")
-    assert snapshot(tmp_path / "parses") == before
-    make("syn:fr", source, tmp_path / "three", "--parses", tmp_path / "other")
-    assert len(list((tmp_path / "other").rglob("*.parquet"))) == 3
-    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two") == rows_of(tmp_path / "three")
 
 
 def test_questions_whose_answers_are_groups_stay_together(tmp_path: Path) -> None:

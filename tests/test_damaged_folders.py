@@ -109,7 +109,7 @@ KINDS = {
 }  # fmt: skip
 # Warnings of these tiny models and texts that are not about damage.
 _OTHER = re.compile(
-    "are unknown to|no held-out|has no (effect|dev)|lexicon was fitted|needs a tokenizer|too few|earlier version|"
+    "are unknown to|no held-out|has no (effect|dev)|lexicon was fitted|needs a tokenizer|too few|"
     "writing to|resuming from|of the test|of a set"
 )
 

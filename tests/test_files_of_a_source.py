@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from derivlang.engine import build, cluster
+from derivlang.engine import cluster
 from derivlang.engine.job import Job
-from derivlang.engine.manifest import plan_hash
 from derivlang.engine.plan import look, make_plan
 from derivlang.formats import text as text_format
 from derivlang.formats.line_chunks import BLOCK
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from tests.commands import make, rows, run, snapshot, written
+from tests.commands import make, rows, run, written
 
 
 @pytest.mark.parametrize(
@@ -66,20 +65,6 @@ def test_other_column_names_are_another_plan(tmp_path: Path) -> None:
         assert "the folder holds another set (" in told
     make("inv", source, out, "--column-names", "label,text", "--no-header", "--force")
     assert rows(out, "train")[0]["label"] == "the cat"
-
-
-def test_a_set_of_an_earlier_version_with_column_names_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, out = written(tmp_path / "b.tsv", "the cat\tgood news\nx y\tbad news\n"), tmp_path / "out"
-    with monkeypatch.context() as earlier:
-        earlier.setattr(build, "plan_hash", lambda *planned, columns=False: plan_hash(*planned, columns=False))
-        make("inv", source, out, "--column-names", "text,label", "--no-header")
-    before = snapshot(out)
-    make("inv", source, out, "--column-names", "text,label", "--no-header")
-    assert snapshot(out) == before
-    told = run("make", "--t", "inv", source, "-o", out, "--column-names", "label,text", "--no-header", code=None).err
-    assert "the folder holds another set (" in told
 
 
 @pytest.mark.parametrize("suffix", ["gz", "GZ", "ZST"])

@@ -207,7 +207,7 @@ def test_a_file_gives_its_grammar_back(tmp_path: Path) -> None:
 
 
 def test_an_edited_grammar_is_refused_unless_its_hash_is_deleted(tmp_path: Path) -> None:
-    """A change of any line is noticed; other line ends and a file of an earlier version are none."""
+    """A change of any line is noticed; other line ends are none."""
     grammar = Grammar("toy", "Toy", "v2", {"V": fit(toy(), "V", FitSettings())}, {"licence": "CC0-1.0"})
     path = tmp_path / "toy.grammar.tsv"
     file.write(grammar, path)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from derivlang.engine import build, parse, plan
-from derivlang.engine.job import run_task
-from tests.commands import make, rows, run, shards, snapshot, trees, written
+from derivlang.engine import plan
+from tests.commands import make, rows, run, shards, trees, written
 
 # What is special at the ends of a text file.
 TEXTS = {
@@ -40,13 +39,8 @@ FILES: dict[str, list[str]] = {
 
 
 def unshared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan as earlier versions did: a task for each file."""
-
-    def planned(*given: Any, **named: Any) -> Any:
-        return plan.make_plan(*given, **named | {"share": False})
-
-    for module in (build, parse):
-        monkeypatch.setattr(module, "make_plan", planned)
+    """Plan a task for each file."""
+    monkeypatch.setattr(plan, "_shared", lambda job, pieces, size: list(range(len(pieces))))
 
 
 def folder(where: Path, files: list[str] | dict[str, str], suffix: str) -> Path:
@@ -69,8 +63,8 @@ def test_text_files_that_share_a_shard(tmp_path: Path, monkeypatch: pytest.Monke
     run("undo", tmp_path / "out", "-o", tmp_path / "back")
     with_words = [text for text in TEXTS.values() if text.split()]  # a file without words has no rows
     assert (tmp_path / "back").read_bytes() == "".join(with_words).encode()
-    with monkeypatch.context() as earlier:
-        unshared(earlier)
+    with monkeypatch.context() as patch:
+        unshared(patch)
         make(spec, source, tmp_path / "each")
     assert len(shards(tmp_path / "each")) == len(TEXTS) - 2
     assert table(tmp_path / "out").equals(table(tmp_path / "each"))
@@ -81,8 +75,8 @@ def test_labelled_files_that_share_a_shard(tmp_path: Path, monkeypatch: pytest.M
     source = folder(tmp_path / "in", FILES[suffix], suffix)
     make("trans,inv", source, tmp_path / "out")
     assert len(shards(tmp_path / "out")) == 1
-    with monkeypatch.context() as earlier:
-        unshared(earlier)
+    with monkeypatch.context() as patch:
+        unshared(patch)
         make("trans,inv", source, tmp_path / "each")
     assert len(shards(tmp_path / "each")) == len(FILES[suffix])
     assert table(tmp_path / "out").equals(table(tmp_path / "each"))
@@ -126,39 +120,6 @@ def test_words_of_a_language_without_spaces_are_missed_where_they_are(tmp_path: 
     told = run("make", "--t", "inv", source, "-o", tmp_path / "out", "--words", "unicode", code=1).err
     assert "[undivided-text]" in told
     assert "01.jsonl:3" in told
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_a_set_of_an_earlier_version_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool) -> None:
-    source = folder(tmp_path / "in", TEXTS, "tokens")
-
-    def stop(job: Any, tasks: Any, target: Any) -> Any:
-        yield run_task(job, tasks[0], target)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as earlier:
-        unshared(earlier)
-        if not finished:
-            earlier.setattr(build, "choose", lambda *_: stop)
-        run("make", "--t", "inv", source, "-o", tmp_path / "out", code=None)
-    before = snapshot(tmp_path / "out")
-    make("inv", source, tmp_path / "out")
-    assert len(shards(tmp_path / "out")) == len(TEXTS) - 2
-    if finished:
-        assert snapshot(tmp_path / "out") == before
-    make("inv", source, tmp_path / "out", "--force")
-    assert len(shards(tmp_path / "out")) == 1
-
-
-def test_parses_of_an_earlier_version_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = folder(tmp_path / "in", ["a dog runs .\n", "the cat sleeps .\n"], "tokens")
-    with monkeypatch.context() as earlier:
-        unshared(earlier)
-        make("syn:fr", source, tmp_path / "one", "--parses", tmp_path / "parses")
-    before = snapshot(tmp_path / "parses")
-    make("syn:fr", source, tmp_path / "two", "--parses", tmp_path / "parses")
-    assert snapshot(tmp_path / "parses") == before
-    assert table(tmp_path / "one").equals(table(tmp_path / "two"))
 
 
 def test_files_of_trees_are_a_source_of_few_shards(tmp_path: Path) -> None:

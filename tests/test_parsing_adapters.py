@@ -114,7 +114,7 @@ def test_a_damaged_model_is_one_message(damage: Any, tmp_path: Path) -> None:
 
 
 def test_every_changed_leaf_of_a_card_and_other_weights_are_noticed(tmp_path: Path) -> None:
-    """Of a model that `parser train` writes; the bundled one, and those of earlier versions, have no hash."""
+    """Of a model that `parser train` writes; the bundled ones have no hash."""
     model = find_parser("english", "en").model
     assert not model.has_hash
     save_model(model, tmp_path)

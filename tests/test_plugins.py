@@ -10,7 +10,6 @@ import inspect
 import json
 import os
 import re
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import PARSERS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
-from derivlang.store.manifest import dump
 from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import TRANSFORMS
 from tests.commands import forked
@@ -149,17 +147,6 @@ def test_a_set_made_with_a_package_that_is_missing_names_it(
     assert "[missing-plug-in]" in told
     assert "install the package that provides it (derivlang-sample, " in told
     assert list(tmp_path.rglob("*.*")) == []
-
-
-def test_a_set_that_does_not_name_the_package_of_a_plug_in(trees: Path, tmp_path: Path) -> None:
-    """As earlier versions wrote it."""
-    shutil.copytree(trees, tmp_path / "set")
-    path = tmp_path / "set" / "derivlang.json"
-    found = {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name != "plug_ins"}
-    path.write_text(dump(found), "utf-8")
-    told = in_process("show", tmp_path / "set", code=1).err
-    assert "this was made with the transform 'turn'" in told
-    assert told.endswith("install the package that provides it\n")
 
 
 def test_the_manifest_names_the_packages_of_plug_ins_alone(

@@ -216,42 +216,6 @@ def test_a_copy_that_cannot_be_made_again_is_named(run: Path, tmp_path: Path) ->
     assert {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-def earlier(run: Path) -> None:
-    """As an earlier version wrote it: without hashes, and with scores in evaluation.json."""
-    found = json.loads((run / "run.json").read_text("utf-8"))
-    (run / "run.json").write_text(json.dumps({k: v for k, v in found.items() if k not in ("files", "sha256")}), "utf-8")
-    for path in (run / "evaluation.json", run / "evaluation" / "step-00000003.json"):
-        signature = json.loads(path.read_text("utf-8"))["signature"]
-        path.write_text(json.dumps({"signature": signature, "tasks": {"pos": {}}, "alignment": {}}), "utf-8")
-
-
-def test_runs_of_earlier_versions_stay_usable(run: Path, tmp_path: Path) -> None:
-    """One message says that they cannot be checked; their weights can."""
-    earlier(run)
-    told = {note["file"] for note in verify_run(run)["notes"]}
-    assert told == {"run.json", "evaluation.json", "evaluation/step-00000003.json"}
-    with pytest.raises(StoreError, match="which wrote no table of scores") as error:
-        scores(run)
-    assert cli("report", run, code=1).err.startswith(f"derivlang: {run / 'evaluation.json'}: has the results of")
-    assert f"measure again: derivlang evaluate {run} --task pos --measure alignment" in str(error.value)
-    warned: list[str] = []
-    for _ in range(2):
-        PretrainedRun.load(run, warn=warned.append)
-    PretrainedRun.load(run, 3, warned.append)
-    assert warned == [f"{run} is of an earlier version, whose run.json has no hashes: it cannot be checked"]
-    replaced = cli("evaluate", run, "--measure", "alignment", "--pairs", 9, "--device", "cpu").err
-    assert "they are replaced. To measure all of them, measure again: derivlang evaluate" in replaced
-    (run / "evaluation" / "step-00000003.json").unlink()
-    assert verify_run(run)["ok"]
-    warned.clear()
-    scores(run, warn=warned.append)
-    assert warned == [f"1 run cannot be checked, as an earlier version wrote files without hashes: {run}"]
-    shutil.copytree(run / "checkpoints" / "step-00000003" / "model", run / "model", dirs_exist_ok=True)
-    for reader in READERS.values():
-        with pytest.raises(StoreError, match=r"has other weights than run\.json says"):
-            reader(run)
-
-
 def test_counts_that_were_changed_are_in_no_report(run: Path) -> None:
     """Right numbers of other units: the score of the task stays, its interval would not."""
     path = run / "evaluation" / "pos.sup.1.parquet"

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from derivlang.pipeline import Pipeline
-from derivlang.store.manifest import Derived, dump, read_manifest
-from derivlang.transforms.fingerprint import FORMAT
 from derivlang.transforms.inv import Inv
 from tests.commands import ENTITIES, Ran, entities, make, run, snapshot, wiki, written
 from tests.helpers import ROOT, manifest
@@ -136,20 +134,6 @@ def test_another_grammar_is_named(tmp_path: Path) -> None:
     verify(tmp_path / "fr", tmp_path / "fr", same=True)  # as it was made, whatever the file is now
 
 
-def test_sets_with_fingerprints_of_two_forms_are_compared(tmp_path: Path) -> None:
-    """As one of an earlier version and one of this version."""
-    one, other = tmp_path / "one", tmp_path / "other"
-    for folder in (one, other):
-        make("trans,inv", wiki(tmp_path), folder)
-    found = read_manifest(one)
-    first = Derived(one).pipeline.fingerprint(format=1)
-    assert first != found["fingerprint"]
-    (one / "derivlang.json").write_text(dump({**found, "fingerprint": first, "fingerprint_format": 1}), "utf-8")
-    verify(one, other, same=True)
-    (one / "derivlang.json").write_text(dump({**found, "fingerprint_format": 99}), "utf-8")
-    assert "99 is not a known format" in run("verify", one, other, code=1).err
-
-
 def test_a_policy_that_differs_is_noted(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     make("inv", "demo", one)
@@ -174,7 +158,7 @@ def test_the_language_of_a_run(tmp_path: Path) -> None:
     from tests.tiny_runs import write_run
 
     for number, spec in enumerate(("trans,inv", OVERLAP)):
-        language = {"fingerprint": Pipeline.parse(spec).fingerprint(), "format": FORMAT}  # without the lexicon
+        language = Pipeline.parse(spec).fingerprint()  # without the lexicon
         one, trained = tmp_path / f"set-{number}", write_run(tmp_path / f"run-{number}", spec, pipeline=language)
         make(spec, "demo", one)
         verify(one, trained, same=True)

@@ -7,7 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -680,18 +680,6 @@ def test_lemmas_of_every_spelling_come_back(lemmas: list[str]) -> None:
         done = trip(spec, read(table, schema), schema)
         assert ["_"] * lemmas.count("_") == [lemma for lemma in done.table["lemmas"][0].as_py() if lemma == "_"]
         check_way_back(done)
-
-
-def test_a_schema_of_an_older_version_has_no_lexical_labels() -> None:
-    old = TREEBANK.to_json()
-    for field in old["fields"]:
-        del field["lexical"]
-    fields = Schema.from_json(old).fields
-    assert not any(field.lexical for field in fields)
-    assert [replace(f, lexical=g.lexical) for f, g in zip(fields, TREEBANK.fields, strict=True)] == list(
-        TREEBANK.fields
-    )
-    assert Schema.from_json(TREEBANK.to_json()) == TREEBANK
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import derivlang
 from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.seal import sealed
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.studies import processes as running
@@ -505,7 +506,7 @@ class Finished:
             return 1
         if function == "pretrain":
             (self.folder / run).mkdir(parents=True)
-            (self.folder / run / "run.json").write_text(json.dumps({"status": "done", "fingerprint": run}))
+            (self.folder / run / "run.json").write_text(json.dumps(sealed({"status": "done", "fingerprint": run})))
         elif function == "tokenizer":
             (self.folder / run).mkdir()
         return 0
@@ -716,24 +717,11 @@ def test_a_tokenizer_of_a_folder_that_changed_is_refused(tmp_path: Path, process
         run_study(study, place)
 
 
-def test_records_of_earlier_versions_know_no_folders(tmp_path: Path, processes: type[Finished]) -> None:
-    place = Place(tmp_path / "out")
-    (tmp_path / "texts").mkdir()
-    written(tmp_path / "texts", "One line .\n", "a.txt")
-    study = study_of(tmp_path, TWO.replace('source = "demo"', 'source = "texts"'))
-    run_study(study, place)
-    for path in (place.out / "study.json", *place.out.glob("runs/*/pretrained.json")):
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"files": {}}))
-    processes.calls.clear()
-    run_study(study, place)
-    assert names_of(processes.calls, "pretrain") == []
-
-
 def test_a_run_made_again_by_hand_is_not_taken_for_the_study_s(tmp_path: Path, processes: type[Finished]) -> None:
     place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID)
     run_study(study, place)
     record = place.out / "runs" / "perm.0.1" / "run.json"
-    record.write_text(json.dumps({"status": "done", "fingerprint": "another"}))
+    record.write_text(json.dumps(sealed({"status": "done", "fingerprint": "another"})))
     processes.calls.clear()
     processes.fail = ("perm.0.1",)  # as `pretrain --resume` does with other settings
     with pytest.raises(DataError, match=r"1 of 24 cells failed: perm.0.1"):
@@ -1023,9 +1011,9 @@ def test_a_beginning_that_was_trained_again_is_not_taken_for_the_former(
     run_study(study, place)
     cold, tlm = (place.out / "runs" / name / "run.json" for name in ("inv.cold", "inv.tlm.1"))
     for path, more in ((cold, {"weights": "1"}), (tlm, {"init": {"run": "runs/inv.cold", "weights": "1"}})):
-        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+        path.write_text(json.dumps(sealed(json.loads(path.read_text()) | more)))
     run_study(study, place)
-    cold.write_text(json.dumps(json.loads(cold.read_text()) | {"weights": "2"}))
+    cold.write_text(json.dumps(sealed(json.loads(cold.read_text()) | {"weights": "2"})))
     said: list[str] = []
     with pytest.raises(DataError, match=r"1 of 10 cells failed: inv.tlm.1"):
         run_study(study, place, said.append)

@@ -604,18 +604,6 @@ def test_encoded_data_of_another_column_is_refused(two_columns: Path) -> None:
         prepare_of(two_columns, "t.csv", texts=("other",), **given)
 
 
-def test_a_folder_of_an_earlier_version_goes_on(two_columns: Path) -> None:
-    """Its recipes do not tell how the source was read, and its data has the same fingerprint."""
-    first = prepare_of(two_columns, "t.csv", texts=("other",))
-    for path in (two_columns / "data").rglob("*.json"):
-        recipe = json.loads(path.read_text("utf-8"))
-        if recipe.pop("reading", None):
-            if path.name == "derivlang-tokenizer.json":  # and no hashes
-                del recipe["files"], recipe["sha256"]
-            path.write_text(json.dumps(recipe), "utf-8")
-    assert prepare_of(two_columns, "t.csv", texts=("other",)).data.fingerprint == first.data.fingerprint
-
-
 def test_a_coverage_with_a_slash(two_columns: Path) -> None:
     found = prepare_of(two_columns, "t.csv", coverage="100/3").files[DICTIONARY]
     assert found.name == "dictionary-100_3-random-1.tsv"
@@ -669,8 +657,7 @@ def test_a_copied_tokenizer_is_made_again_or_refused(two_columns: Path) -> None:
     copy = two_columns / "data" / TOKENIZER
     whole = {path.name: path.read_bytes() for path in copy.iterdir()}
     (copy / "tokenizer.json").unlink()
-    with pytest.warns(DerivlangWarning, match=r"tokenizer\.json is missing; the tokenizer is made again"):
-        assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first
+    assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == whole
     (copy / "tokenizer.json").write_bytes(whole["tokenizer.json"][:900])
     with pytest.raises(StoreError, match=r"(?s)this is not a valid tokenizer.*remove it, or give another folder"):
@@ -684,7 +671,7 @@ def test_a_copied_tokenizer_is_made_again_or_refused(two_columns: Path) -> None:
 
 
 def test_a_lexicon_of_the_data_folder_has_its_recipe(two_columns: Path) -> None:
-    """Without it nobody knows its text. A cut one is refused; one of an earlier version by the data encoded with it."""
+    """Without it nobody knows its text. A cut one is refused."""
     from tests.checkpoints import checkpoint
 
     given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
@@ -695,11 +682,6 @@ def test_a_lexicon_of_the_data_folder_has_its_recipe(two_columns: Path) -> None:
     lexicon.write_bytes(b"".join(texts[lexicon].splitlines(keepends=True)[:-1]))
     with pytest.raises(StoreError, match=r"lexicon\.tsv: was changed since it was made"):
         prepare_of(two_columns, "t.csv", **given)
-    told = json.loads(texts[recipe])
-    recipe.write_text(json.dumps({name: told[name] for name in ("source", "reading")}), "utf-8")
-    with pytest.raises(StoreError, match="train-32: holds another encoded text: it was encoded with another lexicon"):
-        prepare_of(two_columns, "t.csv", **given)
-    recipe.write_bytes(texts[recipe])
     lexicon.unlink()  # as if the process had been killed between both
     prepare_of(two_columns, "t.csv", **given)
     assert {path: path.read_bytes() for path in texts} == texts

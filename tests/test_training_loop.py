@@ -611,16 +611,6 @@ def test_doses_over_an_epoch_count_each_pair_once(tmp_path: Path) -> None:
     assert found["pairs"] <= found["pairs_sentences"] <= found["pairs_epochs"] * found["pairs"] + one.size * 8
 
 
-def test_doses_that_an_earlier_version_began_to_count_are_left_out(unfinished: Path, tmp_path: Path) -> None:
-    """Rather than those of the steps since."""
-    shutil.copytree(unfinished / "run", tmp_path / "run")
-    for path in (tmp_path / "run" / "checkpoints").glob("*/state.json"):
-        path.write_text(json.dumps(sealed({k: v for k, v in json.loads(path.read_text()).items() if k != "counts"})))
-    result = trained(tmp_path / "run", steps=9, resume=True)
-    assert result["doses"] == runs.read(tmp_path / "run")["doses"] == {}
-    assert result["tokens"] == runs.read(unfinished / "whole")["tokens"]
-
-
 def test_a_stopped_run_has_the_doses_of_its_last_checkpoint(unfinished: Path) -> None:
     record = runs.read(unfinished / "run")
     assert (record["step"], record["doses"]["tokens"]) == (6, record["tokens"])
@@ -1139,19 +1129,6 @@ def test_the_record_leaves_out_what_is_not_read(objective: str, own: str, tmp_pa
     for name, value in {"coverage": "25", "parallel": "30"}.items():
         with pytest.raises(StoreError, match=f"{name} is (50|25), not {value}"):
             trained(tmp_path / "run", objective, resume=True, **{"coverage": "50", name: value})
-
-
-def test_a_run_whose_record_has_all_settings_is_resumed(tmp_path: Path) -> None:
-    """As those of earlier versions have."""
-    with pytest.raises(Stop):
-        trained(tmp_path / "run", steps=9, logged=stopping(8))
-    path = tmp_path / "run" / "run.json"
-    record = json.loads(path.read_text())
-    record["settings"] |= record.pop("unread")
-    record["dictionary"] = record.pop("alignment_dictionary")
-    path.write_text(json.dumps(sealed(record)))
-    trained(tmp_path / "run", steps=9, resume=True)
-    assert runs.read(tmp_path / "run")["status"] == "done"
 
 
 def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ And languages that keep all words, training on one language, and on another half
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,8 +15,7 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.evaluation.collect import _with_levels, scores
-from derivlang.evaluation.evaluate import evaluate
+from derivlang.core.seal import sealed
 from derivlang.studies.file import read
 from derivlang.studies.plan import plan
 from derivlang.studies.records import check_fits, mark_done
@@ -28,14 +25,13 @@ from derivlang.training.budget import log_within, steps_within
 from derivlang.training.doses import counts_of
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys
-from derivlang.training.objectives.registry import read_objective, spelt_today
+from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import LogSettings
 from derivlang.training.streams.mixed import PAIRS
 from derivlang.training.streams.packed import Packed, halves
 from derivlang.training.streams.pairs import SentencePairs
 from tests.commands import run
-from tests.evaluations import options
-from tests.training import SEQ_LEN, loader, log, material, model_file, same_rows, stream_rows, trained, weights
+from tests.training import SEQ_LEN, loader, material, model_file, same_rows, stream_rows, trained, weights
 
 
 def of_pairs(rows: Any) -> Any:
@@ -101,98 +97,6 @@ def test_embeddings_that_nothing_trains(tmp_path: Path) -> None:
     trained(tmp_path / "run", "align-mlm", freeze="layers=0-0", steps=1)
 
 
-# runs of rules 1, under which `xlm` was xlm:pairs=0.5
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(last: int) -> Callable[[int, dict[str, Any]], None]:
-    def logged(step: int, entry: dict[str, Any]) -> None:
-        if step == last:
-            raise Stop
-
-    return logged
-
-
-@pytest.fixture(scope="module")
-def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of xlm that rules 1 began and that was stopped after its checkpoint of step 3."""
-    path = tmp_path_factory.mktemp("earlier")
-    with pytest.MonkeyPatch.context() as patch:
-        kind = type(read_objective("xlm"))
-        patch.setattr(kind, "rules", 1)
-        patch.setattr(kind, "streams", _streams_of_rules_1(kind))
-        patch.setattr(kind, "loss", _loss_of_rules_1(kind))
-        trained(path / "whole", "xlm", kind="roberta", steps=6, factors=("objective=xlm",))
-        with pytest.raises(Stop):
-            trained(path / "run", "xlm", kind="roberta", steps=6, logged=stop_at(4), factors=("objective=xlm",))
-    return path
-
-
-def _streams_of_rules_1(kind: Any) -> Any:
-    plain = kind.streams
-    return lambda self: plain(self.of_rules(1))
-
-
-def _loss_of_rules_1(kind: Any) -> Any:
-    plain = kind.loss
-    return lambda self, *given: plain(self.of_rules(1), *given)
-
-
-@pytest.mark.parametrize("name", ["xlm", "xlm:pairs=0.5"])
-def test_a_run_of_earlier_rules_goes_on_as_what_it_was(name: str, earlier: Path, tmp_path: Path) -> None:
-    shutil.copytree(earlier / "run", tmp_path / "run")
-    assert "rules" not in run_folder.read(tmp_path / "run")
-    trained(tmp_path / "run", name, kind="roberta", steps=6, resume=True)
-    one, two = (weights(folder / "model") for folder in (tmp_path / "run", earlier / "whole"))
-    assert all((one[key] == two[key]).all() for key in two)
-    record = run_folder.read(tmp_path / "run")
-    assert (record["objective"], record.get("rules")) == ("xlm", None)
-    assert list(log(tmp_path / "run")[-1]["parts"]) == ["mlm-source", "mlm-derived", "tlm"]
-
-
-@pytest.mark.parametrize("name", ["mlm", "xlm:pairs=0.25", "xlm:pairs=0"])
-def test_another_objective_does_not_go_on_from_it(name: str, earlier: Path, tmp_path: Path) -> None:
-    shutil.copytree(earlier / "run", tmp_path / "run")
-    with pytest.raises(StoreError, match="is another run: objective is xlm, not"):
-        trained(tmp_path / "run", name, kind="roberta", steps=6, resume=True)
-
-
-def test_it_is_reported_as_what_it_was(earlier: Path, tmp_path: Path) -> None:
-    shutil.copytree(earlier / "whole", tmp_path / "before")
-    trained(tmp_path / "now", "xlm", kind="roberta", steps=2, factors=("objective=xlm",))
-    for name in ("before", "now"):
-        evaluate(tmp_path / name, options(measures=("alignment",)))
-    found = scores(tmp_path / "before", tmp_path / "now")
-    told = found.groupby("run")[["set.objective", "factor.objective"]].first()
-    assert sorted(told.to_numpy().tolist()) == [["xlm", "xlm"], ["xlm:pairs=0.5"] * 2]
-
-
-def test_the_plan_of_an_earlier_study_has_the_levels_of_its_rows() -> None:
-    """But its published numbers keep theirs, which are about another dose."""
-    levels = ["mlm", "xlm"]
-    made = {
-        "factors": {"objective": levels, "other": ["xlm"]},
-        "names": {"objective": {"xlm": "XLM", "mlm": "MLM"}},
-        "baseline": {"objective": "xlm"},
-        "cells": [{"run": level, "factors": {"objective": level, "other": "xlm"}} for level in levels],
-        "published": [{"objective": "xlm"}],
-    }
-    today = {"objective": "xlm:pairs=0.5"}
-    assert _with_levels(made, "xlm", today) == {
-        "factors": {"objective": ["mlm", "xlm:pairs=0.5"], "other": ["xlm"]},
-        "names": {"objective": {"xlm:pairs=0.5": "XLM", "mlm": "MLM"}},
-        "baseline": {"objective": "xlm:pairs=0.5"},
-        "cells": [
-            {"run": "mlm", "factors": {"objective": "mlm", "other": "xlm"}},
-            {"run": "xlm", "factors": {"objective": "xlm:pairs=0.5", "other": "xlm"}},
-        ],
-        "published": [{"objective": "xlm"}],
-    }
-
-
 STUDY = """
 [study]
 source = "demo"
@@ -200,28 +104,6 @@ steps = 6
 [factors]
 objective = ["{objective}"]
 """
-
-
-@pytest.mark.parametrize(
-    ("objective", "told"), [("xlm", "xlm was xlm:pairs=0.5 in that version"), ("dict-mlm", "language_ids is false")]
-)
-def test_a_study_does_not_mix_runs_of_earlier_rules_with_new_ones(
-    objective: str, told: str, earlier: Path, tmp_path: Path
-) -> None:
-    """Also of objectives whose rules are the same, but which had no language ids on tiny."""
-    file = tmp_path / "a.toml"
-    file.write_text(STUDY.format(objective=objective) + '[cell]\nt = "trans,inv"\n')
-    place = Place(tmp_path / "out")
-    (step,) = (one for one in plan(read(str(file)), place) if one.arguments[0] == "pretrain")
-    assert step.cell is not None
-    cell = place.out / "runs" / step.cell.name
-    if objective == "xlm":
-        shutil.copytree(earlier / "whole", cell)
-    else:
-        trained(cell, objective, steps=2)
-    mark_done(step, place)
-    with pytest.raises(StoreError, match=f"was trained otherwise: {told}"):
-        check_fits(step, place)
 
 
 SHORT_ROWS: dict[str, Any] = {"model": "tiny", "seq_len": 32, "batch_size": 16, "steps": 6, "vocab_size": 300}
@@ -241,7 +123,6 @@ SHORT_ROWS: dict[str, Any] = {"model": "tiny", "seq_len": 32, "batch_size": 16, 
 def test_a_study_does_not_mix_runs_of_a_model_s_former_defaults_with_new_ones(
     options: str, settings: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
-    """`tiny` had rows of 32 in earlier versions."""
     text = STUDY.format(objective="mlm") + f't = ["trans,inv"]\n[cell]\n{options}\n'
     file = tmp_path / "a.toml"
     file.write_text(text.replace("steps = 6\n", "") if "tokens" in options else text)
@@ -250,7 +131,7 @@ def test_a_study_does_not_mix_runs_of_a_model_s_former_defaults_with_new_ones(
     assert step.cell is not None
     record = place.out / "runs" / step.cell.name / run_folder.RUN
     record.parent.mkdir(parents=True)
-    record.write_text(json.dumps({"status": "done", "fingerprint": "0123", "settings": settings}))
+    record.write_text(json.dumps(sealed({"status": "done", "fingerprint": "0123", "settings": settings})))
     mark_done(step, place)
     if not told:
         check_fits(step, place)
@@ -259,14 +140,7 @@ def test_a_study_does_not_mix_runs_of_a_model_s_former_defaults_with_new_ones(
         check_fits(step, place)
 
 
-def test_spellings_of_today() -> None:
-    assert spelt_today("xlm", 1) == spelt_today("xlm:pairs=0.5", 1) == "xlm:pairs=0.5"
-    assert spelt_today("xlm:tlm=2.0", 1) == "xlm:pairs=0.5:tlm=2.0"
-    assert [spelt_today(name, rules) for name, rules in (("xlm", 2), ("mlm", 1), ("gone", 1))] == ["xlm", "mlm", "gone"]
-
-
 def test_a_resumed_run_keeps_its_language_ids(tmp_path: Path) -> None:
-    """An earlier version had none for tiny by default."""
     words = "--source demo --t trans,inv --vocab-size 300 --objective dict-mlm".split()
     given = ["pretrain", *words, "-o", tmp_path / "run"]
     run(*given, "--steps", 4, "--no-language-ids")
@@ -420,7 +294,7 @@ def test_a_run_on_one_language(tmp_path: Path) -> None:
     run(*given, "--languages", "derived", "-o", tmp_path / "one")
     assert run_folder.read(tmp_path / "one")["settings"]["languages"] == "derived"
     run(*given, "-o", tmp_path / "both")
-    assert "languages" not in run_folder.read(tmp_path / "both")["settings"]  # as in earlier versions
+    assert run_folder.read(tmp_path / "both")["settings"]["languages"] == "both"
     told = run(*given, "--languages", "source", "-o", tmp_path / "one", "--resume", code=1).err
     assert "is another run: languages is derived, not source" in told
     assert "languages" in run(*given, "-o", tmp_path / "one", "--resume", code=1).err

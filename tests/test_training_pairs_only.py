@@ -102,7 +102,7 @@ class Pairwise(Objective):
 
 
 class OldStream(SentencePairs):
-    """A stream that says nothing of text, as of a plug-in for an earlier version."""
+    """A stream that says nothing of text."""
 
     def reads_text(self, files: Collection[str]) -> bool:
         return Stream.reads_text(self, files)

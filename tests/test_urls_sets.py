@@ -65,5 +65,5 @@ def test_a_damaged_set(bucket: Bucket, tmp_path: Path) -> None:
     bucket.remove("set/derivlang.json")
     assert "[no-manifest]" in run("verify", f"{bucket.url}/set", code=1).err
     assert "[missing-folder]" in run("verify", f"{bucket.url}/nowhere", code=1).err
-    bucket.write("unfinished/.derivlang/journal.jsonl", b"")
+    bucket.write("unfinished/.derivlang/plan.json", b"")
     assert "[unfinished]" in run("undo", f"{bucket.url}/unfinished", code=1).err

@@ -188,22 +188,6 @@ def test_a_manifest_nested_deeply_is_one_error(text: Path) -> None:
         assert "[manifest]" in run(command[0], text, *command[1:], code=1).err
 
 
-def test_a_set_of_an_earlier_version_is_noted(text: Path) -> None:
-    """Without a hash of itself, without the card's."""
-    file = text / "derivlang.json"
-    manifest = json.loads(file.read_text("utf-8"))
-    for name in ("sha256", "card", "limit", "fingerprint_format"):
-        del manifest[name]
-    derived = Derived(text)
-    manifest["fingerprint"] = derived.pipeline.fingerprint(derived.lexicon_text(), format=1)
-    written(file, json.dumps(manifest))
-    result = found(text)
-    assert result["ok"]
-    assert [note["file"] for note in result["notes"]] == ["derivlang.json"]
-    run("undo", text, "-o", text.parent / "undone")
-    assert (text.parent / "undone").read_text("utf-8") == TEXT
-
-
 def test_a_line_end_changed_in_the_lexicon_is_found(tmp_path: Path) -> None:
     out = tmp_path / "set"
     run("make", "--t", "trans:overlap=20", "demo", "-o", out, "--splits", "test")

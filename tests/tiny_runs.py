@@ -20,6 +20,7 @@ from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.training import run_folder
 from derivlang.training.config import CAUSAL
 from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
 from derivlang.training.run_folder import with_hashes
@@ -94,7 +95,7 @@ def write_run(
         text = "source\tderived\tcount\n" + "".join(f"{a}\t{b}\t1\n" for a, b in pairs)
         (folder / "dictionary.tsv").write_text(text, "utf-8")
     record = {
-        "format": 1,
+        "format": run_folder.FORMAT,
         "derivlang": "0",
         "status": "done",
         "source": "demo",
@@ -106,6 +107,7 @@ def write_run(
         "data": "0",
         "fingerprint": "0",
         "settings": {},
+        "pipeline": found.fingerprint(),
     }
     (folder / "run.json").write_text(json.dumps(record | facts), "utf-8")
     return seal(folder)

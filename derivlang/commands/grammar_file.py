@@ -67,13 +67,12 @@ def fit_file(
             write_texts(out, {out.name: file.text_of(grammar)}, replace=options.force)
             return {"out": str(out)}
         artifact = Artifact(kind=GRAMMAR_FILES, path=out, wanted=wanted, force=options.force)
-        without_recipe = not options.force and _has_no_recipe(out)
-        record = None if without_recipe else artifact.found(warn)
+        record = artifact.found(warn)
         if record is not None:
             found(out)
         else:
             grammar, chosen = _fitted(treebanks, out, options, names, seen, warn)
-            text = _same_text(out, grammar) if without_recipe else file.text_of(grammar)
+            text = file.text_of(grammar)
             files = {out.name: sha256(text.encode()).hexdigest()}
             record = sealed({**wanted, "files": files, "result": chosen})
             texts = {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)}
@@ -104,23 +103,6 @@ def _recipe(
         "labels": options.labels,
         "punct": options.punct,
     }
-
-
-def _has_no_recipe(out: Path) -> bool:
-    """Return whether a grammar is there without a recipe. Anything else is refused before the grammar is fitted."""
-    if not out.is_file() or GRAMMAR_FILES.record_of(out).exists():
-        return False
-    with out.open("rb") as stream:
-        return stream.read(len(file.FIRST_LINE)) == file.FIRST_LINE.encode()
-
-
-def _same_text(out: Path, grammar: Grammar) -> str:
-    """Return the text of a file that holds this grammar, with or without a hash. Raise StoreError if it does not."""
-    for with_hash in (True, False):  # version 0.2.0 wrote none
-        if out.read_bytes() == (text := file.text_of(grammar, with_hash=with_hash)).encode():
-            return text
-    GRAMMAR_FILES.check_free(out)  # raises: nothing says how another content was made
-    raise AssertionError
 
 
 def _fitted(

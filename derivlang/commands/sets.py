@@ -36,8 +36,7 @@ class DerivedSet(InFolder):
     def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
         """Return the set, or a split of it, as `datasets.load_dataset` does. Raise StoreError as `manifest`.
 
-        The files are named, since `load_dataset(folder)` caches by the folder's name and card, and the cards of sets by
-        earlier versions do not identify the rows.
+        The files are named, so that `load_dataset` takes no other files of the folder.
         """
         import datasets
 

@@ -113,33 +113,19 @@ class Schema:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema as the manifest stores it; a scheme only where there is one, as in older manifests."""
+        """Return the schema as the manifest stores it."""
         # Not by `asdict`, which copies every value: a set may have thousands of fields.
-        fields = [{name: getattr(field, name) for name in Field.__slots__} for field in self.fields]
-        for field in fields:
-            for name in ("scheme", "given_classes"):
-                if field[name] is None:
-                    del field[name]
+        fields = tuple({name: getattr(field, name) for name in Field.__slots__} for field in self.fields)
         sides = tuple({name: getattr(side, name) for name in Side.__slots__} for side in self.sides)
-        return {"sides": sides, "fields": tuple(fields), "running": self.running, "parsed": self.parsed}
+        return {"sides": sides, "fields": fields, "running": self.running, "parsed": self.parsed}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Schema:
-        """Return the schema of a manifest, of this version or an older one."""
+        """Return the schema of a manifest."""
         sides = tuple(Side(**side) for side in data["sides"])
-        fields = tuple(
-            Field(
-                f["column"],
-                f["kind"],
-                f["classes"] and tuple(f["classes"]),
-                f.get("given"),
-                f.get("lexical", False),  # sets of older versions have lemmas in the source's script
-                f.get("scheme"),
-                f.get("given_classes") and tuple(f["given_classes"]),
-            )
-            for f in data["fields"]
-        )
-        return cls(sides, fields, data["running"], data.get("parsed", False))
+        lists = ("classes", "given_classes")
+        fields = tuple(Field(**{**f, **{name: f[name] and tuple(f[name]) for name in lists}}) for f in data["fields"])
+        return cls(sides, fields, data["running"], data["parsed"])
 
     @property
     def layer_fields(self) -> tuple[Field, ...]:

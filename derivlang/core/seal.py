@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -25,17 +25,12 @@ def hash_of(record: Mapping[str, Any]) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def is_intact(record: Mapping[str, Any], with_hash: Collection[str]) -> bool:
-    """Return whether a record has the hash of its content.
-
-    Early versions wrote neither this hash nor the fields `with_hash`. A record with none of them is accepted.
-    """
-    if HASH not in record:
-        return not any(name in record for name in with_hash)
-    return bool(record[HASH] == hash_of(record))
+def is_intact(record: Mapping[str, Any]) -> bool:
+    """Return whether a record has the hash of its content."""
+    return bool(record.get(HASH) == hash_of(record))
 
 
-def check_intact(record: Mapping[str, Any], with_hash: Collection[str]) -> None:
-    """Raise ValueError if a value of a sealed record was changed. with_hash: as of `is_intact`."""
-    if not is_intact(record, with_hash):
+def check_intact(record: Mapping[str, Any]) -> None:
+    """Raise ValueError if a value of a sealed record was changed, or its hash is missing."""
+    if not is_intact(record):
         raise ValueError("a value was changed after it was written")

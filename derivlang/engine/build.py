@@ -8,11 +8,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,6 @@ from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import (
-    as_earlier,
-    earlier_plans,
     layout,
     look,
     make_plan,
@@ -41,10 +38,10 @@ from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
-from derivlang.store.at import making_at, plan_of
+from derivlang.store.at import making_at
 from derivlang.store.card import CARD, card
 from derivlang.store.making import Making
-from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest, shards_of
+from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, shards_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +107,6 @@ def prepare(
     files = job.corpus.options.get("files") or source_files(job, list(plan))
     fitted_on = source_files(job.for_lexicon, _apart(job, reference, plan))
     planned = plan_hash(job, plan, files, fitted_on)
-    recorded = None if options.force else plan_of(options.out)
-    if recorded not in (None, planned):
-        plan, files, planned = _as_recorded(job, options, plan, files, fitted_on, recorded) or (plan, files, planned)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
     making = making_at(options.out, planned, asked_for(job, files, list(plan), options), kept)
@@ -184,32 +178,8 @@ def asked_for(job: Job, files: Files, splits: list[str], options: MakeOptions) -
     return asked
 
 
-def _as_recorded(
-    job: Job, options: MakeOptions, plan: Plan, files: Files, fitted_on: Files, recorded: str | None
-) -> tuple[Plan, Files, str] | None:
-    """Return the plan, the files and the hash of this job as an earlier version had them.
-
-    recorded: the hash of the set in the folder. None if it is of another job.
-    """
-    for one in chain([plan], earlier_plans(plan, partial(_plan, job, options))):
-        if plan_hash(job, one, files, fitted_on) == recorded:
-            return one, files, recorded
-        earlier = plan_hash(job, one, as_earlier(files), as_earlier(fitted_on), columns=False)
-        if earlier == recorded and _has_layout(options.out, job):
-            return one, as_earlier(files), earlier
-    return None
-
-
-def _has_layout(out: Path, job: Job) -> bool:
-    """Return whether a folder holds a set from a source with the columns of this job."""
-    with suppress(StoreError):
-        return bool(read_manifest(out)["source"].get("layout", {}) == job.corpus.layout)
-    return False
-
-
-def _plan(job: Job, options: MakeOptions, **earlier: bool) -> Plan:
-    splits, size = list(options.splits), options.shard_tokens
-    return make_plan(job, splits=splits, shard_tokens=size, limit=options.limit, **earlier)
+def _plan(job: Job, options: MakeOptions) -> Plan:
+    return make_plan(job, splits=list(options.splits), shard_tokens=options.shard_tokens, limit=options.limit)
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from derivlang.engine.job import Job, Plan
 from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import find_parser
 from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
-from derivlang.transforms import fingerprint
 from derivlang.transforms.registry import TRANSFORMS
 
 _DROPS = ("-dropped", "-deleted")
@@ -34,8 +33,8 @@ _SHARD = ("file", "sha256", "bytes", "rows", "words")
 class SplitResult:
     """What the tasks of a split have made, collected record by record, so that little is held of each.
 
-    articles: None if a task was run by an earlier version, which does not count them. counts: of what was changed.
-    byte_order_marks: words of raw text with U+FEFF, by file.
+    articles: None if a task counted none. counts: of what was changed. byte_order_marks: words of raw text with U+FEFF,
+    by file.
     """
 
     documents: int = 0
@@ -59,12 +58,10 @@ class SplitResult:
             self.shards.append({name: entry["shard"][name] for name in _SHARD})
 
 
-def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None, *, columns: bool = True) -> str:
+def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None) -> str:
     """Return a hash of everything that the output depends on. The number of workers is not part of it.
 
-    fitted_on: the files that only the lexicon is fitted on. The hash of the pipeline in it stays in the first format of
-    fingerprints: with another one, neither unfinished runs nor parsed sources of earlier versions would be recognised.
-    columns: whether names that the user gives to columns, and quoting, are part of it; earlier versions left them out.
+    fitted_on: the files that only the lexicon is fitted on.
     """
     tasks = [
         (task.name, span.part.name, span.piece.begin, span.piece.end, span.first_document, span.limit)
@@ -74,19 +71,15 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
     ]
     corpus = job.corpus
     parser = _parser_of(job)
-    # The names of a header row follow from the files. Named sources have no layout, and fixed options.
-    given = "columns" in corpus.options or corpus.options.get("delimiter") == "\t"
-    told = [(corpus.format, corpus.layout)] if columns and given and corpus.layout else []
     parts = (
-        job.pipeline.fingerprint(job.lexicon_text, format=1),
+        job.pipeline.fingerprint(job.lexicon_text),
         (job.rule, RULE_VERSION, asdict(job.policies), job.encoding, job.repair_tags, job.drop_columns),
-        (corpus.name, corpus.schema.to_json(), str(corpus.splitter()), corpus.language),
+        (corpus.name, corpus.format, corpus.layout, corpus.schema.to_json(), str(corpus.splitter()), corpus.language),
         tasks,
         files,
         (FORMAT, OUTPUT_VERSION, pa.__version__),
-        *([parser] if parser else []),
-        *([fitted_on] if fitted_on else []),
-        *told,
+        parser,
+        fitted_on,
     )
     return sha256(repr(parts).encode()).hexdigest()
 
@@ -99,7 +92,6 @@ def asked_of(job: Job, files: Files) -> dict[str, Any]:
         "spec": job.pipeline.stored,
         **({} if job.pipeline.keyed else {"keyed": False}),
         "fingerprint": job.pipeline.fingerprint(job.lexicon_text),
-        "fingerprint_format": fingerprint.FORMAT,
         "source": {
             "name": corpus.name,
             "format": corpus.origin or corpus.format,

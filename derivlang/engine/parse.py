@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import earlier_plans, look, make_plan, source_files, source_size, warn_of_uncut
+from derivlang.engine.plan import look, make_plan, source_files, source_size, warn_of_uncut
 from derivlang.engine.recipe import recipe_of
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
@@ -161,13 +160,9 @@ def _by_split(
         with stage("hashing", total=source_size(job, [split])):
             job = replace(job, seen=look(job, [split]))
         with stage("planning"):
-            planned = partial(make_plan, job, splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)
-            plan = planned()
-            plans = [plan, *earlier_plans(plan, planned)]
+            plan = make_plan(job, splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
-        files = source_files(job, [split])
-        folders = [parses_folder(options) / f"{name}-{split}-{plan_hash(job, plan, files)[:16]}" for plan in plans]
-        folder = next(filter(Path.exists, folders), folders[0])  # all but the first are of earlier versions
+        folder = parses_folder(options) / f"{name}-{split}-{plan_hash(job, plan, source_files(job, [split]))[:16]}"
         yield folder, build(job, replace(settings, out=folder), events)
 
 

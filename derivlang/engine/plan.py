@@ -39,16 +39,12 @@ def make_plan(
     splits: list[str] | None,
     shard_tokens: int | None = None,
     limit: int | None = None,
-    share: bool = True,
-    cut_rows: bool = True,
 ) -> Plan:
     """Return the tasks of each split. The source is read, to number its documents. Arguments as of `layout`.
 
     limit: documents of a split at most.
     """
-    tasks = layout(
-        job, splits=splits, shard_tokens=shard_tokens, limited=limit is not None, share=share, cut_rows=cut_rows
-    )
+    tasks = layout(job, splits=splits, shard_tokens=shard_tokens, limited=limit is not None)
     return numbered(tasks, limit, partial(count_documents, job))
 
 
@@ -58,15 +54,12 @@ def layout(
     splits: list[str] | None,
     shard_tokens: int | None = None,
     limited: bool = False,
-    share: bool = True,
-    cut_rows: bool = True,
 ) -> Plan:
     """Return the tasks of each split, without the numbers of their documents and lines, for which all must be read.
 
     splits: the splits that the source has, if empty or None. shard_tokens: approximate number of words per task; None
-    for any number. limited: whether the documents of a split are limited; no file is cut then. share, cut_rows: whether
-    small files share a task, and whether files other than running text are cut; False for the plans of earlier
-    versions. DataError for a named split that the source lacks.
+    for any number. limited: whether the documents of a split are limited; no file is cut then. DataError for a named
+    split that the source lacks.
     """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
@@ -78,19 +71,8 @@ def layout(
                 id="missing-split",
             )
     size = None if shard_tokens is None or not job.pipeline.keyed else max(1, int(shard_tokens * _BYTES_A_WORD))
-    cut = not limited and (cut_rows or job.corpus.schema.running)
-    return {split: _split_tasks(job, split, size if cut else None, size, share) for split in dict.fromkeys(wanted)}
-
-
-def earlier_plans(plan: Plan, planned: Callable[..., Plan]) -> Iterator[Plan]:
-    """Yield the plans that earlier versions had for the job of `plan`, the newest first, if they differ.
-
-    planned: makes a plan of this job with the arguments `share` and `cut_rows` of `make_plan`.
-    """
-    if any(span.piece != WHOLE for tasks in plan.values() for task in tasks for span in task.spans):
-        yield planned(cut_rows=False)
-    if any(len(task.spans) > 1 for tasks in plan.values() for task in tasks):
-        yield planned(cut_rows=False, share=False)
+    cut = None if limited else size
+    return {split: _split_tasks(job, split, cut, size) for split in dict.fromkeys(wanted)}
 
 
 def numbered(tasks: Plan, limit: int | None, count: Callable[[FileSpan], tuple[int, int]]) -> Plan:
@@ -138,13 +120,11 @@ def count_documents(job: Job, span: FileSpan) -> tuple[int, int]:
     return read.count_documents(job.corpus, span.part, span.piece, job.encoding)
 
 
-def _split_tasks(job: Job, split: str, cut: int | None, size: int | None, share: bool) -> list[ShardTask]:
+def _split_tasks(job: Job, split: str, cut: int | None, size: int | None) -> list[ShardTask]:
     """Return the tasks of a split. cut, size: bytes of a piece and of a shard; None for any number."""
     parts = [part for part in job.corpus.parts if part.split == split]
     pieces = [(part, piece) for part in parts for piece in _pieces(job, part, cut)]
-    shared = _shared(job, pieces, size) if share else list(range(len(pieces)))
-    if not job.pipeline.keyed:
-        shared = [0] * len(pieces)
+    shared = _shared(job, pieces, size) if job.pipeline.keyed else [0] * len(pieces)
     spans: dict[int, list[FileSpan]] = {}  # of each shard
     for shard, (part, piece) in zip(shared, pieces, strict=True):
         spans.setdefault(shard, []).append(FileSpan(part, piece))
@@ -258,11 +238,6 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
             entry["bytes"] = seen.stamp[0]
         out.append({**entry, "sha256": seen.sha256})
     return out
-
-
-def as_earlier(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries of files as earlier versions wrote them: without hashes for a set on the hub."""
-    return [entry if "bytes" in entry else {k: v for k, v in entry.items() if k != "sha256"} for entry in files]
 
 
 def stamp_of(job: Job, part: CorpusFile) -> FileStamp:

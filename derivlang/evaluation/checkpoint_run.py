@@ -18,7 +18,7 @@ from derivlang.engine.batches import Source
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.lexical.foreign import COPIES, ForeignTokenizer
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -27,26 +27,18 @@ from derivlang.training import run_folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
-from derivlang.training.record import pipeline_of, reading_of
+from derivlang.training.record import reading_of
 from derivlang.training.run_folder import FILES, with_hashes
-
-
-def _read(out: Path) -> dict[str, Any]:
-    """Return run.json with the fingerprint of the copied tokenizer as "tokenizer"; None without a copy."""
-    record = run_folder.read(out)
-    return {**record, "tokenizer": COPIES.read(out / TOKENIZER).get("fingerprint")}
-
 
 CHECKPOINT_RUNS = ArtifactKind(
     noun="evaluation",
     record=run_folder.RUN,
     names=(run_folder.RUN, LEXICON, f"{TOKENIZER}/*", f"{SPEC_FILES}/*"),
-    read=_read,
-    files=lambda record: record.get(FILES) or (),
+    read=run_folder.read,
+    files=lambda record: record[FILES],
     words={
         "weights": "the weights of the checkpoint are others",
-        "tokenizer": "the tokenizer of the checkpoint is another one",
-        "fingerprint": "a file of its transforms, the text of its lexicon or a rule of derivlang has changed",
+        "fingerprint": "its tokenizer, a file of its transforms, the text of its lexicon or a rule has changed",
     },
     shared=True,  # with the results
     fix="give another folder with -o",
@@ -92,7 +84,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
             "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
             "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(folder.resolve()),
             "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
-            "pipeline": pipeline_of(languages), "heldout_files": source.files([source.corpus.heldout]),
+            "pipeline": languages.fingerprint(), "heldout_files": source.files([source.corpus.heldout]),
         }  # fmt: skip
         return with_hashes(fresh, record)
 
@@ -103,11 +95,8 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
             "source": request.source,
             "spec": pipeline.stored,
             "weights": weights,
-            "tokenizer": tokenizer.fingerprint,
             "fingerprint": fingerprint,
         },
-        # Earlier versions compared no content of files. A copy of the tokenizer may be missing.
-        earlier={"fingerprint": _digest(identity), "tokenizer": None},
     )
     artifact.make(write)
 

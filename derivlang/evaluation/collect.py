@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.messages import counted, first_names, warn
+from derivlang.core.messages import first_names, warn
 from derivlang.evaluation import results
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of, place_of, read_plan
@@ -26,13 +26,11 @@ from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, fram
 from derivlang.formats.places import located
 from derivlang.store.record import Kind, check_same, check_types, read_record
 from derivlang.training.checkpoint import MODEL
-from derivlang.training.objectives.registry import spelt_today
 from derivlang.training.run_folder import (
     MODEL_AGAIN,
     RUN,
     check,
     check_files,
-    has_hashes,
     has_last_checkpoint,
     lacks_model,
 )
@@ -48,8 +46,8 @@ _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every
 def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame:
     """Return the table of scores of studies, run folders, folders of run folders, and files scores.parquet.
 
-    warn: called once if runs cannot be checked, as they are of an earlier version, and once if finished runs have no
-    model. Raise UsageError if there is no run, StoreError for a folder without a run and for damaged files.
+    warn: called once if finished runs have no model. Raise UsageError if there is no run, StoreError for a folder
+    without a run and for damaged files.
     """
     import pandas as pd
 
@@ -78,7 +76,6 @@ class _Collection:
     rows: list[pa.Table] = field(default_factory=list)
     losses: list[tuple[pa.Table, list[dict[str, Any]]]] = field(default_factory=list)  # rows and columns of each run
     attributes: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in ATTRIBUTES})
-    early: list[Path] = field(default_factory=list)
     without_model: list[Path] = field(default_factory=list)
 
     @classmethod
@@ -98,9 +95,6 @@ class _Collection:
                         id="run",
                     )
             collection._add(run, plans[above])
-        if collection.early:
-            told = "cannot be checked, as an earlier version wrote files without hashes"
-            warn(f"{counted(len(collection.early), 'run')} {told}: {first_names(collection.early)}")
         if collection.without_model:
             warn(f"{MODEL}/ is missing in {first_names(collection.without_model)}; {MODEL_AGAIN}")
         return collection
@@ -116,9 +110,7 @@ class _Collection:
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
         facts = read_record(folder / RUN, RUN, _check, id="run", fix=_RERUN)
-        check_files(folder, facts, missing=False, warn=None)
-        if not has_hashes(facts):
-            self.early.append(folder)
+        check_files(folder, facts, missing=False)
         if lacks_model(folder, facts) and has_last_checkpoint(folder, facts):
             self.without_model.append(folder)
         cell = plan.cell_of(folder) if plan else None
@@ -129,12 +121,6 @@ class _Collection:
             self.attributes["studies"].setdefault(study, plan.record())
         else:
             levels = levels_of(facts.get("factors") or {})
-        told, facts["objective"] = facts["objective"], spelt_today(facts["objective"], facts.get("rules", 1))
-        if told != facts["objective"]:
-            today = {name: facts["objective"] for name, level in levels.items() if level == told}
-            levels = {**levels, **today}
-            if plan and cell:
-                self.attributes["studies"][study] = _with_levels(self.attributes["studies"][study], told, today)
         name = f"{study}/{run}"
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
         factors = {f"{FACTOR}{key}": value for key, value in levels.items()}
@@ -169,30 +155,6 @@ class _Collection:
         self.attributes["states"][name] = _state(facts, any(cells == folder / COUNTS for _, cells in places))
         if isinstance(facts.get("doses"), dict):
             self.attributes["doses"][name] = facts["doses"]
-
-
-def _with_levels(plan: Mapping[str, Any], before: str, today: Mapping[str, str]) -> dict[str, Any]:
-    """Return the record of a study's plan with other levels. before: the level that each factor of `today` had.
-
-    What was published stays as it is: its numbers are not about what such a run has read.
-    """
-
-    def level_of(name: str, level: str) -> str:
-        return today[name] if name in today and level == before else level
-
-    def levels_by_name(levels: Mapping[str, str]) -> dict[str, str]:
-        return {name: level_of(name, level) for name, level in levels.items()}
-
-    return {
-        **plan,
-        "factors": {name: [level_of(name, level) for level in levels] for name, levels in plan["factors"].items()},
-        "names": {
-            name: {level_of(name, level): shown for level, shown in some.items()}
-            for name, some in (plan.get("names") or {}).items()
-        },
-        "cells": [{**cell, "factors": levels_by_name(cell["factors"])} for cell in plan["cells"]],
-        "baseline": levels_by_name(plan["baseline"]),
-    }
 
 
 def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:

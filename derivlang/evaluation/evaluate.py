@@ -75,7 +75,7 @@ class Evaluation:
         options, events = self._options, self._events
 
         # The run
-        trained = PretrainedRun.load(self._folder, step, events.warn)
+        trained = PretrainedRun.load(self._folder, step)
 
         # Checks
         check_asked(trained, options)

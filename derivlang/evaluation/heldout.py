@@ -220,7 +220,7 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str, af
 def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], what: str, where: str) -> None:
     """Raise StoreError other-data unless the source has the files of a text that a run recorded.
 
-    told: the run's record, None for an earlier version or a run without its source. files: the files that exist now.
+    told: the run's record, None for a run without its source. files: the files that exist now.
     Both as of `source_files`. what: the text, for the message.
     """
     if told is None:

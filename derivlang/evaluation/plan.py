@@ -55,11 +55,7 @@ def read_plan(folder: Path) -> StudyPlan | None:
     return StudyPlan(
         place,
         str(record.get("study") or place.name),
-        # Studies of earlier versions list only one of 0 and 0.0, which are levels of their own.
-        {
-            name: tuple(dict.fromkeys([*map(text_of, levels), *(cell[name] for cell in cells if name in cell)]))
-            for name, levels in record["factors"].items()
-        },
+        {name: tuple(map(text_of, levels)) for name, levels in record["factors"].items()},
         record["report"],
         {place / cell["run"]: levels for cell, levels in zip(record["cells"], cells, strict=True)},
     )
@@ -114,7 +110,7 @@ def _check(record: dict[str, Any]) -> None:
     if record.get("format") != FORMAT:
         raise ValueError(f"format {short(record.get('format'))}, but this version reads {FORMAT}")
     check_types(record, {"factors": dict, "report": dict, "cells": list}, {"study": str})
-    check_intact(record, ["derivlang"])
+    check_intact(record)
     check_plan({**record["report"], "factors": record["factors"], "cells": record["cells"]})
     for cell in record["cells"]:
         path = Path(cell["run"])

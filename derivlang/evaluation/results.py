@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from derivlang.core.errors import StoreError
-from derivlang.core.messages import warn
 from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.store.disk import file_lock
@@ -45,15 +44,7 @@ SIGNATURE_WORDS = {
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the record in a file. Raise StoreError if it is damaged, or of an earlier version, which had no table."""
-    record = read_record(path, path.name, id="evaluation", fix=AGAIN)
-    if record.get("format") != FORMAT and "tasks" in record:
-        raise StoreError(
-            "has the results of an earlier version, which wrote no table of scores",
-            where=str(path),
-            fix=f"measure again: {_command(path, record)}",
-            id="old-results",
-        )
+    """Return the record in a file. Raise StoreError if it is damaged."""
     return read_record(path, path.name, check, id="evaluation", fix=AGAIN)
 
 
@@ -64,7 +55,7 @@ def check(record: Mapping[str, Any]) -> None:
     check_types(record, {"signature": dict, "tasks": dict, "measures": dict})
     texts: dict[str, Kind] = dict.fromkeys(("weights", "derivlang", "fingerprint"), str)
     check_types(record["signature"], {}, {**texts, "steps": int, "seed": int}, where="signature.")
-    check_intact(record, ["format"])
+    check_intact(record)
     for kind in KINDS:
         for label, entry in record[kind].items():
             check_types(entry, {"settings": dict, SCORES: list, FILES: dict}, {"test": dict}, where=f"{kind}.{label}.")
@@ -128,22 +119,15 @@ def _faults(cells: Path, entries: Iterable[Mapping[str, Any]]) -> list[tuple[str
 def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:
     """Return the record that is there, without hash, or an empty one.
 
-    Results of other weights are an error, unless `force` drops them; results of an earlier version are dropped with a
-    warning. drop: whether to remove the files of dropped results, too, but for fine-tunings, which know their own
-    weights. The version is ignored: most commits change no number.
+    Results of other weights are an error, unless `force` drops them. drop: whether to remove the files of dropped
+    results, too, but for fine-tunings, which know their own weights. The version is ignored: most commits change no
+    number.
     """
     path, signature = trained.results, trained.signature
     fresh: dict[str, Any] = {"format": FORMAT, "signature": signature, "tasks": {}, "measures": {}}
     if not path.exists():
         return fresh
-    try:
-        record = read(path)
-    except StoreError as error:
-        if error.id != "old-results":
-            raise
-        if drop:
-            warn(f"{path}: {error.what}; they are replaced. To measure all of them, {error.fix}")
-        return fresh
+    record = read(path)
     told = record["signature"]
     try:
         check_same(
@@ -176,16 +160,3 @@ def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, A
         with writing(trained.results) as stream:
             stream.write(record_text(sealed(record)).encode())
     return record
-
-
-def _command(path: Path, record: Mapping[str, Any]) -> str:
-    """Return the command that makes the results of a record of an earlier version again."""
-    run, step = path.parent, ""
-    if path.name != EVALUATION:  # RUN/evaluation/step-00000100.json
-        run, step = path.parent.parent, f"@{int(path.stem.rpartition('-')[2] or 0)}"
-    lists = {
-        "--task": list(record.get("tasks") or ()),
-        "--measure": [name for name in record if name not in ("signature", "tasks", "heldout", "format", HASH)],
-    }
-    options = [f"{option} {','.join(names)}" for option, names in lists.items() if names]
-    return " ".join(["derivlang evaluate", f"{run}{step}", *options])

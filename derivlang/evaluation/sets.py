@@ -178,7 +178,7 @@ def _key(languages: Languages, task: Task, sources: Sequence[Source], parts: Seq
         {
             "files": [file for source in sources for file in source.files(used[id(source)])],
             "parsed": sources[0].corpus.options.get("parser"),
-            "pipeline": languages.first_fingerprint(),
+            "pipeline": languages.fingerprint(),
             **languages.signature,
             "task": task.kind,
         }

@@ -108,8 +108,6 @@ class Sources:
         corpus = find(request)
         split = corpus.splits[0]
         self._check_files(request, corpus, split, "training")
-        if facts.get("heldout_files") and not facts.get("training_files"):  # a run of an earlier version
-            self.events.warn(f"{self.trained.folder} has no record of its training files: they may have changed since")
         source = self._open(request, (split,))
         settings = {"seq_len": self.trained.longest, **facts["settings"]}
         with stage("reading training text"):

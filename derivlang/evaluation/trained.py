@@ -10,7 +10,6 @@ of the types GPT-2 and Llama. Without the head of a language model, the encoder 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from derivlang.core.errors import StoreError
-from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.formats.places import check_local
@@ -58,15 +56,15 @@ class PretrainedRun:
     step: int | None = None
 
     @classmethod
-    def load(cls, folder: Path, step: int | None = None, warn: Callable[[str], None] = warn) -> PretrainedRun:
-        """Read a run, or the checkpoint of a step. warn: called if it is of an earlier version and cannot be checked.
+    def load(cls, folder: Path, step: int | None = None) -> PretrainedRun:
+        """Read a run, or the checkpoint of a step.
 
         Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, if a file
         is not the one that run.json lists, or if the parts of the run do not fit each other.
         """
         check_local(folder, "models")
         facts = _facts(folder, finished=step is None)
-        check_files(folder, facts, model=step is None, warn=warn)
+        check_files(folder, facts, model=step is None)
         pipeline = Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))
         languages = load_languages(folder, pipeline)
         if step is not None:
@@ -188,16 +186,11 @@ class PretrainedRun:
 
         For what derives text: only the embeddings do not depend on these files.
         """
-        told, path = self.facts.get("pipeline"), str(self.folder / RUN)
-        if told is None:  # of an earlier version
-            return
-        with parse_errors(path, "record", error=StoreError, id="run", fix="use a newer derivlang"):
-            same = self.languages.fingerprint(told["format"]) == told["fingerprint"]
-        if not same:
+        if self.languages.fingerprint() != self.facts["pipeline"]:
             raise StoreError(
                 f"{self.languages.pipeline} is another derived language now: a file that it names, or a rule, has "
                 "changed since the run was trained",
-                where=path,
+                where=str(self.folder / RUN),
                 fix=f"restore the file, or use derivlang {self.facts.get('derivlang')}, which trained it",
                 id="other-run",
             )
@@ -249,7 +242,7 @@ def _config(path: Path, languages: Languages) -> Any:
         raise StoreError(
             f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
             where=str(path),
-            fix="restore the run's own tokenizer and twin, or train the run again if it is of an earlier version",
+            fix="restore the run's own tokenizer and twin, or train the run again",
             id="vocabulary",
         )
     return config

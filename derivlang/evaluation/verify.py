@@ -13,7 +13,7 @@ from derivlang.core.errors import DerivlangError
 from derivlang.evaluation import results
 from derivlang.evaluation.collect import evaluations
 from derivlang.training import checkpoint, data, run_folder
-from derivlang.training.run_folder import damages, has_hashes
+from derivlang.training.run_folder import damages
 
 Problem = dict[str, Any]
 
@@ -22,8 +22,7 @@ def verify_run(run: Path) -> dict[str, Any]:
     """Return {"ok", "out", "checked", "problems": [{"file", "what"}], "notes": [{"file", "what"}]}.
 
     checked: numbers of files, of checkpoints and of evaluations. notes: what is unusual but not damage, such as a run
-    of an earlier version, which has no hashes. Files are named by their path in the run. Raise StoreError if there is
-    no run.
+    that is not finished. Files are named by their path in the run. Raise StoreError if there is no run.
     """
     problems: list[Problem] = []
     notes: list[Problem] = []
@@ -36,8 +35,6 @@ def verify_run(run: Path) -> dict[str, Any]:
         problems.append(_entry(run_folder.RUN, error.what))
     else:
         problems += [_entry(name, what) for name, what in damages(run, record)]
-        if not has_hashes(record):
-            notes.append(_entry(run_folder.RUN, "has no hashes: an earlier version made this run"))
         if record["status"] != "done":
             notes.append(_entry(run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
@@ -50,8 +47,7 @@ def verify_run(run: Path) -> dict[str, Any]:
     n_evaluations = 0
     for path, cells in evaluations(run):
         n_evaluations += 1
-        for name, what in _evaluation(path, cells, record):
-            (notes if "earlier version" in what else problems).append(_entry(str(name.relative_to(run)), what))
+        problems += [_entry(str(name.relative_to(run)), what) for name, what in _evaluation(path, cells, record)]
     listed = len(record.get("files") or ())
     checked = {"files": 1 + listed, "checkpoints": len(checkpoints), "evaluations": n_evaluations}
     return {"ok": not problems, "out": str(run), "checked": checked, "problems": problems, "notes": notes}

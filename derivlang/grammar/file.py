@@ -11,7 +11,7 @@
 
 A line of weights has a kind, the first label, then `second=weight` for each second label; HI separates its first labels
 by spaces. Lines are sorted and weights have two decimals, so the same grammar gives the same bytes. `sha256` is the
-hash of all other lines; shipped grammars, and files of earlier versions, have none.
+hash of all other lines; shipped grammars have none.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def write(grammar: Grammar, path: Path) -> None:
     path.write_bytes(text_of(grammar).encode())
 
 
-def text_of(grammar: Grammar, *, with_hash: bool = True) -> str:
-    """Return the text that `write` writes. with_hash: whether it has the line `# sha256`; shipped grammars do not."""
+def text_of(grammar: Grammar) -> str:
+    """Return the text that `write` writes."""
     out = [FIRST_LINE, f"# language: {grammar.language}", f"# labels: {grammar.labels}"]
     out += [f"# {key}: {value}" for key, value in grammar.about.items()]
     n_header, n_weights = len(out), 0
@@ -52,8 +52,7 @@ def text_of(grammar: Grammar, *, with_hash: bool = True) -> str:
             n_weights += len(cells)
             out.append("\t".join([kind, " ".join(first), *cells]))
     out.insert(n_header, f"# {_WEIGHTS}: {n_weights}")  # so that a truncated file is noticed
-    if with_hash:
-        out.insert(n_header + 1, f"# {_HASH}: {_hash_of(out)}")
+    out.insert(n_header + 1, f"# {_HASH}: {_hash_of(out)}")
     return "\n".join(out) + "\n"
 
 

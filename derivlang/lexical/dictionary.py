@@ -24,6 +24,7 @@ from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
+from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job
 from derivlang.engine.plan import look, make_plan, source_files
@@ -41,7 +42,6 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import check_replaceable, kind_of_files
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, read_record, record_text
-from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
 
 FORMAT = 1
@@ -161,7 +161,6 @@ def _make(
         "derivlang": __version__,
         "spec": pipeline.stored,
         "fingerprint": pipeline.fingerprint(pipeline.save(lexicon)),
-        "fingerprint_format": fingerprint.FORMAT,
         "source": {
             "name": corpus.name,
             "language": corpus.language,
@@ -185,7 +184,7 @@ def _make(
         return {"out": str(options.out), **result}
     apart = heldout_name(options.out)
     gone = {apart}.intersection(files_of_recipe(told)) - files.keys()  # its words may be in this dictionary
-    write_texts(options.out, {**files, told.name: record_text(recipe)}, list(gone), replace=options.force)
+    write_texts(options.out, {**files, told.name: record_text(sealed(recipe))}, list(gone), replace=options.force)
     return {"out": str(options.out), **result}
 
 

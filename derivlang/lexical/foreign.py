@@ -75,8 +75,8 @@ class ForeignTokenizer:
     def copy(self, folder: Path) -> None:
         """Make a copy in a folder unless it is there. Raise StoreError if the folder holds another tokenizer."""
         identity = {"vocab_size": self.size, "fingerprint": self.fingerprint}
-        # A copy without its tokenizer.json has no identity, and is made again.
-        Artifact(kind=COPIES, path=folder, wanted=identity, earlier=dict.fromkeys(identity)).make(self.save)
+        lacks_file = not (folder / TOKENIZER).is_file()  # then nothing says which tokenizer the folder has
+        Artifact(kind=COPIES, path=folder, wanted=identity, force=lacks_file).make(self.save)
 
     @property
     def size(self) -> int:
@@ -182,9 +182,7 @@ def is_foreign(folder: Path) -> bool:
 
 
 def _identity(folder: Path) -> dict[str, Any]:
-    """Return what identifies the copy in a folder; {} without its tokenizer.json."""
-    if not (folder / TOKENIZER).is_file():
-        return {}
+    """Return what identifies the copy in a folder."""
     tokenizer = ForeignTokenizer.load(folder)
     return {"vocab_size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
 

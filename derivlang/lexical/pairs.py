@@ -297,7 +297,6 @@ def _recipe(plan: _Plan, encoder: PairEncoder | None) -> dict[str, Any]:
         "derivlang": __version__,
         "spec": manifest["spec"],
         "fingerprint": manifest["fingerprint"],
-        "fingerprint_format": manifest.get("fingerprint_format", 1),
         "plan": manifest["plan"],
         "source": {name: manifest["source"][name] for name in ("name", "language", "licence", "citation")},
         "split": plan.split,

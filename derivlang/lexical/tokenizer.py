@@ -166,8 +166,8 @@ def read_recipe(folder: Path) -> dict[str, Any]:
         )
     with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
         recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        check_intact(recipe, ["files"])  # recipes of earlier versions have neither
-        check_types(recipe, {}, {"files": dict})
+        check_intact(recipe)
+        check_types(recipe, {"files": dict})
         if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
             raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
         if recipe["kind"] not in KINDS or not isinstance(recipe["fingerprint"], str):

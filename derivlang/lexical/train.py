@@ -162,7 +162,6 @@ def train(
         kind=TOKENIZERS,
         path=out,
         wanted={**inputs, "reading": reading},
-        later={"reading": lambda: reading},
         force=options.force,
     )
     return wanted.make(write, found)

@@ -42,7 +42,6 @@ from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.artifact import Artifact
-from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_same
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -200,7 +199,6 @@ def make_twin(
         kind=TWINS,
         path=out,
         wanted=recipe | ({} if kept_hash is None else {"subwords_sha256": kept_hash}),
-        later={"subwords_sha256": lambda: file_hash(out / SUBWORDS) if (out / SUBWORDS).is_file() else kept_hash},
         force=options.force,
     )
     return wanted.make(write, found)

@@ -1,6 +1,6 @@
 """A parser model on disk: a folder with `model.npz` (weights in 8 bits) and `model.json` (the model's card).
 
-model.json has the hash of model.npz and its own; the bundled parser, and models of earlier versions, have none.
+model.json has the hash of model.npz and its own; the bundled parsers have none.
 model.npz has for every matrix NAME int8[R, K] and `NAME.scale` float32[R], biases and root vectors as float32, and the
 vocabulary as one text. model.json has name, language, tags, relations, and the origin: data, licence, settings, scores.
 Parses depend on model.npz and on `language`, `tags` and `relations` only; the fingerprint is a hash of these and of the
@@ -131,9 +131,10 @@ def load_model(folder: Path) -> StoredModel:
         card = json.loads((folder / CARD).read_text("utf-8"))
         if card["format"] != FORMAT:
             raise ValueError(f"its format is {card['format']}, this version reads {FORMAT}")
-        check_intact(card, [_OF_WEIGHTS])
-        if HASH in card and card.get(_OF_WEIGHTS) != _hash_of(folder / WEIGHTS):
-            raise ValueError(f"{WEIGHTS} is not the one that {CARD} was written for")
+        if card.keys() & {HASH, _OF_WEIGHTS}:  # that of a bundled model has neither
+            check_intact(card)
+            if card[_OF_WEIGHTS] != _hash_of(folder / WEIGHTS):
+                raise ValueError(f"{WEIGHTS} is not the one that {CARD} was written for")
         arrays = _read_arrays(folder / WEIGHTS)
         if _WORDS_OF in card:
             arrays |= _read_arrays(_weights_with_words(card[_WORDS_OF], folder), _WORD_TABLES)

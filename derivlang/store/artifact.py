@@ -23,7 +23,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
-from derivlang.core.seal import HASH, check_intact, sealed
+from derivlang.core.seal import check_intact, sealed
 from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
@@ -43,9 +43,8 @@ class ArtifactKind:
     (`folders.py`). read: returns the record of the existing artifact, or raises StoreError. files: the other files of a
     whole folder, by its record. check: raises StoreError for files that do not match the record. words: fields of the
     record that mean nothing to a reader, such as hashes -> what is wrong if they differ. hashed: whether the record of
-    a folder gets the hashes of the files and of itself (`with_hashes`); records of earlier versions have no hashes.
-    shared: whether other commands add files to its folder, which stay there without a warning. fix: what to do with
-    another one that is there. id: of that error.
+    a folder gets the hashes of the files and of itself (`with_hashes`). shared: whether other commands add files to its
+    folder, which stay there without a warning. fix: what to do with another one that is there. id: of that error.
     """
 
     noun: str
@@ -91,15 +90,12 @@ class ArtifactKind:
 class Artifact:
     """An artifact that is wanted at a path.
 
-    wanted: what the record of the same one has. earlier, later: as of `difference`. force: whether what is there is
-    replaced, the same or another one.
+    wanted: what the record of the same one has. force: whether what is there is replaced, the same or another one.
     """
 
     kind: ArtifactKind
     path: Path
     wanted: Mapping[str, Any]
-    earlier: Mapping[str, Any] = field(default_factory=dict)
-    later: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     force: bool = False
 
     def found(self, warn: Callable[[str], None] = warn) -> dict[str, Any] | None:
@@ -130,8 +126,6 @@ class Artifact:
             fix=kind.fix,
             id=kind.id,
             words=kind.words,
-            earlier=self.earlier,
-            later=self.later,
         )
         return dict(record)
 
@@ -187,11 +181,11 @@ def with_hashes(record: Mapping[str, Any], files: Mapping[str, Path]) -> dict[st
 def check_hashes(
     folder: Path, record: Mapping[str, Any], *, names: Collection[str] | None = None, fix: str | None = None
 ) -> None:
-    """Raise StoreError for the first file of a folder that does not match its record. Earlier ones list no files.
+    """Raise StoreError for the first file of a folder that does not match its record.
 
     names: the files to check; None for all that are listed. fix: of the error.
     """
-    listed: Mapping[str, str] = record.get(FILES) or {}
+    listed: Mapping[str, str] = record[FILES]
     for name in listed if names is None else listed.keys() & names:
         if not (folder / name).is_file() or listed[name] != file_hash(folder / name):
             raise StoreError("was changed since it was made", where=str(folder / name), fix=fix, id="damaged")
@@ -202,14 +196,12 @@ def kind_of_files(
 ) -> ArtifactKind:
     """Return a kind of files whose record beside them has their hashes: {"files": {"en.tsv": "3f…"}, …}.
 
-    noun, fix, id: as of `ArtifactKind`. check: raises an error for a record of another form, such as one without
-    "files", which some earlier versions wrote. A record with a hash of itself must have the right one.
+    noun, fix, id: as of `ArtifactKind`. check: raises an error for a record of another form.
     """
 
     def check_record(record: dict[str, Any]) -> None:
-        check_types(record, {}, {FILES: dict})
-        if HASH in record:
-            check_intact(record, ())
+        check_types(record, {FILES: dict})
+        check_intact(record)
         check(record)
 
     def read(file: Path) -> dict[str, Any]:
@@ -217,9 +209,7 @@ def kind_of_files(
         return read_record(file.with_name(file.name + RECIPE), "recipe", check_record, id="data", fix=again)
 
     def check_content(file: Path) -> None:
-        record = read(file)
-        if FILES in record:
-            check_hashes(file.parent, {FILES: {file.name: record[FILES].get(file.name)}})
+        check_hashes(file.parent, {FILES: {file.name: read(file)[FILES].get(file.name)}})
 
     return ArtifactKind(noun=noun, record=RECIPE, is_file=True, read=read, check=check_content, fix=fix, id=id)
 

@@ -25,13 +25,11 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import counted
-from derivlang.core.seal import is_intact as is_sealed
-from derivlang.core.seal import sealed
+from derivlang.core.seal import is_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store import journal
 from derivlang.store.base import Store
 from derivlang.store.card import CARD
-from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest, shards_of
+from derivlang.store.manifest import LEXICON, NAME, Derived, read_manifest, shards_of
 from derivlang.store.own_files import own_files
 from derivlang.store.record import check_types, difference, record_text
 from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
@@ -178,7 +176,6 @@ class Making(ABC):
         """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
         is_whole = self.in_place()
         damaged = [shard["file"] for shard in shards_of(manifest) if not is_whole(shard)]
-        # Sets of earlier versions have no copies of the files that the spec names.
         copies = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
         damaged += [name for name, content in copies.items() if self.store.get(name) != content]
         if not damaged and manifest["lexicon"] and not self._has_fingerprint():
@@ -353,7 +350,7 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     """Return what `plan.json` says; {} if it is damaged, None if there is none."""
     content = store.get(PLAN)
     if content is None:
-        return journal.read(store)[0] or None
+        return None
     return _sealed(content, "plan")
 
 
@@ -368,7 +365,7 @@ def _sealed(content: bytes, name: str) -> dict[str, Any]:
         found = json.loads(content)
         check_types(found, {name: str, "asked": dict})
         check_types(found["asked"], {}, {"source": dict})
-        if is_sealed(found, (name,)) and PLAN_HASH.fullmatch(found[name]):
+        if is_intact(found) and PLAN_HASH.fullmatch(found[name]):
             return dict(found)
     return {}
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store import journal
 from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.folder_store import FolderStore
 from derivlang.store.listing import file_hash
@@ -121,7 +120,6 @@ class FolderMaking(Making):
     def _take_up(self, tasks: Iterable[str], force: bool) -> None:
         """Take the finished tasks of an earlier run of this plan. Those of another plan are refused, or removed."""
         begun = begun_plan(self.store)
-        self._convert_journal()
         if begun.get("plan") in (None, self.plan):
             self.done = self.done_of(tasks)
             if self.done or begun:
@@ -132,18 +130,6 @@ class FolderMaking(Making):
             raise self.other(begun["asked"], BEGUN)
         with disk(self.stage):
             self._clear()
-
-    def _convert_journal(self) -> None:
-        """Give the tasks that an earlier version has finished the place and the record that they have today."""
-        header, records = journal.read(self.store)
-        for task, record in records.items():
-            target = Target(self.store, header["plan"], stage_of(header["plan"]))
-            shard = self.stage / DATA / f"{task}.parquet"
-            with disk(shard):
-                if shard.is_file():
-                    (self.folder / target.data).mkdir(parents=True, exist_ok=True)
-                    shard.replace(self.folder / target.data / shard.name)
-                target.commit(task, record)
 
     def in_place(self) -> Callable[[Mapping[str, Any]], bool]:
         return lambda shard: _same(self.folder / shard["file"], shard)

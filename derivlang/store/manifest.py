@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from derivlang.core import seal
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.layers.registry import LAYERS
 from derivlang.core.lexicon import Lexicon
@@ -20,7 +19,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
-from derivlang.core.seal import sealed
+from derivlang.core.seal import is_intact, sealed
 from derivlang.core.splits import split_name
 from derivlang.formats.opening import is_utf8
 from derivlang.formats.spec_paths import files_of
@@ -29,21 +28,20 @@ from derivlang.store.record import Kind, check_types, read_record, record_text
 
 NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
-FORMAT = 1  # of a derived folder: a version reads the folders of one format
+FORMAT = 2  # of a derived folder: a version reads the folders of one format
 # The version of the rules that belong to no transform: reading, the columns of sentences, Parquet pages. Raise it when
 # a change of the code changes a byte of some set. It is part of the plan's hash; the package version is not.
 OUTPUT_VERSION = 2
-_WITH_HASH = ("card", "fingerprint_format")  # written only beside the hash
 _FIX = "restore the file, or make the set again in another folder"
 
-# The fields of a manifest that are read. `rows` and `words` of a shard are missing in sets of early versions.
+# The fields of a manifest that are read.
 _FIELDS: dict[str, Kind] = {
     **dict.fromkeys(("spec", "fingerprint", "words", "sentences", "encoding", "plan"), str),
     **dict.fromkeys(("source", "policies", "schema", "splits", "changed", "dropped"), dict),
     "columns_left_out": list,
     "lexicon": (str, type(None)),
 }
-_OPTIONAL: dict[str, Kind] = {"fingerprint_format": int, "options": list, "plug_ins": dict}
+_OPTIONAL: dict[str, Kind] = {"options": list, "plug_ins": dict}
 _SOURCE: dict[str, Kind] = {
     **dict.fromkeys(("name", "format", "language", "licence", "citation"), str),
     "files": list,
@@ -53,7 +51,7 @@ _SPLIT: dict[str, Kind] = {
     "shards": list,
 }
 _SPLIT_OPTIONAL: dict[str, Kind] = {"articles": int}
-_SHARD: dict[str, Kind] = {"file": str, "sha256": str, "bytes": int}
+_SHARD: dict[str, Kind] = {"file": str, "sha256": str, **dict.fromkeys(("bytes", "rows", "words"), int)}
 _SHARD_FILE = re.compile(r"data(-[0-9a-f]{8})?/[^/\\\0]+\.parquet")
 _LONGEST = 255  # bytes; file systems take no longer names of files
 
@@ -119,13 +117,8 @@ class Derived:
         return path
 
     def has_fingerprint(self) -> bool:
-        """Return whether the manifest's fingerprint matches its spec and lexicon.
-
-        It is computed in the format that the manifest names; a manifest that names none has the first. ValueError if
-        this version does not know the format.
-        """
-        format = self.manifest.get("fingerprint_format", 1)
-        return self.pipeline.fingerprint(self.lexicon_text(), format=format) == str(self.manifest["fingerprint"])
+        """Return whether the manifest's fingerprint matches its spec and lexicon."""
+        return self.pipeline.fingerprint(self.lexicon_text()) == str(self.manifest["fingerprint"])
 
     def check_fingerprint(self) -> None:
         """Raise StoreError if its transforms and lexicon would derive something else today than when it was made."""
@@ -172,7 +165,7 @@ COUNTS = ("articles", "documents", "sentences", "tokens")  # of a split
 
 def document_of(manifest: dict[str, Any]) -> str:
     """Return what a document of a set is: a paragraph of running text or of a SQuAD file, else a row."""
-    several = any(sum(s.get("rows", 0) for s in e["shards"]) > e["documents"] for e in manifest["splits"].values())
+    several = any(sum(s["rows"] for s in e["shards"]) > e["documents"] for e in manifest["splits"].values())
     return "paragraph" if manifest["schema"]["running"] or several else "row"
 
 
@@ -260,8 +253,3 @@ def _usable(path: Path) -> Iterator[None]:
 def dump(manifest: dict[str, Any]) -> str:
     """Return the text of derivlang.json: the manifest, and as its last field the hash of all others."""
     return record_text(sealed(manifest))
-
-
-def is_intact(manifest: dict[str, Any]) -> bool:
-    """Return whether the manifest has the hash of its content, or is one of an early version, which has none."""
-    return seal.is_intact(manifest, _WITH_HASH)

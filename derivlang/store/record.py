@@ -50,8 +50,6 @@ def difference(
     wanted: Mapping[str, Any],
     words: Mapping[str, str] = {},
     *,
-    earlier: Mapping[str, Any] = {},
-    later: Mapping[str, Callable[[], Any]] = {},
     inside: str = "",
 ) -> str:
     """Return the first field of `wanted` that was recorded otherwise, as a reader calls it; "" if there is none.
@@ -62,21 +60,20 @@ def difference(
     {"files": [{"name": "a.txt", …}]} and another file        ->  it is of a.txt, not of b.txt
     {"dev": [{"name": "a.txt", …}]} and another file          ->  dev is a.txt, not b.txt
 
-    words: field -> what is said in place of its values. earlier: field -> a value that earlier versions recorded, which
-    counts as the same. later: field that earlier versions did not record -> its value, computed. inside: the prefix of
-    the fields of an inner object. The version of derivlang does not count as a difference.
+    words: field -> what is said in place of its values. inside: the prefix of the fields of an inner object.
+    The version of derivlang does not count as a difference.
     """
     plain = json.loads(json.dumps(wanted))  # as in a file: tuples are lists there
     for name, value in sorted(plain.items(), key=lambda one: f"{inside}{one[0]}" in words):  # what can be read first
         place = f"{inside}{name}"
-        was = later[place]() if name not in recorded and place in later else recorded.get(name)
-        if was in (value, earlier.get(place, value)) or place == "derivlang":
+        was = recorded.get(name)
+        if was == value or place == "derivlang":
             continue
         if place in words:
             return words[place]
         if isinstance(was, dict) and isinstance(value, dict):
             every = {**value, **{other: None for other in was if other not in value}}
-            if told := difference(was, every, words, earlier=earlier, later=later, inside=f"{place}."):
+            if told := difference(was, every, words, inside=f"{place}."):
                 return told
             continue
         if _are_files(was) and _are_files(value):
@@ -96,11 +93,9 @@ def check_same(
     fix: str,
     id: str,
     words: Mapping[str, str] = {},
-    earlier: Mapping[str, Any] = {},
-    later: Mapping[str, Callable[[], Any]] = {},
 ) -> None:
     """Raise StoreError `WHAT: first difference` if something of `wanted` was recorded otherwise (`difference`)."""
-    if told := difference(recorded, wanted, words, earlier=earlier, later=later):
+    if told := difference(recorded, wanted, words):
         raise StoreError(f"{what}: {told}", where=where, fix=fix, id=id)
 
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact
 from derivlang.core.spec import key_of, text_of
 from derivlang.formats.spec_paths import files_of
@@ -33,24 +31,22 @@ _LEXICONS = (f"twin/{LEXICON}", LEXICON)  # of a run; training/languages/
 class DerivedLanguage:
     """The derived language of a set or a run.
 
-    name: the folder, for messages. lexicon: the text of its lexicon.tsv, or None. recorded, format: the fingerprint as
-    it was recorded. version: the derivlang that made it. policies: of a set; they are not part of the language but may
-    change the order of a sentence.
+    name: the folder, for messages. lexicon: the text of its lexicon.tsv, or None. recorded: its fingerprint. version:
+    the derivlang that made it. policies: of a set; they are not part of the language but may change the order of a
+    sentence.
     """
 
     name: str
     pipeline: Pipeline
     lexicon: str | None
     recorded: str
-    format: int
     version: str
     policies: Mapping[str, Any]
 
     def is_current(self) -> bool:
-        """Return whether the rules and files are those that it was made with. StoreError for a format not known."""
+        """Return whether the rules and files are those that it was made with."""
         texts = {self.lexicon, None}  # a run with a twin records the fingerprint without the lexicon
-        with parse_errors(self.name, "fingerprint", error=StoreError, id="manifest", fix="use a newer derivlang"):
-            return self.recorded in {self.pipeline.fingerprint(text, format=self.format) for text in texts}
+        return self.recorded in {self.pipeline.fingerprint(text) for text in texts}
 
 
 def language_of(folder: Path) -> DerivedLanguage:
@@ -64,7 +60,6 @@ def language_of(folder: Path) -> DerivedLanguage:
         derived.pipeline,
         derived.lexicon_text(),
         manifest["fingerprint"],
-        manifest.get("fingerprint_format", 1),
         str(manifest.get("derivlang")),
         dataclasses.asdict(derived.policies),
     )
@@ -106,8 +101,7 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
         str(folder),
         pipeline,
         lexicon,
-        record["pipeline"]["fingerprint"],
-        record["pipeline"]["format"],
+        record["pipeline"],
         str(record.get("derivlang")),
         {},
     )
@@ -115,17 +109,16 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
 
 def _check_run(record: dict[str, Any]) -> None:
     """Raise ValueError for a record that was changed, or that does not say which language it is of."""
-    check_intact(record, ["files"])
-    check_types(record, {"spec": str, "pipeline": dict})
-    check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
+    check_intact(record)
+    check_types(record, {"spec": str, "pipeline": str})
 
 
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
-    """Yield what differs. Fingerprints are compared only if they have the same form."""
+    """Yield what differs."""
     differences = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
     if not differences:
         one.pipeline.check_keyed("a language of two corpora", one.name)
-    if differences or (one.recorded, one.format) == (other.recorded, other.format):
+    if differences or one.recorded == other.recorded:
         yield from differences
         return
     for language in (one, other):

@@ -31,12 +31,12 @@ from derivlang.core.keys import string_buffers
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
-from derivlang.core.seal import HASH
+from derivlang.core.seal import is_intact
 from derivlang.core.to_table import to_table
 from derivlang.pipeline import Pipeline
 from derivlang.store.features import describe
 from derivlang.store.listing import file_hash
-from derivlang.store.manifest import NAME, Derived, is_intact
+from derivlang.store.manifest import NAME, Derived
 from derivlang.store.set_files import foreign_files, notes_on_files
 from derivlang.store.shards import read_shard
 
@@ -59,13 +59,9 @@ def verify(folder: Path) -> dict[str, Any]:
         why = ": the manifest does not list it" if "/" in name else ""
         problems.append(_problem(name, f"is not a file of the set{why}"))
     notes = notes_on_files(derived)
-    try:
-        if not derived.has_fingerprint():
-            file = derived.manifest["lexicon"] or NAME
-            told = "the fingerprint does not match the spec, the lexicon and the rules of this version"
-            problems.append(_problem(file, told))
-    except ValueError as error:
-        problems.append(_problem(NAME, f"the fingerprint cannot be checked: {error}; use a newer derivlang"))
+    if not derived.has_fingerprint():
+        told = "the fingerprint does not match the spec, the lexicon and the rules of this version"
+        problems.append(_problem(derived.manifest["lexicon"] or NAME, told))
     splits: dict[str, Any] = {}
     for split in derived.splits:
         seen = _Seen(_SourceText(derived, split), derived.pipeline.begin())
@@ -78,8 +74,6 @@ def verify(folder: Path) -> dict[str, Any]:
         problems += of_split
     if not is_intact(derived.manifest) and all(problem["file"] != NAME for problem in problems):
         problems.append(_problem(NAME, "its hash does not match its content: a value was changed"))
-    elif HASH not in derived.manifest:
-        notes.append({"file": NAME, "what": "has no hash of itself: an earlier version made this set"})
     return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems, "notes": notes}
 
 
@@ -166,7 +160,7 @@ def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[P
         return [_problem(file, error.what)]
     if not intact:
         return [_problem(file, "the file's hash is not the one in the manifest")]
-    told = {"rows": shard.get("rows"), "words": shard.get("words"), "bytes": shard["bytes"]}
+    told = {name: shard[name] for name in ("rows", "words", "bytes")}
     true = {"rows": seen.rows - rows, "words": seen.tokens - tokens, "bytes": path.stat().st_size}
     wrong = [f"{file} has {true[n]} {n}, but the manifest says {told[n]}" for n in told if told[n] != true[n]]
     return [_problem(NAME, wrong[0])] if wrong else []
@@ -175,7 +169,7 @@ def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[P
 def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
     """Return the first count of a split that differs from the manifest, or []."""
     counts = {"documents": seen.documents, "sentences": seen.sentences, "tokens": seen.tokens}
-    if entry.get("articles") is not None:  # earlier versions did not count them
+    if entry.get("articles") is not None:
         counts["articles"] = seen.articles.count or 0
     wrong = [name for name in counts if entry[name] != counts[name]]
     return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry[n]}") for n in wrong[:1]]

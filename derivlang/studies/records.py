@@ -37,15 +37,14 @@ from derivlang.studies.plan import PlannedCommand, model_of, plan
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.config import ModelConfig
-from derivlang.training.objectives.registry import read_objective, spelt_today
-from derivlang.training.run_folder import FILES, RUN
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.run_folder import RUN
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.bitext import PARTS
 
 _SETTINGS = declared(TrainingSettings)
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
-# Fields that are written only beside the hash of a record. The other two records are compared with what is there now.
-_WITH_HASH = {RUN: [FILES], STUDY: ["derivlang"]}
+_SEALED = (RUN, STUDY)  # the other two records are compared with what is there now
 
 
 def write_study(study: StudyFile, place: Place) -> None:
@@ -98,7 +97,7 @@ def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
 def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
     """Return a hash of the files that options name, by option: FILE, PREFIX of text files, or a part of a spec.
 
-    Folders, and grammars named by a prefix, have an entry of their own, `source/`: earlier versions did not hash them.
+    Folders, and grammars named by a prefix, have an entry of their own, `source/`.
     """
     hashes = {}
     for key, value in options.items():
@@ -247,9 +246,6 @@ def _other_rules(record: Mapping[str, Any], cell: Cell) -> str:
     objective, model = record.get("objective"), record.get("model") or {}
     if objective is None:
         return ""
-    today = spelt_today(objective, record.get("rules", 1))
-    if today != objective:
-        return f"{objective} was {today} in that version"
     if "language-ids" in cell.options or "init" in cell.options:
         return ""
     asked = read_objective(objective).gets_language_ids(ModelConfig.read(model_of(cell)))
@@ -294,13 +290,13 @@ def _json(path: Path, *, options: type = dict) -> dict[str, Any]:
 
 def _check(name: str, record: dict[str, Any], options: type) -> None:
     """Raise ValueError if a field that is read here has another type, or was changed. name: of the file."""
-    check_intact(record, _WITH_HASH.get(name, ()))
+    if name in _SEALED:
+        check_intact(record)
     check_types(
         record,
         {},
         {
             "objective": str,
-            "rules": int,
             "model": dict,
             "init": dict,
             "settings": dict,

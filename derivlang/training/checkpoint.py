@@ -270,7 +270,7 @@ def _check(folder: Path, state: dict[str, Any]) -> None:
         "step": int, "subwords": int, "seconds": (int, float), "fingerprint": str, "files": dict
     }  # fmt: skip
     check_types(state, kinds, {"log": str, "counts": dict})
-    check_intact(state, ["format"])
+    check_intact(state)
     if folder.name != name_of(state["step"]):
         raise ValueError(f"it is of step {state['step']}")
     check_listed(state["files"])

@@ -39,7 +39,7 @@ from derivlang.core.arrays import (
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_types, read_record, record_text, short
+from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.languages import ParallelBatch, SpecialIds
 from derivlang.training.settings import Packing
@@ -215,7 +215,8 @@ def read_offsets(folder: Path, name: str, recipe: dict[str, Any], end: int) -> I
 def _check(recipe: dict[str, Any]) -> None:
     if recipe.get("format") != FORMAT:
         raise ValueError(f"format {short(recipe.get('format'))}, but this version reads {FORMAT}")
-    check_types(recipe, {"files": dict, "fingerprint": str, "seq_len": int, "kept": bool}, {"sha256": dict})
+    dicts: dict[str, Kind] = dict.fromkeys(("files", "sha256", "reading"), dict)
+    check_types(recipe, {**dicts, "fingerprint": str, "seq_len": int, "kept": bool})
     if not 3 <= recipe["seq_len"] <= _LONGEST:
         raise ValueError(f"seq_len is {recipe['seq_len']}")
     for name, (dtype, n) in recipe["files"].items():
@@ -252,12 +253,11 @@ def _damage(path: Path, recipe: dict[str, Any], *, hashed: bool) -> str | None:
     dtype, n = recipe["files"].get(path.stem, (None, 0))
     if dtype is None or not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
         return "is missing or was cut off"
-    told = (recipe.get("sha256") or {}).get(path.stem)  # missing in folders of earlier versions
-    return "was changed" if hashed and told is not None and told != file_hash(path) else None
+    return "was changed" if hashed and recipe["sha256"].get(path.stem) != file_hash(path) else None
 
 
 def _is_as_written(path: Path) -> bool:
-    """Return whether a file has the size and the time that it was written with. Earlier versions have no stamps."""
+    """Return whether a file has the size and the time that it was written with."""
     try:
         return bool(json.loads((path.parent / STAMPS).read_bytes())[path.name] == _stamp(path))
     except (OSError, ValueError, TypeError, KeyError):  # then the hash decides

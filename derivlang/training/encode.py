@@ -18,7 +18,6 @@ from derivlang.core.keys import sequence_keys
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
-from derivlang.engine.plan import as_earlier
 from derivlang.sources.find import name_of
 from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
@@ -74,8 +73,8 @@ def encode(
     Raise StoreError if the folder holds other data, DataError for a split without words.
     """
     files = source.files([split])
-    reading = source.corpus.reading(source.encoding)
     wanted = _of_languages(languages, seq_len, limit, packing) | {
+        "reading": source.corpus.reading(source.encoding),
         "parser": source.corpus.options.get("parser"),
         "source": source.corpus.name,
         "split": split,
@@ -84,13 +83,7 @@ def encode(
         "encoding": source.encoding,
         "input": digest(files),
     }
-    data = Artifact(
-        kind=DATA,
-        path=folder,
-        wanted=wanted | {"reading": reading},
-        earlier={"input": digest(as_earlier(files))},
-        later={"reading": lambda: reading},
-    )
+    data = Artifact(kind=DATA, path=folder, wanted=wanted)
 
     def kept(path: Path) -> None:
         if check is not None:
@@ -118,7 +111,7 @@ def check_source(folder: Path, request: SourceRequest, option: str = "--source")
     """
     recipe = read_recipe(folder)
     with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
-        reading = recipe.get("reading") or {}  # earlier versions record none
+        reading = recipe["reading"]
         columns = [name for name in reading.get("columns") or () if name]  # plain text has none
         other = [name for name in (*request.texts, *request.words) if name not in columns]
         # A set of parses has the name of its source, whatever its folder is called.
@@ -144,9 +137,7 @@ def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing
     """Return the recipe fields other than the source."""
     return {
         "spec": languages.pipeline.stored,
-        # Covers rule versions and the files of grammars. In the first format, so that a recipe and the fingerprint of
-        # the data stay as in earlier versions.
-        "pipeline": languages.first_fingerprint(),
+        "pipeline": languages.fingerprint(),  # covers rule versions and the files of grammars
         "limit": limit,
         "seq_len": seq_len,
         "packing": packing,
@@ -219,8 +210,6 @@ def _write(
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
-        # Not in `wanted`: the fingerprint of the data stays as in earlier versions.
-        "reading": source.corpus.reading(source.encoding),
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
         "sha256": {name: hashed.hexdigest() for name, hashed in hashes.items()},

@@ -10,7 +10,7 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.job import Job
-from derivlang.engine.plan import as_earlier, source_files
+from derivlang.engine.plan import source_files
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import check_same, check_types
@@ -45,16 +45,13 @@ class Origin:
     def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
         """Raise StoreError if the recipe of a file in the data folder names another source."""
         with parse_errors(str(path), "recipe", error=StoreError, id="data"):
-            check_types(recipe, {}, {"source": dict, "reading": dict})
-            told = {"files": (recipe.get("source") or {}).get("files"), "reading": recipe.get("reading")}
-            recorded = {name: value for name, value in told.items() if value is not None}  # earlier versions lack some
-            wanted = {name: getattr(self, name) for name in recorded}
+            check_types(recipe, {"source": dict}, {"reading": dict})
+            reading = recipe.get("reading", self.reading)  # encoded data are compared by `Artifact`
             check_same(
-                recorded,
-                wanted,
+                {"files": recipe["source"].get("files"), "reading": reading},
+                {"files": self.files, "reading": self.reading},
                 "was made of another text",
                 where=str(path),
                 fix="give another --data folder, or the same source",
                 id="other-data",
-                earlier={"files": as_earlier(self.files)},
             )

@@ -123,7 +123,6 @@ def train_parser(
         kind=PARSER_FOLDERS,
         path=out,
         wanted=wanted,
-        later={"scored_on": lambda: wanted["scored_on"]},
         force=force,
     )
     plan = digest([wanted, force])

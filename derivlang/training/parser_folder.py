@@ -17,16 +17,15 @@ from derivlang.store.artifact import ArtifactKind
 from derivlang.store.record import read_record
 
 RARE = ", rare words as <unk>"  # ends the name of further scores of the same treebank
-_NEEDED = ("language", "settings", "threads", "licence", "trained_on")
+_NEEDED = ("language", "settings", "threads", "licence", "trained_on", "scored_on")
 
 
 def recipe_of(card: Mapping[str, Any]) -> dict[str, Any]:
     """Return what distinguishes a parser from another one: its files and settings.
 
-    score: names of the treebanks in its scores. scored_on: the same with hashes; earlier versions recorded none.
+    score: names of the treebanks in its scores. scored_on: the same with hashes.
     """
-    scored = card.get("scored_on")
-    names = card["scores"] if scored is None else scored
+    scored = card["scored_on"]
     return {
         "language": card["language"],
         "seed": card["settings"]["seed"],
@@ -34,8 +33,8 @@ def recipe_of(card: Mapping[str, Any]) -> dict[str, Any]:
         "threads": card["threads"],
         "licence": card["licence"],
         "files": _files(card["trained_on"]),
-        "score": sorted(name for name in names if scored is not None or not name.endswith(RARE)),
-        **({} if scored is None else {"scored_on": _files(dict(sorted(scored.items())))}),
+        "score": sorted(scored),
+        "scored_on": _files(dict(sorted(scored.items()))),
         "teacher": card["teacher"]["fingerprint"] if card.get("teacher") else None,
     }
 
@@ -49,7 +48,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     what = "model card of a parser"
     card = read_record(folder / CARD, what, id="parser-damaged")
     if any(name not in card for name in _NEEDED):
-        told = "holds a parser of an earlier version, which did not record how it was trained"
+        told = "holds a parser whose card does not say how it was trained"
         raise StoreError(told, where=str(folder), id="output")
     with parse_errors(str(folder / CARD), what, error=StoreError, id="parser-damaged"):
         return recipe_of(card)

@@ -25,8 +25,7 @@ class RunPlan:
     """What is to be trained, on what, and where.
 
     settings: with the objective and the spec in their usual spelling; model_config: of the model that they name. Both
-    as `options.settings_of` gives them. request: None for an objective that reads only the pairs of a file. rules: of
-    the objective, None for the rules of today.
+    as `options.settings_of` gives them. request: None for an objective that reads only the pairs of a file.
     """
 
     settings: TrainingSettings
@@ -34,12 +33,10 @@ class RunPlan:
     request: SourceRequest | None
     paths: RunPaths
     duration: Duration = Duration()
-    rules: int | None = None
 
     @property
     def objective(self) -> Objective:
-        objective = read_objective(self.settings.objective)
-        return objective if self.rules is None else objective.of_rules(self.rules)
+        return read_objective(self.settings.objective)
 
     @property
     def fingerprint(self) -> str:

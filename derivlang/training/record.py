@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,14 @@ from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.derived_text import OVERLAP
 from derivlang.training.dictionary import DICTIONARY
-from derivlang.training.doses import doses_of, tokens_of
+from derivlang.training.doses import doses_of
 from derivlang.training.init_weights import Init
-from derivlang.training.languages import Languages
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
-from derivlang.training.objectives.registry import read_objective, spelt_today
 from derivlang.training.prepare import Prepared
 from derivlang.training.processes import processes
-from derivlang.training.row_order import is_computed
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
-from derivlang.transforms.fingerprint import FORMAT
 
 # Raise it when the same settings and data give another model; `Languages.rules` if only for some languages.
 RULE_VERSION = 2
@@ -43,7 +39,7 @@ class RunInputs:
     """Everything that a run's model depends on.
 
     init: what it begins from, None for a new model. pairs: the given file of sentence pairs, None for pairs of the
-    corpus. rules: of the objective, earlier ones in a run of an earlier version.
+    corpus.
     """
 
     resolved: Resolved
@@ -53,7 +49,6 @@ class RunInputs:
     streams: tuple[OpenStream, ...]
     init: Init | None
     pairs: Path | None = None
-    rules: int = 1
 
     @property
     def settings(self) -> TrainingSettings:
@@ -72,18 +67,13 @@ class RunInputs:
 
     @property
     def unread(self) -> dict[str, Any]:
-        """The settings that the objective does not read; they are in the fingerprint, as in earlier versions."""
+        """The settings that the objective does not read."""
         files = {"dictionary"} if self.prepared.given else set()
         reads = self.objective.reads(files | ({"pairs"} if self.pairs else set()))
         return {name: value for name, value in record_of(self.resolved).items() if name in CHOSEN - reads}
 
-    def doses(self, counts: Mapping[str, int], subwords: int, step: int) -> dict[str, float | None]:
-        """Return the doses of the first `step` steps; {} if the run was begun by a version that did not count them.
-
-        counts: of these steps; subwords: their number of sub-words, which every version has counted.
-        """
-        if sum(tokens_of(counts).values()) != subwords:
-            return {}
+    def doses(self, counts: Mapping[str, int], step: int) -> dict[str, float | None]:
+        """Return the doses of the first `step` steps. counts: of these steps."""
         pairs = self.prepared.pairs
         entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
         return doses_of(Counter(counts), self.objective, self.streams, step, entries)
@@ -100,11 +90,10 @@ class RunInputs:
             None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
-            *(str(one.size) for one in self.streams if not isinstance(one.size, int)),  # rounded in earlier versions
+            [str(one.size) for one in self.streams],
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
             max(RULE_VERSION, prepared.languages.rules),
-            *([self.rules] if self.rules > 1 else ()),
-            *("computed order" for one in self.streams if is_computed(one.source.n)),  # sorted in earlier versions
+            self.objective.rules,
         )
         return digest(parts)
 
@@ -121,7 +110,6 @@ class RunInputs:
         dictionary = before.get("dictionary") or before.get("alignment_dictionary") or {}
         pairs, model = self.prepared.pairs, self.settings.model
         recorded = {
-            **_LATER,
             **before["settings"],
             **(before.get("unread") or {}),
             "init": (before.get("init") or {}).get("run"),
@@ -132,7 +120,6 @@ class RunInputs:
             "fingerprint": before["fingerprint"],
         }
         wanted = {
-            **_LATER,
             **record_of(self.resolved),
             "init": self.init and self.init.facts["run"],
             "data": self.prepared.fingerprint,
@@ -166,7 +153,7 @@ class RunInputs:
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
         """Return what run.json says of how far a run has come. counts: as of `doses`."""
-        doses = self.doses(counts, subwords, step)
+        doses = self.doses(counts, step)
         return {"step": step, "tokens": subwords, "seconds": seconds, "doses": doses}
 
     def record(
@@ -212,7 +199,7 @@ class RunInputs:
             "parallel": None if "parallel" in unread else settings.parallel,
             "data": prepared.fingerprint,
             "fingerprint": self.fingerprint,
-            "pipeline": pipeline_of(prepared.languages),
+            "pipeline": prepared.languages.fingerprint(),
             **files,
             "settings": {name: value for name, value in record_of(self.resolved).items() if name not in unread},
             "unread": unread,
@@ -229,8 +216,6 @@ class RunInputs:
         if prepared.derived is not None:
             record["derived_data"] = prepared.derived.fingerprint
             record[OVERLAP] = prepared.derived.recipe.get(OVERLAP)
-        if self.rules > 1:
-            record["rules"] = self.rules
         if self.init is not None:
             record["init"] = self.init.facts
         if levels := levels_of(factors):
@@ -250,43 +235,9 @@ class RunInputs:
         return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
 
 
-def as_begun(settings: TrainingSettings, before: Mapping[str, Any] | None) -> tuple[TrainingSettings, int]:
-    """Return the settings and the objective's rules of a run, which `before` may have begun under earlier rules.
-
-    `xlm`, or xlm:pairs=0.5, of a run under rules 1  ->  settings that say `xlm`, 1
-    """
-    today = read_objective(settings.objective).rules
-    rules = today if before is None else before.get("rules", 1)
-    told = settings.objective if before is None else before.get("objective", settings.objective)
-    if rules >= today or settings.objective not in (told, spelt_today(told, rules)):
-        return settings, today
-    ids = (before or {}).get("settings", {}).get("language_ids", settings.language_ids)
-    return replace(settings, objective=told, language_ids=ids), rules
-
-
 def record_of(resolved: Resolved) -> dict[str, Any]:
-    """Return the settings as run.json keeps them; their spec means the same to later versions.
-
-    Settings that earlier versions did not have are left out at their defaults, so that fingerprints stay.
-    """
-    settings = resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
-    return {name: value for name, value in settings.items() if _LATER.get(name, _NONE) != value}
-
-
-_NONE = object()
-_LATER = {
-    "own": "",
-    "replacements": "own",
-    "languages": "both",
-    "halves": False,
-    "derived_source": "",
-    "tokenizer_for": None,
-}
-
-
-def pipeline_of(languages: Languages) -> dict[str, Any]:
-    """Return what run.json records of the derived language, which also depends on the files that its spec names."""
-    return {"fingerprint": languages.fingerprint(), "format": FORMAT}
+    """Return the settings as run.json keeps them; their spec means the same to later versions."""
+    return resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
 
 
 def reading_of(request: SourceRequest) -> dict[str, Any]:

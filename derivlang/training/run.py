@@ -35,7 +35,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
-from derivlang.training.record import RunInputs, as_begun
+from derivlang.training.record import RunInputs
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import StreamInputs
 
@@ -78,12 +78,10 @@ def pretrain(
         with ranks.main_process_first():
             # Data. Nothing is written to the run's folder before every check has passed.
             before = run_folder.record_to_resume(run, resume=resume, force=force) if main else run_folder.read(run)
-            settings, rules = as_begun(plan.settings, before)
-            plan = replace(plan, settings=settings, rules=rules)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
             check_texts(plan.settings, plan.objective, plan.paths.pairs)
             if main and before is not None:  # a file that is missing is written again
-                run_folder.check_files(run, before, missing=False, warn=callbacks.warn)
+                run_folder.check_files(run, before, missing=False)
             inputs, loader = _data(plan, callbacks, before)
             prepared = inputs.prepared
             if before is not None:
@@ -150,7 +148,7 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
         callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
     given = resolved, objective, plan.model_config, prepared, loader.streams, init, paths.pairs
-    return RunInputs(*given, rules=plan.rules or objective.rules), loader
+    return RunInputs(*given), loader
 
 
 def prepare(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None = None) -> Prepared:

@@ -9,9 +9,6 @@ Each transform is hashed by its labelled parts, and the pipeline by the hashes o
 
 Only stated parameters are hashed: a parameter that a later version adds changes no fingerprint of what was made
 before, and a stored spec means the same to every version. The package version is not hashed.
-
-The format of the hashed text has a number, which is kept beside the fingerprint; no number means format 1. A
-fingerprint is compared with one of the same format (`Pipeline.fingerprint(format=…)`).
 """
 
 from __future__ import annotations
@@ -25,22 +22,17 @@ from derivlang.core.spec import read_spec
 from derivlang.transforms.base import Transform
 from derivlang.transforms.lexicon_file import saved_positions
 
-FORMAT = 2
-FORMATS = (1, FORMAT)
+_FORMAT = 2  # of the hashed text; it is hashed, too
 
 
-def fingerprint(transforms: Sequence[Transform], lexicon: str | None, format: int = FORMAT) -> str:
+def fingerprint(transforms: Sequence[Transform], lexicon: str | None) -> str:
     """Return the fingerprint of a chain of transforms with its lexicon (the text of lexicon.tsv, or None).
 
-    A file need not be there if the lexicon holds what was read from it. format: one of FORMATS, else ValueError.
+    A file need not be there if the lexicon holds what was read from it.
     """
-    if format not in FORMATS:
-        raise ValueError(f"{format} is not a known format of fingerprints")
-    if format == 1:
-        return _first_format(transforms, lexicon)
     held = saved_positions(transforms, lexicon)
     parts = [f"transform={part_hash(t, held=i in held)}" for i, t in enumerate(transforms)]
-    return _hash([f"format={FORMAT}", *parts, f"lexicon={_hash_of_text(lexicon)}"])[:16]
+    return _hash([f"format={_FORMAT}", *parts, f"lexicon={_hash_of_text(lexicon)}"])[:16]
 
 
 def part_hash(transform: Transform, *, held: bool = False) -> str:
@@ -55,13 +47,6 @@ def labelled_parts(transform: Transform) -> list[str]:
     stated = dict(zip(positional, values, strict=False)) | keyed
     parameters = [f"{name}.{key}={stated[key]}" for key in sorted(stated)]
     return [f"transform={name}", *parameters, f"rule={transform.rule_version}"]
-
-
-def _first_format(transforms: Sequence[Transform], lexicon: str | None) -> str:
-    """Return the fingerprint as versions before format 2 computed it."""
-    held = saved_positions(transforms, lexicon)
-    rules = [(t.stored, t.name, t.rule_version, *(() if i in held else t.resources)) for i, t in enumerate(transforms)]
-    return hashlib.sha256(repr((rules, _hash_of_text(lexicon))).encode()).hexdigest()[:16]
 
 
 def _hash_of_text(text: str | None) -> str | None:

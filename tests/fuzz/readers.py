@@ -26,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from derivlang.core.seal import sealed
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
@@ -409,18 +408,6 @@ def _stopped() -> Path:
 @reader("plan", "json", lambda: [(_stopped() / ".derivlang" / "plan.json").read_bytes()], "store.making")
 def _(folder: Path, data: bytes) -> str | None:
     return _unfinished(folder, "plan.json", data)
-
-
-@reader("journal", "jsonl", lambda: [_journal()], "store.journal")
-def _(folder: Path, data: bytes) -> str | None:
-    return _unfinished(folder, "journal.jsonl", data)
-
-
-def _journal() -> bytes:
-    """The journal of an earlier version, without the vocabulary of its task."""
-    plan = json.loads((_stopped() / ".derivlang" / "plan.json").read_text("utf-8"))
-    entry = sealed({"task": _record().stem, "shard": {}, "documents": 8, "counts": {}, "vocabulary": "3f"})
-    return f"{json.dumps(plan)}\n{json.dumps(entry)}\n".encode()
 
 
 def _record() -> Path:

@@ -29,7 +29,6 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.transforms.fingerprint import FORMAT
 
 TOKENIZER, TWIN, DERIVED_TOKENIZER = "tokenizer", "twin", "derived-tokenizer"
 SOURCE, DERIVED = 0, 1  # numbers of the languages, also used as token types
@@ -149,13 +148,9 @@ class Languages(ABC):
         codes[both.derived.words] = both.codes
         return pa.concat_arrays([both.types, string_array([""])]).take(to_arrow(codes))
 
-    def fingerprint(self, format: int = FORMAT) -> str:
-        """Return 16 hex digits that identify the derived language. format: as of `Pipeline.fingerprint`."""
-        return self.pipeline.fingerprint(format=format)
-
-    def first_fingerprint(self) -> str:
-        """Return the same in the first format, for data and results: theirs stay as in earlier versions."""
-        return self.pipeline.fingerprint(format=1)
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that identify the derived language."""
+        return self.pipeline.fingerprint()
 
     @property
     @abstractmethod

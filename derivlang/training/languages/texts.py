@@ -39,7 +39,6 @@ from derivlang.training.languages.base import (
     ParallelBatch,
     SpecialIds,
 )
-from derivlang.transforms.fingerprint import FORMAT
 from derivlang.transforms.lexicon_file import read_lexicon
 
 LEXICON = "lexicon.tsv"
@@ -155,13 +154,8 @@ class TextLanguages(Languages):
         codes[derivation.order.index[kept]] = derivation.derived.words[kept]
         return pa.concat_arrays([types, string_array([""])]).take(to_arrow(codes))
 
-    def fingerprint(self, format: int = FORMAT) -> str:
-        return self.pipeline.fingerprint(self.pipeline.save(self.lexicon), format=format)
-
-    def first_fingerprint(self) -> str:
-        # A dictionary file is in the lexicon, and a run has no other copy of it.
-        by_file = any(transform.saves and not transform.needs_reference for transform in self.pipeline.transforms)
-        return self.pipeline.fingerprint(self.pipeline.save(self.lexicon) if by_file else None, format=1)
+    def fingerprint(self) -> str:
+        return self.pipeline.fingerprint(self.pipeline.save(self.lexicon))
 
     @property
     def entries(self) -> list[str]:

@@ -97,10 +97,6 @@ class Objective(Parameterised):
         """Whether rows of one language are enough: for its streams, and without a dictionary or links."""
         return not self.needs() and all(stream.of_one_language for stream in self.streams())
 
-    def of_rules(self, rules: int) -> Objective:
-        """Return what this spec meant under earlier `rules`, in a spelling that means it today."""
-        return self
-
     def gets_language_ids(self, model_config: ModelConfig) -> bool:
         """Return whether a new model gets the language of each position, unless the user says otherwise."""
         return self.language_ids and model_config.takes_languages

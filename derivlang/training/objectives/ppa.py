@@ -44,7 +44,6 @@ class Ppa(Objective):
     """Masked words of sentence pairs, and sentences that are like their counterparts."""
 
     name = "ppa"
-    rules = 2  # 1: the contrast was computed in 64 bits, which differs in rounding
     queue: int = param(32_000, "number of earlier sentences to distinguish a counterpart from", low=1)
     momentum: float = param(0.999, "share of the key encoder's weights that stays at a step", low=0, high=1)
     temperature: float = param(0.05, "by which similarities are divided, above 0", above=0)

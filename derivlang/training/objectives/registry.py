@@ -33,18 +33,6 @@ def register_objective(objective: type[Objective]) -> type[Objective]:
     return OBJECTIVES.add(objective.name, objective)
 
 
-def spelt_today(spec: str, rules: int) -> str:
-    """Return the objective of a record as this version spells it. rules: the record's.
-
-    "xlm", 1  ->  "xlm:pairs=0.5"
-    """
-    try:
-        objective = read_objective(spec)
-    except UsageError:  # of a plug-in that is not here, or with a parameter that is gone
-        return spec
-    return spec if rules >= objective.rules else str(objective.of_rules(rules))
-
-
 def read_objective(spec: str) -> Objective:
     """Return the objective of a spec, `name[:value][:key=value]...`. Raise UsageError for a wrong spec."""
     parts = read_spec(spec, "--objective", "align-mlm:alpha=10")

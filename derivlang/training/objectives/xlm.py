@@ -42,7 +42,6 @@ class Xlm(Objective):
 
     name = "xlm"
     language_ids = True
-    rules = 2  # 1: `pairs` was 0.5 unless given
     pairs: float | None = param(
         None, "positions in pair rows, as a share of those in other rows; by default as published, 0: no TLM", low=0
     )
@@ -55,9 +54,6 @@ class Xlm(Objective):
         if self.pairs is None:
             return (PackedAndPairs(reset=self.reset),)
         return (Packed(), SentencePairs(share=self.pairs, reset=self.reset)) if self.pairs else (Packed(),)
-
-    def of_rules(self, rules: int) -> Xlm:
-        return replace(self, pairs=0.5) if rules == 1 and self.pairs is None else self
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         given = [field.name for field in fields(self) if field.name in _WEIGHTS and getattr(self, field.name) != 1]

@@ -142,9 +142,7 @@ def _links(sides: tuple[_Words, _Words], model: str, folder: Path) -> tuple[Link
     path = folder / f"links-{model}-{digest.hexdigest()[:16]}.pharaoh"
     artifact = Artifact(kind=LINKS, path=path, wanted={"aligner": model})
     with file_lock(path):
-        # Earlier versions wrote no recipe: their links are taken as they are.
-        is_earlier = path.exists() and not LINKS.record_of(path).exists()
-        if not is_earlier and artifact.found() is None:
+        if artifact.found() is None:
             if model == "eflomal" and find_spec("eflomal") is None:
                 raise UsageError("eflomal is not installed", where="--objective", fix=INSTALL, id="missing-package")
             aligned = align_bitext(bitext, AlignOptions(model))
