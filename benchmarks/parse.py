@@ -3,10 +3,9 @@ within 1 s of CPU.
 
 Words come from WikiText-2's train text, read and split into sentences as `make` does, `--size` MB at most (10.8 MB
 are the whole text, 2.05 M words). The process is a fresh one; its CPU time holds everything: Python's start, reading,
-sentences, the model, the parse. BLAS is held to one thread. Where ONNX Runtime is installed, the same is measured with
-its products of 8-bit integers, and where torch is, with torch on the CPU, in turns; the trees are compared.
+sentences, the model, the parse. BLAS is held to one thread.
 
-    python parse.py FILE MB float|integer [PARSER]     one run, JSON
+    python parse.py FILE MB [PARSER]     one run, JSON
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ import os
 import sys
 import time
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
-from measure import Report, Settings, Usage, alternate, ratio, script, spread
+from measure import Report, Settings, alternate, script, spread
 
 _WORDS, _PEAK, _LOAD = 20_000, 200, 1.0
 
@@ -29,25 +27,13 @@ def benchmark(settings: Settings) -> Report:
     os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
     text = settings.data / "text" / "wikitext-2" / "wiki.train.tokens"
     report = Report("The bundled parser on WikiText-2", ("run", "M words", "CPU s", "words / CPU s", "peak MB"))
-    kinds = ["float"]
-    kinds += ["integer"] if find_spec("onnxruntime") and find_spec("onnx") else []
-    kinds += ["torch"] if find_spec("torch") else []
-    jobs = (partial(script, "parse.py", text, str(settings.size), kind) for kind in kinds)
-    found = dict(zip(kinds, alternate(settings.repeat, *jobs), strict=True))
-    runs = found["float"]
+    (runs,) = alternate(settings.repeat, partial(script, "parse.py", text, str(settings.size)))
     told = [json.loads(run.output) for run in runs]
-    for kind, of_kind in found.items():
-        _rows(report, kind, of_kind)
-    same = len({json.loads(run.output)["trees"] for of_kind in found.values() for run in of_kind}) == 1
-    if "integer" in found:
-        gain = report.figure("CPU in float32 / in 8-bit integers", ratio(runs, found["integer"], lambda run: run.cpu))
-        report.claim("the same trees from 8-bit integers, in less CPU", gain.text(), same and gain.median > 1)
-    if "torch" in found:  # without the start, in which torch is imported
-        parse = ratio(runs, found["torch"], lambda run: json.loads(run.output)["parse"])
-        report.figure("CPU of the parse in numpy / in torch on the CPU", parse)
-        report.claim("the same trees from torch on the CPU", parse.text(), same)
-    words = told[0]["words"]
-    speed = report.figure("words a CPU second", spread(runs, lambda run: words / run.cpu))
+    for run, found in zip(runs, told, strict=True):
+        words, rate = f"{found['words'] / 1e6:.2f}", f"{found['words'] / run.cpu:,.0f}"
+        report.row(f"{found['sentences']:,} sentences", words, f"{run.cpu:.1f}", rate, f"{run.peak:.0f}")
+    n_words = told[0]["words"]
+    speed = report.figure("words a CPU second", spread(runs, lambda run: n_words / run.cpu))
     peak = report.figure("peak MB", spread(runs, lambda run: run.peak))
     by_run = {id(run): found["load"] for run, found in zip(runs, told, strict=True)}
     load = report.figure("load, CPU s", spread(runs, lambda run: by_run[id(run)]))
@@ -57,27 +43,16 @@ def benchmark(settings: Settings) -> Report:
     return report
 
 
-def _rows(report: Report, kind: str, runs: list[Usage]) -> None:
-    for run in runs:
-        found = json.loads(run.output)
-        words, speed = f"{found['words'] / 1e6:.2f}", f"{found['words'] / run.cpu:,.0f}"
-        report.row(f"{kind}, {found['sentences']:,} sentences", words, f"{run.cpu:.1f}", speed, f"{run.peak:.0f}")
-
-
-def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None:
+def main(path: Path, megabytes: float, name: str = "english") -> None:
     """Parse the text; print words, sentences, a hash of the trees, and the CPU seconds of loading and of parsing."""
-    import derivlang.parsing.backend as backend
     from derivlang.core.batch import split_sentences
-    from derivlang.formats.base import Piece
+    from derivlang.formats.file_piece import Piece
     from derivlang.formats.text import read
     from derivlang.formats.words import Splitter
-    from derivlang.parsing.products import FloatProduct
     from derivlang.parsing.registry import find_parser
 
-    if kind == "float":
-        backend.fastest_product = lambda: FloatProduct
     began = time.process_time()
-    parser = find_parser(name, "en", "cpu" if kind == "torch" else None)
+    parser = find_parser(name, "en")
     load = time.process_time() - began
     size = min(path.stat().st_size, int(megabytes * 1e6))
     words = sentences = 0

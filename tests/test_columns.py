@@ -460,8 +460,6 @@ def test_options_about_text_without_text(tmp_path: Path) -> None:
     assert "has no effect" not in run(*make).err
     for option in ("--words=spacy", "--encoding=latin-1"):
         assert f"so {option.partition('=')[0]} has no effect" in run(*make, "--force", option).err
-    told = run(*make, "--force", "--device=cuda", code=2).err
-    assert "--device: inv needs no trees [unused-option]" in told
 
 
 @pytest.mark.parametrize(

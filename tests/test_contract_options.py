@@ -95,7 +95,6 @@ VALUES: dict[str, list[str] | str] = {
     "--repair-tags": [""],
     "--columns": ["key"],
     "--parser": ["english", "english-light"],
-    "--device": ["cuda"],
     "--workers": SAME,
     "--engine": SAME,
     "--shard-tokens": SAME,

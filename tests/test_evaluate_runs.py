@@ -36,7 +36,7 @@ from derivlang.evaluation.sources import request_of
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stages_to
-from derivlang.parsing.device import device_of
+from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
 from tests.evaluations import fresh_run, of_regime, options, regimes, rows, stored, task_data, untouched_run, values

@@ -230,16 +230,13 @@ def test_core_does_no_input_or_output(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
-    """Modules of training and evaluation may begin with torch, unless `ls`, `report` or a help page loads them.
-
-    So may the backend of the parser that only --device loads.
-    """
+    """Modules of training and evaluation may begin with torch, unless `ls`, `report` or a help page loads them."""
     found = {name.partition(".")[0] for name in imports(path, deep=False)}
     name = module_name(path)
     # Lists, reports and studies load them.
     listed = ("evaluation.report", "evaluation.measures", "evaluation.tasks", "training.objectives")
     light = name in LIGHT or name.startswith(tuple(f"derivlang.{folder}" for folder in listed))
-    torch = (row_of(name) in ("training", "evaluation") and not light) or name == "derivlang.parsing.torch_backend"
+    torch = row_of(name) in ("training", "evaluation") and not light
     own = {"upath"} if name == "derivlang.formats.remote" else set()  # loaded with the first URL
     assert found.isdisjoint(set(HEAVY) - own - ({"torch", "transformers"} if torch else set()))
 

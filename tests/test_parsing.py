@@ -20,11 +20,12 @@ from derivlang.core.trees import first_fault
 from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.cuts import LONGEST
+from derivlang.parsing.inference import GRID
 from derivlang.parsing.model import load_model, save_model
+from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.read import read_treebank
 from derivlang.parsing.registry import BUNDLED, find_parser
 from derivlang.parsing.scores import mask_rare, score
-from derivlang.parsing.tanh_table import SPAN, STEPS, TANH
 from derivlang.parsing.treebank import Treebank
 from tests.helpers import ROOT, python
 from tests.real import SHARED, needs_data
@@ -120,15 +121,14 @@ def test_a_sentence_is_parsed_the_same_alone_and_in_any_company() -> None:
             assert again == [together[i] for i in group]
 
 
-def test_scores_are_the_same_to_the_last_bit_in_any_company() -> None:
-    """Not only the trees: the states and scores under them, whatever the shapes of the products."""
-    from derivlang.parsing.packed import PackedSentences
-
+def test_scores_are_on_the_grid_and_hardly_differ_in_any_company() -> None:
+    """The shapes of products change their last bits, and so a score by one step of the grid, if it is near a half."""
     network = english().network
     words = "The old man the boat that nobody has seen since the war ended in 1945 .".split()
     vectors = network.vectors(words)
     alone = PackedSentences.of(np.array([len(words)]))
     first = network.scores(vectors, np.arange(len(words)), alone)
+    here = np.isfinite(first.arcs[0])
     for others in (1, 5, 63, 200):
         lengths = np.array([len(words)] + [9] * others, np.int64)
         packed = PackedSentences.of(lengths)
@@ -136,8 +136,13 @@ def test_scores_are_the_same_to_the_last_bit_in_any_company() -> None:
         code[packed.row[0]] = np.arange(len(words))
         code[packed.row[1:][packed.inside[1:]]] = np.arange(9 * others) % len(words)
         found = network.scores(vectors, code, packed)
-        assert np.array_equal(found.tags[packed.row[0]], first.tags[alone.row[0]])
-        assert np.array_equal(found.arcs[0], first.arcs[0])
+        assert np.array_equal(np.isfinite(found.arcs[0]), here)
+        pairs = (found.tags[packed.row[0]], first.tags[alone.row[0]]), (found.arcs[0][here], first.arcs[0][here])
+        for one, other in pairs:
+            steps = one * GRID
+            assert np.array_equal(steps, np.rint(steps))
+            assert np.abs(one - other).max() <= 1 / GRID
+            assert (one != other).mean() < 0.05
 
 
 THREADS = """
@@ -156,13 +161,6 @@ print(hashlib.sha256(parses.head.tobytes() + parses.deprel.tobytes() + parses.up
 
 def test_the_number_of_threads_changes_nothing() -> None:
     assert len({python("-c", THREADS, n).stdout for n in ("1", "2", "4")} - {""}) == 1
-
-
-def test_no_entry_of_the_table_hangs_on_the_last_bit_of_tanh() -> None:
-    """So that the table is the same whatever library computes tanh."""
-    exact = np.tanh(np.arange(-SPAN * STEPS, SPAN * STEPS + 1) / STEPS) * 65536
-    assert np.abs(np.abs(exact - np.trunc(exact)) - 0.5).min() > 1e-9
-    assert np.array_equal(TANH, -TANH[::-1])
 
 
 @needs_data
@@ -299,7 +297,7 @@ def test_the_student_reads_its_teachers_word_tables() -> None:
         assert np.array_equal(student.matrices[name], teacher.matrices[name])
         with np.load(PACKAGE / "english-light" / "model.npz") as file:
             assert name not in file.files
-    assert student.card["teacher"] == {"name": "english", "fingerprint": english().fingerprint}
+    assert student.card["teacher"]["name"] == "english"
 
 
 def test_a_student_is_written_with_and_without_its_word_tables(tmp_path: Path) -> None:

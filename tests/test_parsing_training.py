@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -17,13 +18,14 @@ from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.trees import first_fault
 from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.inference import GRID
 from derivlang.parsing.model import make_model, save_model
 from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.scores import compare, mask_rare, score
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig, student
 from derivlang.parsing.training.fit import fit
-from derivlang.parsing.training.network import TorchNetwork
+from derivlang.parsing.training.network import ARC_SCALE, TorchNetwork
 from derivlang.parsing.training.plain_text import plain_sentences
 from derivlang.parsing.training.teach import taught
 from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
@@ -101,15 +103,18 @@ def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, 
 
 @pytest.mark.parametrize("cell", ["lstm", "light"])
 def test_numpy_computes_what_torch_computes(cell: Literal["lstm", "light"], tmp_path: Path) -> None:
-    """To the coarseness of the grids: weights in 8 bits, states in steps of 1/1024."""
+    """From the stored weights, to a step of the grid of scores."""
     config = replace(TINY, epochs=25, cell=cell)
     trained = fit(bank(), None, config)
     tiny = parser(trained, tmp_path)
     vocabulary, counts, _ = build_vocabulary(bank(), None, config)
     network = TorchNetwork(config, len(vocabulary) + 2, 17, len(trained.relations))
+    matrices, floats = tiny.model.matrices, tiny.model.floats
     for name, weight in network.named.items():
-        weight.data.copy_(torch.from_numpy(trained.weights[name]))
+        stored = matrices[name] * floats[f"{name}.scale"][:, None] if name in matrices else floats[name]
+        weight.data.copy_(torch.from_numpy(stored))
     data = encode_treebank(bank(), vocabulary, counts, trained.relations, config)
+    close = partial(np.testing.assert_allclose, rtol=0, atol=1 / GRID)
     for chosen, step in batches(data, config, None):
         with torch.no_grad():
             tags, arcs, labels = network.scores(step, noise=False)
@@ -120,13 +125,13 @@ def test_numpy_computes_what_torch_computes(cell: Literal["lstm", "light"], tmp_
             packed = PackedSentences.of(np.array([n]))
             words = [bank().types.to_pylist()[code] for code in bank().words[start:end]]
             found = tiny.network.scores(tiny.network.vectors(words), np.arange(n), packed)
-            np.testing.assert_allclose(found.tags, tags[:n, column].numpy(), atol=0.35)
-            ours = found.arcs[0] / 255**2 * 0.25
+            close(found.tags, tags[:n, column].numpy())
+            ours = found.arcs[0] * ARC_SCALE
             theirs = arcs[column, :n, : n + 1].numpy()
             inside = np.isfinite(ours)
-            np.testing.assert_allclose(ours[inside], theirs[inside], atol=0.15)
+            close(ours[inside], theirs[inside])
             rows = tiny.network.labels(found, bank().head[start:end].astype(np.int64) - 1)
-            np.testing.assert_allclose(rows, labels_of_gold[:n, column].numpy(), atol=0.35)
+            close(rows, labels_of_gold[:n, column].numpy())
 
 
 def test_a_student_learns_its_teachers_trees_with_its_words(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from derivlang.grammar import exact, scores
 from derivlang.grammar.families import Families
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.parsing import quantised
+from derivlang.parsing import inference
 
 LIMITED = pytest.mark.usefixtures("two_threads")
 
@@ -58,7 +58,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[set[int]]]
 
 @LIMITED
 def test_the_parser_and_the_grammar_multiply_on_one_thread_in_derive(spy: Any) -> None:
-    parser, grammar = spy(quantised.Matrix, "times"), spy(scores, "flat")
+    parser, grammar = spy(inference.Network, "_linear"), spy(scores, "flat")
     spec = "syn:fr:temperature=0.97"  # a model of no other test: what is remembered of those needs no products
     derivlang.derive("The strange old cat that we saw slept on a mat in the garden .", spec)
     assert parser

@@ -15,11 +15,11 @@ import torch
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.parsing.device import device_of
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
+from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.kernels import FLASH, use_kernels
 from derivlang.training.languages import SpecialIds

@@ -86,9 +86,6 @@ def score(parser: str, treebank: Path, data_dir: Path | None, as_json: bool, **o
     All words count, with punctuation. LAS compares relations in full (nsubj:pass); "LAS universal" compares them up to
     the colon, as the script of the CoNLL 2018 shared task does.
 
-    With --device, PARSER parses the words on the CPU and on the device. Both are scored, and the share of words whose
-    tags, heads and relations differ is printed.
-
     \b
     derivlang parser score english UD_English-EWT --data-dir DIR
     """
@@ -101,12 +98,7 @@ def score(parser: str, treebank: Path, data_dir: Path | None, as_json: bool, **o
     if as_json:
         echo(json.dumps(scores))
         return
-    device = scores.pop("device", None)
     echo(f"{name}: {_line(scores)}")
-    if device is not None:
-        differ = device.pop("differ")
-        echo(f"{name}, on {device.pop('device')}, torch {device.pop('torch')}: {_line(device)}")
-        echo("words that differ: " + ", ".join(f"{what} {share:.4f} %" for what, share in differ.items()))
 
 
 @command.command("ls")

@@ -43,7 +43,7 @@ _MOST_RANKS = 100  # in the command lines that are printed
         help="Let the ranks hash and count the source, before they derive it.")  # fmt: skip
 @settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
-@under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "device", "parses")))
+@under("Run", settings_options(MakeOptions, only=("workers", "shard_tokens", "force", "parser", "parses")))
 @option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     source: str,

@@ -39,9 +39,8 @@ def score_parser(
 
     parser: as of `make`. treebank: as of `train_parser`. data_dir: as of `make`.
 
-    Return {"words", "UPOS", "UAS", "LAS", "LAS universal"}: the number of words, and percentages of them; with a device
-    also "device": the same of the parses on it, and the share of words that differ. Raise DerivlangError as the
-    command.
+    Return {"words", "UPOS", "UAS", "LAS", "LAS universal"}: the number of words, and percentages of them. Raise
+    DerivlangError as the command.
     """
     from derivlang.training.parser_scores import score_parser as run
 

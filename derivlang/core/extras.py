@@ -15,7 +15,6 @@ EXTRAS = {
     "fit": ("scipy",),
     "explore": ("gradio",),
     "stanza": ("stanza",),
-    "fast": ("onnx", "onnxruntime"),
     "dask": ("distributed",),
     "datatrove": ("datatrove",),
     "tensorboard": ("tensorboard",),

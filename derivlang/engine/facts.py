@@ -36,7 +36,7 @@ def facts_of(job: Job) -> dict[str, str | None]:
 
     DerivlangError if this process cannot read what the job names.
     """
-    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device).fingerprint
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language).fingerprint
     return {**versions(), "pipeline": job.pipeline.fingerprint(job.lexicon_text), "parser": parser}
 
 

@@ -41,7 +41,7 @@ class Job:
 
     pipeline: the whole one, the pipeline of a derived source included. lexicon: the fitted one; empty until it is
     fitted. lexicon_text: the text of lexicon.tsv; before the fit, the text of the saved lexicon to start from. parser:
-    finds the trees, a name that `find_parser` knows. device: where the parser runs, None for the CPU without torch.
+    finds the trees, a name that `find_parser` knows.
     options: the recipe's options, as words of a command line. reference: the corpus whose first split a lexicon is
     fitted on, if `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed. seen:
     the source files as they were planned; other files are not checked.
@@ -57,7 +57,6 @@ class Job:
     repair_tags: bool = False
     drop_columns: tuple[str, ...] = ()
     parser: str | None = None
-    device: str | None = None
     options: tuple[str, ...] = ()
     reference: Corpus | None = None
     seen: Mapping[Path, FileStamp] = field(default_factory=dict)
@@ -95,7 +94,7 @@ def run_task(job: Job, task: ShardTask, target: Target) -> Result:
     if not job.corpus.schema.running:
         keep_freed()
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
-    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language)
     pipeline = job.pipeline.begin()
     reading = Reading(
         job.corpus.splitter(),

@@ -89,8 +89,6 @@ def job_of(
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:
         raise unused_parser(no_parser(corpus, pipeline))
-    elif options.device is not None:
-        raise unused_parser(no_parser(corpus, pipeline), "--device")
     elif options.parses is not None:
         events.warn(f"{no_parser(corpus, pipeline)}, so --parses has no effect")
     warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)

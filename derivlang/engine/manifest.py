@@ -162,7 +162,6 @@ def manifest_of(
             "python": platform.python_version(),
             "numpy": np.__version__,
             "pyarrow": pa.__version__,
-            **_device(job),
         },
         "plan": plan_hash,
         **({"parser": parser or told["parser"]} if parser or told.get("parser") else {}),
@@ -187,17 +186,8 @@ def _parser_of(job: Job) -> dict[str, str] | None:
     """Return name and fingerprint of the parser that finds the trees, or that found them when the source was parsed."""
     if job.parser is None:
         return job.corpus.options.get("parser")
-    parser = find_parser(job.parser, job.corpus.language, job.device)
+    parser = find_parser(job.parser, job.corpus.language)
     return {"name": parser.name, "fingerprint": parser.fingerprint}
-
-
-def _device(job: Job) -> dict[str, str]:
-    """Return the device that the parser ran on and the version of torch, {} for the CPU without torch."""
-    if job.parser is None or job.device is None:
-        return {}
-    from derivlang.parsing.device import record  # imported late: few runs parse on a device
-
-    return record(job.device)
 
 
 def _entities(counts: Counter[str]) -> dict[str, dict[str, Any]]:

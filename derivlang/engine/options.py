@@ -9,7 +9,6 @@ from typing import Literal
 from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
 from derivlang.core.settings import check_settings, setting
-from derivlang.parsing.settings import device_setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,6 @@ class MakeOptions:
     parser: str | None = setting(
         None, "Parser of the trees that orders need: english, english-light, stanza, spacy:NAME, or a folder/."
     )
-    device: str | None = device_setting()
     parses: Path | None = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
 
     def __post_init__(self) -> None:

@@ -91,7 +91,6 @@ def _without_trees(request: SourceRequest, options: MakeOptions, events: Events)
             id="parse-derived",
         )
     warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)
-    _check_device(corpus, options, events)
     return corpus
 
 
@@ -106,7 +105,6 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
             fix=f"make it from its source with all transforms at once: --t {corpus.spec},syn…",
             id="needs-trees",
         )
-    _check_device(corpus, options, events)
     job = _job(corpus, request, options)
     events = replace(events, found=lambda out: None)  # the parses are there already, but not the set that is made
     files: list[dict[str, Any]] = []
@@ -166,31 +164,9 @@ def _by_split(
         yield folder, build(job, replace(settings, out=folder), events)
 
 
-def _check_device(corpus: Corpus, options: MakeOptions, events: Events) -> None:
-    """Raise UsageError parser-device for several processes; warn if the device may find other trees than the CPU."""
-    if options.device is None:
-        return
-    if options.workers > 1 or options.engine != "local":
-        several = f"--workers {options.workers}" if options.engine == "local" else f"--engine {options.engine}"
-        raise UsageError(
-            f"one process parses on a device, so {several} cannot be used with it",
-            where="--device",
-            fix=f"parse first: `derivlang parse SOURCE --device {options.device}`; `make` finds these parses",
-            id="parser-device",
-        )
-    from derivlang.parsing.bundled import ModelParser  # imported late: most commands need no parser
-
-    parser = find_parser(options.parser, corpus.language, options.device)
-    if isinstance(parser, ModelParser) and not parser.is_exact:
-        events.warn(
-            f"scores on {parser.device['device']} differ from scores on the CPU, so that trees may differ: the parses "
-            "are kept apart, and only the same --device finds them again"
-        )
-
-
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
     # Raises for an unknown parser before anything is read.
-    find_parser(options.parser, corpus.language, options.device)
+    find_parser(options.parser, corpus.language)
     return Job(
         replace(corpus, schema=replace(corpus.schema, parsed=True)),
         _IDENTITY,
@@ -199,7 +175,6 @@ def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
         encoding=request.encoding,
         repair_tags=options.repair_tags,
         parser=options.parser or find_parser(None, corpus.language).name,
-        device=options.device,
     )
 
 

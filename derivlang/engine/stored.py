@@ -91,7 +91,6 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "repair_tags": job.repair_tags,
         "drop_columns": list(job.drop_columns),
         "parser": job.parser,
-        "device": job.device,
         "options": list(job.options),
         "corpus": {
             **{name: getattr(corpus, name) for name in _PLAIN},
@@ -140,7 +139,6 @@ def restored(
             repair_tags=data["repair_tags"],
             drop_columns=tuple(data["drop_columns"]),
             parser=data["parser"],
-            device=data["device"],
             options=tuple(data["options"]),
             seen=_seen(data, corpus, {span.part for tasks in plan.values() for task in tasks for span in task.spans}),
         )
@@ -168,7 +166,7 @@ def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
 
 def _check(data: Mapping[str, Any]) -> None:
     """Raise ValueError for a field of another type than `stored` writes."""
-    check_types(data, _FIELDS, {"request": dict, "parser": str, "device": str})
+    check_types(data, _FIELDS, {"request": dict, "parser": str})
     if data["parser"] is not None and not _PARSER.fullmatch(data["parser"]):
         raise ValueError(f"its parser is {data['parser']!r}")
     check_types(data["corpus"], _CORPUS, _CORPUS_OPTIONAL, where="corpus.")

@@ -29,8 +29,8 @@ from derivlang.evaluation.measures.states import StateRows, mean_states
 from derivlang.evaluation.padding import framed
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
-from derivlang.parsing.device import device_of
 from derivlang.training.checkpoint import run_and_step
+from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.foreign import checkpoint_folder
 from derivlang.training.languages import DERIVED, SOURCE, Languages

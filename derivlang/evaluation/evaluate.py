@@ -26,8 +26,8 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.evaluation.untuned import measured, untuned
-from derivlang.parsing.device import device_of
 from derivlang.store.folders import sweep
+from derivlang.training.devices import device_of
 from derivlang.training.processes import use_threads
 
 

@@ -3,15 +3,13 @@
     words -> equal sentences once -> normalise -> cut very long sentences -> network, on sentences of similar length
           -> trees -> restore words -> all sentences
 
-The parse of a sentence depends on its words only: not on other sentences, the number of threads or the machine
-(`quantised.py`). With `--device` the network runs on a device of torch (`on_device.py`).
+The parse of a sentence is meant to depend on its words only: not on other sentences, the number of threads or the
+processor. `inference.py` says how far float32 allows that.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -19,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int16, Int32, Int64, lengths_of
-from derivlang.core.errors import DerivlangError
+from derivlang.core.arrays import Float32, Int32, Int64, lengths_of
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import words_done
 from derivlang.parsing.base import Parses
@@ -33,28 +30,28 @@ from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.repeats import distinct_sentences, take_sentences
 
 WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
+WORDS_AT_ONCE = 3072  # words of a batch, with padding up to the longest sentence: more take memory and no less time
+FEWEST = 24  # sentences of a batch: with fewer, products wait for the weights from memory
+MOST = 512  # sentences of a batch: with more, the gates of a step take most of the memory
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParser:
-    """A `Parser` (`base.py`) that runs a stored model.
-
-    device: where the network is and the version of torch, {} for the CPU without torch. is_exact: whether that gives
-    the scores of the CPU to the last bit (`on_device.py`).
-    """
+    """A `Parser` (`base.py`) that runs a stored model."""
 
     name: str
     model: StoredModel
     network: Network
-    device: Mapping[str, str] = field(default_factory=dict)
-    is_exact: bool = True
 
     @classmethod
     def load(cls, folder: Path, name: str | None = None) -> ModelParser:
         """Load the model of a folder. Raises DataError parser-missing, parser-damaged."""
         model = load_model(folder)
         with readable(folder):
-            return cls(name or str(folder), model, Network(model))
+            parser = cls(name or str(folder), model, Network(model))
+            # Matrices that do not fit together raise ValueError here, with a sentence of two words.
+            parser._batch(parser.network.vectors(["a", "b"]), np.arange(2), PackedSentences.of(np.array([2])))
+            return parser
 
     @property
     def language(self) -> str:
@@ -62,10 +59,7 @@ class ModelParser:
 
     @cached_property
     def fingerprint(self) -> str:
-        if self.is_exact:
-            return self.model.fingerprint
-        parts = [self.model.fingerprint, *self.device.values()]
-        return hashlib.blake2b(" ".join(parts).encode(), digest_size=8).hexdigest()
+        return self.model.fingerprint
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
@@ -107,7 +101,7 @@ class ModelParser:
         """Return the trees of normalised words."""
         words, types, sentences = normal.words, normal.types, normal.sentences
         used, codes = np.unique(words, return_inverse=True)
-        vectors = self.network.vectors([types[code] for code in used]).astype(np.int16)
+        vectors = self.network.vectors([types[code] for code in used])
         codes = codes.reshape(-1)
         parts = cut_long(words, types, sentences)
         upos = np.zeros(len(words), np.uint8)
@@ -115,55 +109,36 @@ class ModelParser:
         deprel = np.zeros(len(words), np.int32)
         lengths = lengths_of(parts)
         order = np.argsort(-lengths, kind="stable")[: int((lengths > 0).sum())]
-        start, halvings = 0, 0  # halvings of the batches for lack of memory
+        start = 0
         while start < len(order):
-            chosen = order[start : start + self._fitting(int(lengths[order[start]]), halvings)]
+            fitting = WORDS_AT_ONCE // int(lengths[order[start]])
+            chosen = order[start : start + min(max(fitting, FEWEST), MOST)]
             packed = PackedSentences.of(lengths[chosen])
             place = (parts[chosen][:, None] + np.arange(packed.inside.shape[1]))[packed.inside]
-            try:
-                upos[place], head[place], deprel[place] = self._batch(vectors, codes[place], packed)
-            except MemoryError:
-                if len(chosen) == 1:
-                    raise DerivlangError(
-                        f"there is too little memory to parse one sentence of {lengths[chosen[0]]} words",
-                        fix="end other programs that use the memory or, with --device, leave --device out",
-                        id="memory",
-                    ) from None
-                halvings += 1
-                continue
+            upos[place], head[place], deprel[place] = self._batch(vectors, codes[place], packed)
             start += len(chosen)
             words_done(len(place))
         if len(parts) != len(sentences):
             hang_together(upos, head, deprel, parts, sentences, self.relations)
         return Parses(upos, head, deprel, self.relations)
 
-    def _fitting(self, longest: int, halvings: int) -> int:
-        """Return how many sentences go through the network together. longest: words of the longest one."""
-        backend = self.network.backend
-        return max(1, min(max(backend.words_at_once // longest, backend.fewest), backend.most) >> halvings)
-
-    def _batch(self, vectors: Int16, codes: Int64, packed: PackedSentences) -> tuple[Int64, Int64, Int64]:
+    def _batch(self, vectors: Float32, codes: Int64, packed: PackedSentences) -> tuple[Int64, Int64, Int64]:
         """Return tag, head and relation of each word of some sentences: int64[N] each, sentence by sentence.
 
-        vectors: int16[T, K], from `Network.vectors`. codes: int64[N], the type of each word.
+        vectors: float32[T, K], from `Network.vectors`. codes: int64[N], the type of each word.
         """
-        backend, row = self.network.backend, packed.row[packed.inside]
+        row = packed.row[packed.inside]
         here, code = np.unique(codes, return_inverse=True)
         packed_code = np.empty(len(row), np.int64)
         packed_code[row] = code.reshape(-1)
-        with backend.computing():
-            scores = self.network.scores(vectors[here].astype(np.float32), packed_code, packed)
-            heads = best_heads(
-                backend.numpy(scores.arcs.argmax(2)),
-                lambda some: backend.numpy(scores.arcs[backend.own(some)]),
-                packed.lengths,
-            )
-            governor = np.take_along_axis(packed.row, np.maximum(heads - 1, 0), 1)
-            head_row = np.empty(len(row), np.int64)
-            head_row[row] = np.where(heads > 0, governor, -1)[packed.inside]
-            labels = self.network.labels(scores, head_row)
-            labels[:, self._root] = backend.own(np.where(head_row < 0, np.inf, -np.inf).astype(np.float32))
-            tags, relations = (backend.numpy(each.argmax(1))[row] for each in (scores.tags, labels))
+        scores = self.network.scores(vectors[here], packed_code, packed)
+        heads = best_heads(scores.arcs, packed.lengths)
+        governor = np.take_along_axis(packed.row, np.maximum(heads - 1, 0), 1)
+        head_row = np.empty(len(row), np.int64)
+        head_row[row] = np.where(heads > 0, governor, -1)[packed.inside]
+        labels = self.network.labels(scores, head_row)
+        labels[:, self._root] = np.where(head_row < 0, np.inf, -np.inf)
+        tags, relations = (each.argmax(1)[row] for each in (scores.tags, labels))
         return tags, heads[packed.inside], relations
 
     @cached_property

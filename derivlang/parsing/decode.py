@@ -3,13 +3,12 @@
 Chu and Liu (1965), Edmonds (1967): each word takes its best head. If that leaves a cycle, the cycle becomes one node,
 and the score of an arc into it is reduced by the score of the cycle's arc that it replaces. If the best
 tree has several roots, the best tree with one root has one of them as its root (Gabow and Tarjan 1984; Zmigrod, Vieira
-and Cotterell 2020, "Please Mind the Root"), so each is tried. Scores are whole numbers, so that sums are exact; ties go
-to the first head.
+and Cotterell 2020, "Please Mind the Root"), so each is tried. Scores are multiples of 1 / 1024, so that sums are
+exact; ties go to the first head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -21,18 +20,16 @@ Float: TypeAlias = NDArray[np.floating]
 ROOTS = 8  # roots to try, the most promising first: a sentence of 100 full stops may have 50, which takes too long
 
 
-def best_heads(best: Int64, arcs_of: Callable[[Int64], Float], lengths: Int64) -> Int64:
+def best_heads(arcs: Float, lengths: Int64) -> Int64:
     """Return int64[B, L], the heads of each sentence's best tree: 1-based, 0 for the root and past the end.
 
-    best: int64[B, L], the best head of each word. arcs_of: returns the scores of some sentences, float[b, L, 1 + L],
-    [sentence, word, head], with -inf if there is no arc; few sentences need them. lengths: int64[B].
+    arcs: float[B, L, 1 + L], [sentence, word, head], with -inf if there is no arc. lengths: int64[B].
     """
-    inside = np.arange(best.shape[1])[None, :] < lengths[:, None]
-    head: Int64 = np.where(inside, best, 0)
-    others = np.flatnonzero(~_are_trees(head, inside))
-    if len(others):
-        for b, n, arcs in zip(others.tolist(), lengths[others].tolist(), arcs_of(others), strict=True):
-            head[b, :n] = best_tree(arcs[:n, : n + 1])
+    inside = np.arange(arcs.shape[1])[None, :] < lengths[:, None]
+    head: Int64 = np.where(inside, arcs.argmax(2), 0)
+    for b in np.flatnonzero(~_are_trees(head, inside)).tolist():
+        n = int(lengths[b])
+        head[b, :n] = best_tree(arcs[b, :n, : n + 1])
     return head
 
 

@@ -19,6 +19,7 @@ from derivlang.core.arrays import Int32
 RULE_VERSION = 1
 UNSEEN, MASKED = 0, 1  # codes of words that are not in the vocabulary, and of `<unk>`
 N_PIECES = 12
+WORD_LIMIT = 8.0  # largest absolute value of a word vector
 MASK = "<unk>"
 
 

@@ -1,32 +1,33 @@
-"""Inference: the network of a stored model, from the words of many sentences to scores of tags and trees.
+"""Inference: the network of a stored model in float32, from the words of many sentences to scores of tags and trees.
 
-It computes what `training/network.py` computes, on whole numbers (`quantised.py` has the reasons), with numpy or on a
-device of torch (`backend.py`). `packed.py` has the layout of a batch, `recurrent.py` the layers that read it.
+It computes with numpy what `training/network.py` computes with torch. `packed.py` has the layout of a batch. Layers are
+LSTMs, or light cells with half of the products:
+
+    lstm     i, f, o = logistic(z)   g = tanh(z)                c' = f c + i g      h' = o tanh(c')
+    light    f = clip(z / 6 + 1/2, 0, 1)   g = clip(z, -1, 1)                       h' = h + f (g - h)
+
+The light cell is the LSTM with one gate of van der Westhuizen and Lasenby (2018), "The unreasonable effectiveness of
+the forget gate", with straight lines for curves. A model's matrices show which cells it has: four rows for each unit,
+or two.
+
+The last bits of a product depend on its shape, and so on the other sentences of the batch, and on the processor. So all
+scores are rounded to multiples of 1 / GRID: equal scores stay equal, and sums over a tree are exact. Two heads whose
+scores lie within a step of the grid may still change places; docs/guide/syntax.md says how often that was seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from derivlang.core.arrays import Float32, Int64
-from derivlang.parsing.backend import Backend, NumpyBackend, tanh
-from derivlang.parsing.base import UPOS
-from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
+from derivlang.parsing.features import N_PIECES, WORD_LIMIT, piece_buckets, word_codes
 from derivlang.parsing.model import StoredModel
 from derivlang.parsing.packed import PackedSentences
-from derivlang.parsing.products import Array
-from derivlang.parsing.quantised import (
-    SCORE_GRID,
-    WORD_GRID,
-    WORD_LIMIT,
-    Matrix,
-    largest_grid,
-)
-from derivlang.parsing.recurrent import cell_of
+
+GRID = np.float32(1024)  # steps per unit of a score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,162 +36,119 @@ class NetworkScores:
 
     tags: float32[N, 17], by row. arcs: float32[B, L, 1 + L], the score of each head of each word. Head 0 is the root,
     head h is word h - 1. A word as its own head, and heads past the end of the sentence, score -inf. dep, head:
-    float32[N, K], what `labels` needs of each word as a dependent and as a head. All numbers except tags are whole. The
-    arrays belong to the network's backend.
+    float32[N, K], what `labels` needs of each word as a dependent and as a head. Tags and arcs are on the grid.
     """
 
-    tags: Array
-    arcs: Array
-    dep: Array
-    head: Array
+    tags: Float32
+    arcs: Float32
+    dep: Float32
+    head: Float32
 
 
 class Network:
-    """A stored model that is ready to run on a backend (numpy, if none is given).
+    """A stored model that is ready to run. Raises ValueError or KeyError if its weights do not fit together."""
 
-    Raises ValueError or KeyError if the weights do not fit together.
-    """
-
-    def __init__(self, model: StoredModel, backend: Backend | None = None) -> None:
-        _check_shapes(model)
-        self.backend = backend = backend or NumpyBackend()
-        self.vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
-        m, f = model.matrices, model.floats
-        self._words, self._word_scale = m["words"], f["words.scale"]
-        self._pieces, self._piece_scale = m["pieces"], f["pieces.scale"] / np.float32(N_PIECES)
-        n_layers = sum(name.startswith("forward") and name.endswith(".state") for name in m)
-        names = [f"{side}{layer}" for layer in range(n_layers) for side in ("forward", "backward")]
-        outputs = ["tag", "arc_dep", "arc_head", "label_dep", "label_head"]
-        reading = [m[f"{name}.state"] for name in names] + [m[f"{name}.input"] for name in names[2:]]
-        self.grid = largest_grid([*reading, *(m[name] for name in outputs)])
-        self.cells = [cell_of(m[f"forward{layer}.state"]) for layer in range(n_layers)]
-        self.layers: list[list[tuple[Matrix, Matrix]]] = []
-        for layer, cell in enumerate(self.cells):
-            grid, largest = (WORD_GRID, int(WORD_GRID * WORD_LIMIT)) if layer == 0 else (self.grid, self.grid)
-            sides = []
-            for side in ("forward", "backward"):
-                name = f"{side}{layer}"
-                unit, offset = cell.units(m[f"{name}.state"].shape[1], self.grid)
-                bias = f[f"{name}.bias"] * unit + offset
-                scale: Float32 = f[f"{name}.input.scale"] * unit / np.float32(grid)
-                given = Matrix.of(m[f"{name}.input"], scale, bias, largest, backend)
-                scale = f[f"{name}.state.scale"] * unit / np.float32(self.grid)
-                zero = np.zeros(len(bias), np.float32)
-                sides.append((given, Matrix.of(m[f"{name}.state"], scale, zero, self.grid, backend)))
-            self.layers.append(sides)
-        scale = np.concatenate([f[f"{name}.scale"] for name in outputs])
-        scale /= np.float32(self.grid)
-        bias = np.concatenate([f[f"{name}.bias"] for name in outputs])
-        self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid, backend)
-        ends = np.cumsum([len(m[name]) for name in outputs]).tolist()
-        self._columns = [slice(*bounds) for bounds in pairwise([0, *ends])]
-        # Sums of whole numbers below 2^24 are exact in float32 in any order, so that every backend finds the same arcs.
-        if m["arc_dep"].shape[0] * SCORE_GRID**2 >= 1 << 24:
-            raise ValueError("arcs of more than 258 numbers would not be exact")
-        self._arc_root = self._score_grid(backend.own(f["arc_root"]))
-        self._label_root = self._score_grid(backend.own(f["label_root"]))
-        scale = f["label.scale"] / np.float32(SCORE_GRID)
-        self._label = Matrix.of(m["label"], scale, f["label.bias"], SCORE_GRID, backend)
+    def __init__(self, model: StoredModel) -> None:
+        self._floats = model.floats
+        w = {name: matrix * model.floats[f"{name}.scale"][:, None] for name, matrix in model.matrices.items()}
+        self._vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
+        self._words, self._pieces = w.pop("words"), w.pop("pieces") / N_PIECES
+        self._weights = {name: np.ascontiguousarray(matrix.T) for name, matrix in w.items()}
+        self._n_layers = sum(name.startswith("forward") and name.endswith(".state") for name in w)
+        self._arc_root, self._label_root = np.tanh(model.floats["arc_root"]), np.tanh(model.floats["label_root"])
 
     def vectors(self, words: Sequence[str]) -> Float32:
-        """Return float32[T, K], the vectors of word types: whole numbers, in units of 1 / WORD_GRID."""
-        codes = word_codes(words, self.vocabulary)
-        x = self._words[codes] * self._word_scale[codes, None]
-        buckets = piece_buckets(words, len(self._pieces))
-        # A loop, not a sum over the axis: numpy chooses the order of such a sum, and float sums depend on their order.
-        for column in buckets.T:
-            x += self._pieces[column] * self._piece_scale[column, None]
-        np.clip(x, -WORD_LIMIT, WORD_LIMIT, out=x)
-        x *= np.float32(WORD_GRID)
-        np.rint(x, out=x)
-        return x
+        """Return float32[T, K], the vectors of word types."""
+        x = self._words[word_codes(words, self._vocabulary)]
+        for column in piece_buckets(words, len(self._pieces)).T:
+            x += self._pieces[column]
+        return np.clip(x, -WORD_LIMIT, WORD_LIMIT, out=x)
 
-    def states(self, vectors: Float32, code: Int64, packed: PackedSentences) -> Array:
-        """Return float32[N, 2 * hidden], the states of the last layer: whole numbers, in units of 1 / grid.
+    def scores(self, vectors: Float32, code: Int64, packed: PackedSentences) -> NetworkScores:
+        """Return the scores of the words.
 
         vectors: float32[T, K], from `vectors`. code: int64[N], the word type of each row.
         """
-        x, of_type = self.backend.own(vectors), self.backend.own(code)
-        for layer, (cell, sides) in enumerate(zip(self.cells, self.layers, strict=True)):
-            hidden = sides[0][1].product.n_inputs
-            out = self.backend.empty(len(code), 2 * hidden)
-            for side, (given, state) in enumerate(sides):
-                # The product is the largest array. It gets no name, so that it is freed before the next one is
-                # computed. The first layer computes it once for each type, then gathers it for the words.
-                cell.run(
-                    given.times(x)[of_type] if layer == 0 else given.times(x),
-                    state,
-                    packed,
-                    out[:, side * hidden : (side + 1) * hidden],
-                    self.grid,
-                    back=side == 1,
-                )
-            x = out
-        return x
-
-    def scores(self, vectors: Float32, code: Int64, packed: PackedSentences) -> NetworkScores:
-        """Return the scores of the words. Arguments as for `states`."""
-        z = self._outputs.times(self.states(vectors, code, packed))
-        tags, arc_dep, arc_head, label_dep, label_head = (z[:, columns] for columns in self._columns)
+        x = self._states(vectors, code, packed)
+        dep, head, label_dep, label_head = (
+            np.tanh(self._linear(name, x)) for name in ("arc_dep", "arc_head", "label_dep", "label_head")
+        )
         b, n = packed.inside.shape
-        row, dep, head = self.backend.own(packed.row), self._score_grid(arc_dep), self._score_grid(arc_head)
-        heads = self.backend.empty(b, n + 1, dep.shape[1])
-        heads[:, 0] = self._arc_root
-        heads[:, 1:] = head[row]
-        arcs = dep[row] @ heads.swapaxes(1, 2)
-        past_the_end, word = np.where(packed.inside, np.float32(0), np.float32(-np.inf)), self.backend.own(np.arange(n))
-        arcs[:, :, 1:] += self.backend.own(past_the_end)[:, None, :]
-        # No word is its own head; head 0 is the root, so word i is head i + 1.
-        arcs[:, word, word + 1] = -np.inf
-        return NetworkScores(tags, arcs, self._score_grid(label_dep), self._score_grid(label_head))
+        root = np.broadcast_to(self._arc_root, (b, 1, dep.shape[1]))
+        arcs = _on_grid(dep[packed.row] @ np.concatenate([root, head[packed.row]], 1).swapaxes(1, 2))
+        arcs[:, :, 1:] += np.where(packed.inside, np.float32(0), np.float32(-np.inf))[:, None, :]
+        word = np.arange(n)
+        arcs[:, word, word + 1] = -np.inf  # no word is its own head; head 0 is the root, so word i is head i + 1
+        return NetworkScores(_on_grid(self._linear("tag", x)), arcs, label_dep, label_head)
 
-    def labels(self, scores: NetworkScores, head_row: Int64) -> Array:
-        """Return float32[N, R], the score of each relation of each word.
+    def labels(self, scores: NetworkScores, head_row: Int64) -> Float32:
+        """Return float32[N, R], the score of each relation of each word, on the grid.
 
         head_row: int64[N], the row of the word's head, -1 for the root.
         """
-        row = self.backend.own(head_row)
-        at = scores.head[row]
-        at[row < 0] = self._label_root
-        both = scores.dep * at
-        both /= SCORE_GRID
-        self.backend.round(both, both)
-        return self._label.times(self.backend.join([both, scores.dep, at], 1))
+        at = scores.head[head_row]
+        at[head_row < 0] = self._label_root
+        return _on_grid(self._linear("label", np.concatenate([scores.dep * at, scores.dep, at], 1)))
 
-    def _score_grid(self, z: Array) -> Array:
-        """Return tanh of z, float32[n, K]: whole numbers, in units of 1 / SCORE_GRID."""
-        y = tanh(z, self.backend)
-        y *= SCORE_GRID
-        self.backend.round(y, y)
-        return y
+    def _states(self, vectors: Float32, code: Int64, packed: PackedSentences) -> Float32:
+        """Return float32[N, 2 * hidden], the states of the last layer. Arguments as for `scores`."""
+        x = vectors
+        for layer in range(self._n_layers):
+            sides = []
+            for side in (f"forward{layer}", f"backward{layer}"):
+                z = self._linear(f"{side}.input", x, f"{side}.bias")
+                # The first layer computes the product once for each type, then gathers it for the words.
+                z = z[code] if layer == 0 else z
+                sides.append(_run(z, self._weights[f"{side}.state"], packed, back=side.startswith("backward")))
+            x = np.concatenate(sides, 1)
+        return x
 
-
-def _check_shapes(model: StoredModel) -> None:
-    """Raise ValueError if the input width of a matrix is not the output width of the matrix before it."""
-    m, f = model.matrices, model.floats
-    given, layer = m["words"].shape[1], 0
-    expected = {"pieces": (len(m["pieces"]), given)}
-    while f"forward{layer}.state" in m:
-        hidden, gates = m[f"forward{layer}.state"].shape[1], cell_of(m[f"forward{layer}.state"]).gates
-        for side in ("forward", "backward"):
-            expected[f"{side}{layer}.input"] = (gates * hidden, given)
-            expected[f"{side}{layer}.state"] = (gates * hidden, hidden)
-        given, layer = 2 * hidden, layer + 1
-    arc, label = len(m["arc_dep"]), len(m["label_dep"])
-    for name, n in (("arc_dep", arc), ("arc_head", arc), ("label_dep", label), ("label_head", label)):
-        expected[name] = (n, given)
-    expected |= {"tag": (len(UPOS), given), "label": (len(model.relations), 3 * label)}
-    expected |= {"arc_root": (1, arc), "label_root": (1, label)}
-    for name, shape in expected.items():
-        actual = (f if name.endswith("_root") else m)[name].shape
-        if actual != shape:
-            raise ValueError(f"{name} has the shape {actual}, not {shape}")
-        if name in m and any(f[f"{name}.{kind}"].shape != shape[:1] for kind in _kinds(name)):
-            raise ValueError(f"the scale or bias of {name} does not fit it")
+    def _linear(self, name: str, x: Float32, bias: str | None = None) -> Float32:
+        """Return x @ weights + bias, float32[n, R]; x: float32[n, K]. bias: its name, if not that of the weights."""
+        z: Float32 = x @ self._weights[name]
+        z += self._floats[bias or f"{name}.bias"]
+        return z
 
 
-def _kinds(name: str) -> tuple[str, ...]:
-    """Return which vectors a matrix has beside its weights."""
-    if name == "pieces" or name.endswith((".input", ".state")):
-        return ("scale",)
-    return ("scale", "bias")
+def _run(z: Float32, weights: Float32, packed: PackedSentences, *, back: bool) -> Float32:
+    """Return float32[N, hidden], the states of one direction of a layer.
+
+    z: float32[N, gates * hidden], what the inputs add. weights: float32[hidden, gates * hidden].
+    """
+    n, hidden = len(packed.lengths), len(weights)
+    step = _lstm if weights.shape[1] == 4 * hidden else _light
+    cell, last = np.zeros((n, hidden), np.float32), np.zeros((n, hidden), np.float32)
+    out = np.empty((len(z), hidden), np.float32)
+    steps = range(len(packed.active))
+    for t in reversed(steps) if back else steps:
+        # The longest sentences come first, so those with a word t are the first a. Beyond a, states stay as they are:
+        # of sentences that have ended, or, backwards, zero until they begin.
+        a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
+        step(z[rows] + last[:a] @ weights, cell[:a], last[:a])
+        out[rows] = last[:a]
+    return out
+
+
+def _lstm(z: Float32, cell: Float32, last: Float32) -> None:
+    """Set cell and last, float32[a, hidden], to the next states; z: float32[a, 4 * hidden]."""
+    i, f, new, o = np.split(z, 4, 1)
+    cell *= _logistic(f)
+    cell += _logistic(i) * np.tanh(new)
+    np.multiply(_logistic(o), np.tanh(cell), out=last)
+
+
+def _light(z: Float32, cell: Float32, last: Float32) -> None:
+    """Set last, float32[a, hidden], to the next state; z: float32[a, 2 * hidden]. The cell is not used."""
+    f, new = np.split(z, 2, 1)
+    last += np.clip(f / 6 + 0.5, 0, 1) * (np.clip(new, -1, 1) - last)
+
+
+def _logistic(z: Float32) -> Float32:
+    y: Float32 = np.tanh(z * 0.5) * 0.5 + 0.5
+    return y
+
+
+def _on_grid(scores: Float32) -> Float32:
+    """Return the nearest multiples of 1 / GRID."""
+    rounded: Float32 = np.rint(scores * GRID) / GRID
+    return rounded

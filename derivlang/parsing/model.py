@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,13 @@ from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.parsing import features, normalise
-from derivlang.parsing.quantised import stored
+from derivlang.parsing.base import UPOS
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT = 1
+RULE_VERSION = 2  # of the network (`inference.py`)
 WEIGHTS, CARD = "model.npz", "model.json"
 PACKAGE = Path(__file__).parent  # the models of this package have a folder each here
 _OF_WEIGHTS = "weights_sha256"  # of the card; written only beside its own hash
@@ -65,7 +69,7 @@ class StoredModel:
     def fingerprint(self) -> str:
         """Hash of everything that parses depend on: 16 hex digits."""
         digest = hashlib.blake2b(digest_size=8)
-        rules = [FORMAT, features.RULE_VERSION, normalise.RULE_VERSION]
+        rules = [FORMAT, features.RULE_VERSION, normalise.RULE_VERSION, RULE_VERSION]
         digest.update(json.dumps([rules, self.language, self.card["tags"], self.card["relations"]]).encode())
         arrays: dict[str, NDArray[Any]] = {**self.matrices, **self.floats}
         for name, array in sorted(arrays.items()):
@@ -81,7 +85,7 @@ def make_model(weights: Mapping[str, Float32], vocabulary: Mapping[str, int], ca
     floats: dict[str, Float32] = {}
     for name, w in weights.items():
         if is_matrix(name, w):
-            matrices[name], floats[f"{name}.scale"] = stored(w)
+            matrices[name], floats[f"{name}.scale"] = _in_8_bits(w)
         else:
             floats[name] = np.asarray(w, np.float32)
     words = tuple(sorted(vocabulary, key=lambda word: vocabulary[word]))
@@ -91,6 +95,18 @@ def make_model(weights: Mapping[str, Float32], vocabulary: Mapping[str, int], ca
 def is_matrix(name: str, w: Any) -> bool:
     """Return whether these weights are stored in 8 bits."""
     return w.ndim == 2 and not name.endswith("_root")
+
+
+def _in_8_bits(w: Float32) -> tuple[Int8, Float32]:
+    """Return (weights int8[R, K], scales float32[R]), with the largest weight of each row at 127."""
+    scale = (np.maximum(np.abs(w).max(1), 1e-8) / 127).astype(np.float32)
+    return np.rint(w / scale[:, None]).astype(np.int8), scale
+
+
+def rounded(w: torch.Tensor) -> torch.Tensor:
+    """Return a matrix with the values that it has after storage, for training."""
+    scale = w.abs().amax(1, keepdim=True).clamp_min(1e-8) / 127
+    return (w / scale).round() * scale
 
 
 def save_model(model: StoredModel, folder: Path, *, words_of: str | None = None) -> None:
@@ -148,8 +164,9 @@ def load_model(folder: Path) -> StoredModel:
         )
         if model.matrices["words"].shape[0] != len(vocabulary) + 2:
             raise ValueError(f"it has {len(vocabulary)} words, but vectors of {len(model.matrices['words']) - 2}")
-        if model.matrices["label"].shape[0] != len(model.relations):
-            raise ValueError("its relations do not fit its weights")
+        for name, expected in (("label", len(model.relations)), ("tag", len(UPOS))):
+            if len(model.matrices[name]) != expected:
+                raise ValueError(f"{name} has {len(model.matrices[name])} rows, not {expected}")
     return model
 
 

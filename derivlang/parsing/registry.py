@@ -28,14 +28,13 @@ PARSERS: Registry[Parser] = Registry(
 )
 
 
-def find_parser(spec: str | None, language: str, device: str | None = None) -> Parser:
+def find_parser(spec: str | None, language: str) -> Parser:
     """Return the parser that `spec` names, for sources in `language` (a code such as "en").
 
     spec: None for the default of the language in this package; "english", "english-light"; "stanza", "stanza:DIR";
-    "spacy:NAME"; a folder made by `derivlang parser train`; the name of a plug-in. device: a device of torch that a
-    model of derivlang runs on; None for the CPU, without torch. A process loads each model once.
-    Raises UsageError parser-language, unknown-parser, plug-in, parser-name, parser-device, device; DataError
-    parser-missing, parser-damaged; DerivlangError missing-package.
+    "spacy:NAME"; a folder made by `derivlang parser train`; the name of a plug-in. A process loads
+    each model once. Raises UsageError parser-language, unknown-parser, plug-in, parser-name; DataError parser-missing,
+    parser-damaged; DerivlangError missing-package.
     """
     if spec is None:
         if language not in BUNDLED:
@@ -47,7 +46,7 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
                 id="parser-language",
             )
         spec = BUNDLED[language][0]
-    parser = _load(spec, language) if device is None else _load_on(spec, language, device)
+    parser = _load(spec, language)
     if parser.language != language:
         raise UsageError(
             f"the parser {spec!r} is for the language {parser.language!r}, but the source is in {language!r}",
@@ -58,9 +57,9 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
     return parser
 
 
-def unused_parser(why: str, option: str = "--parser") -> UsageError:
-    """Return the error for a parser, or another option of parsing, where no trees are looked for."""
-    return UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
+def unused_parser(why: str) -> UsageError:
+    """Return the error for a parser where no trees are looked for."""
+    return UsageError(why, where="--parser", fix="leave --parser out", id="unused-option")
 
 
 def parser_names() -> list[str]:
@@ -71,7 +70,6 @@ def parser_names() -> list[str]:
 def forget_parsers() -> None:
     """Load each model again when it is next asked for: a folder may hold another one now."""
     _load.cache_clear()
-    _load_on.cache_clear()
 
 
 @cache
@@ -96,11 +94,3 @@ def _load(spec: str, language: str) -> Parser:
 
         return ModelParser.load(Path(spec))
     raise PARSERS.unknown(spec, "stanza", "spacy:NAME")
-
-
-@cache
-def _load_on(spec: str, language: str, device: str) -> Parser:
-    """Load a parser on a device."""
-    from derivlang.parsing.on_device import on_device
-
-    return on_device(_load(spec, language), device)

@@ -35,19 +35,6 @@ def compare(parses: Parses, gold: Treebank) -> dict[str, float]:
     return {"words": len(head), **{name: round(100 * float(right.sum()) / n, 2) for name, right in correct.items()}}
 
 
-def differences(one: Parses, other: Parses) -> dict[str, float]:
-    """Return the share of words whose tags, heads and relations differ between parses of one model, in percent."""
-    n = max(len(one.head), 1)
-    return {
-        name: round(100 * float((a != b).sum()) / n, 4)
-        for name, a, b in (
-            ("UPOS", one.upos, other.upos),
-            ("heads", one.head, other.head),
-            ("relations", one.deprel, other.deprel),
-        )
-    }
-
-
 def _same(parses: Parses, gold: Treebank, *, full: bool) -> Bool:
     """Return bool[N], whether the relations are the same: in full, or up to the colon."""
     ours, theirs = (

@@ -9,11 +9,6 @@ from typing import Any
 from derivlang.core.settings import check_settings, setting
 
 
-def device_setting() -> Any:
-    """Return the setting of the device that a parser runs on."""
-    return setting(None, "Device of the parser, as torch names it: cuda, cuda:1, mps.", unset="the CPU, without torch")
-
-
 def _language() -> Any:
     return setting("en", "Code of the treebank's language.")
 
@@ -55,7 +50,6 @@ class ParserScoreOptions:
         "Treebank that counts words: those seen there at most once are replaced by <unk>.",
         either=True,
     )
-    device: str | None = device_setting()
 
     def __post_init__(self) -> None:
         check_settings(self)

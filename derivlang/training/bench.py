@@ -22,9 +22,8 @@ import torch
 from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import mix
-from derivlang.parsing.device import device_of
 from derivlang.training.config import ModelConfig
-from derivlang.training.devices import within_memory
+from derivlang.training.devices import device_of, within_memory
 from derivlang.training.kernels import use_kernels
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream

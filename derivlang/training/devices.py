@@ -1,4 +1,4 @@
-"""Accelerators: their abilities, transfer of arrays, and the error for full memory."""
+"""Devices by name; accelerators: their abilities, transfer of arrays, and the error for full memory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,26 @@ if TYPE_CHECKING:
     import torch
 
 Key = TypeVar("Key")
+
+
+def device_of(name: str | None) -> torch.device:
+    """Return a device such as cpu, cuda, cuda:1 or mps. None: the first GPU, else the CPU.
+
+    Raises UsageError device if torch has no such device.
+    """
+    import torch
+
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        raise UsageError(
+            f"there is no device {name!r}: {reason}", where="--device", fix="give another one, e.g. cpu", id="device"
+        ) from None
+    return device
 
 
 def to_device(array: Any, device: torch.device) -> torch.Tensor:

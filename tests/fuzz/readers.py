@@ -835,7 +835,7 @@ def _parser_seed(name: str) -> Callable[[], list[bytes]]:
     return lambda: [(_parser_folder() / name).read_bytes()]
 
 
-reader("parser card", "json", _parser_seed("model.json"), "parsing.model", "parsing.quantised")(_parser("model.json"))
+reader("parser card", "json", _parser_seed("model.json"), "parsing.model")(_parser("model.json"))
 reader("parser weights", "npz", _parser_seed("model.npz"))(_parser("model.npz"))
 
 

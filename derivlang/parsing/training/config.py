@@ -23,7 +23,7 @@ class ParserConfig:
     guessed: int = 5000  # number of different words to guess
     min_text_count: int = 4  # the same as min_count, for a word that only the text has
     hidden: tuple[int, ...] = (144, 200)  # width of each LSTM layer, per direction
-    cell: Literal["lstm", "light"] = "lstm"  # of the layers, `recurrent.py`
+    cell: Literal["lstm", "light"] = "lstm"  # of the layers, `inference.py`
     arc: int = 160
     label: int = 96
     tag_weight: float = 0.3

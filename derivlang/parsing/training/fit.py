@@ -1,7 +1,7 @@
 """Train a parser on a treebank: vocabulary, pre-training on text, and the loop over the trees.
 
 The learning rate rises linearly and falls as a cosine. The trained weights are an exponential average over the steps.
-The last tenth of the steps computes with weights rounded to 8 bits, as the stored model has them (`quantised.py`).
+The last tenth of the steps computes with weights rounded to 8 bits, as the stored model has them (`model.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 from derivlang.core.arrays import Float32
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.model import is_matrix
-from derivlang.parsing.quantised import rounded
+from derivlang.parsing.model import is_matrix, rounded
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.network import TorchNetwork

@@ -1,4 +1,4 @@
-"""The network in torch, for training; `inference.py` runs the same network on whole numbers.
+"""The network in torch, for training; `inference.py` runs the same network with numpy.
 
     word vectors -> two layers, both ways -> tags
                                           -> arcs:   score(d, h) = dep(d) · head(h)
@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from derivlang.core.arrays import Bool, Float32
+from derivlang.parsing.features import WORD_LIMIT
 from derivlang.parsing.model import StoredModel
-from derivlang.parsing.quantised import WORD_LIMIT
 from derivlang.parsing.training.batches import PaddedBatch
 from derivlang.parsing.training.config import ParserConfig
 
@@ -186,7 +186,7 @@ class TorchNetwork:
 
 
 def _light(x: torch.Tensor, given: torch.Tensor, state: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Return float[L, B, hidden], the states of light cells (`recurrent.py`); x: float[L, B, K]."""
+    """Return float[L, B, hidden], the states of light cells (`inference.py`); x: float[L, B, K]."""
     import torch
     from torch.nn.functional import hardsigmoid, hardtanh, linear
 
