@@ -36,12 +36,13 @@ import features  # noqa: E402
 
 from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
-from derivlang.grammar import build, evaluate, file, load, statistics  # noqa: E402
+from derivlang.grammar import build, evaluate, file, load  # noqa: E402
 from derivlang.grammar import counts as orders  # noqa: E402
 from derivlang.grammar.families import Families  # noqa: E402
 from derivlang.grammar.fit import FitSettings  # noqa: E402
 from derivlang.grammar.order_model import OrderModel  # noqa: E402
 from derivlang.grammar.treebank import demonstratives, families_of_tables, folds, joined  # noqa: E402
+from tools import word_order  # noqa: E402
 
 Figures: TypeAlias = Mapping[str, Any]
 Settings: TypeAlias = dict[str, FitSettings]
@@ -331,31 +332,31 @@ def measure_one(name: str, data: Path, fitted: Figures) -> dict[str, Any]:
         families, _, _ = learnt_from(plan, data)
         out["held"], out["without PUD"] = _cross_validated(recipe, families, settings, data, plan, before)
     ewt = english_trees(data)
-    clauses, theirs = statistics.clauses(ewt), statistics.clauses(families)
+    clauses, theirs = word_order.clauses(ewt), word_order.clauses(families)
     out["svo"] = {
         "clauses": len(theirs.families),
-        "treebank": statistics.observed_shares(theirs).tolist(),
-        "model": statistics.expected_shares(own, theirs)[0].tolist(),
+        "treebank": word_order.observed_shares(theirs).tolist(),
+        "model": word_order.expected_shares(own, theirs)[0].tolist(),
         "ewt_clauses": len(clauses.families),
-        "ewt": statistics.observed_shares(clauses).tolist(),
-        "ewt_sample": statistics.expected_shares(mixed, clauses)[0].tolist(),
-        "ewt_alone": statistics.expected_shares(own, clauses)[0].tolist(),
-        "ewt_argmax": statistics.observed_shares(clauses, best.draw(clauses.families, Draws(""))).tolist(),
+        "ewt": word_order.observed_shares(clauses).tolist(),
+        "ewt_sample": word_order.expected_shares(mixed, clauses)[0].tolist(),
+        "ewt_alone": word_order.expected_shares(own, clauses)[0].tolist(),
+        "ewt_argmax": word_order.observed_shares(clauses, best.draw(clauses.families, Draws(""))).tolist(),
+    }
+    there, english_there = (word_order.sample_of_pairs(trees) for trees in (families, ewt))
+    shares = {
+        "treebank": word_order.observed(there),
+        "model": word_order.expected(own, there),
+        "model_sample": word_order.expected(mixed, there),
+        "ewt": word_order.observed(english_there),
+        "ewt_sample": word_order.expected(mixed, english_there),
+        "ewt_alone": word_order.expected(own, english_there),
     }
     out["pairs"] = {}
-    for pair in statistics.PAIRS_OF_INTEREST:
-        count, share = statistics.before_head(families, pair)
-        row = {
-            "count": count,
-            "treebank": share,
-            "model": statistics.expected_before_head(own, families, pair),
-            "model_sample": statistics.expected_before_head(mixed, families, pair),
-            "ewt_count": statistics.before_head(ewt, pair)[0],
-            "ewt": statistics.before_head(ewt, pair)[1],
-            "ewt_sample": statistics.expected_before_head(mixed, ewt, pair),
-            "ewt_alone": statistics.expected_before_head(own, ewt, pair),
-        }
-        out["pairs"][pair.name] = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+    for pair in word_order.PAIRS:
+        row = {key: found[pair][1] for key, found in shares.items()}
+        row |= {"count": shares["treebank"][pair][0], "ewt_count": shares["ewt"][pair][0]}
+        out["pairs"][pair] = {key: None if math.isnan(value) else value for key, value in row.items()}
     return {**out, **features_one(name, data, {})}
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from kinds import KINDS, counts
 
 from derivlang.formats import conllu
-from derivlang.grammar import word_order
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.grammar.word_order import FEATURES, FEWEST, OrderSample
+from tools import word_order
+from tools.word_order import FEATURES, FEWEST, OrderSample
 
 ENGLISH = "English-GUM"
 FAR = 15  # points; a feature further from the language is marked
@@ -52,19 +52,18 @@ def measure(grammar: Grammar, own: OrderSample, data: Path) -> dict[str, Any]:
     """
     english = sample(data, ENGLISH)
     substrate = None if grammar.name == "en" else load_grammar("en")
-    rows = zip(
-        word_order.observed(own),
-        word_order.observed(english),
-        word_order.expected(OrderModel(grammar, substrate), english),
-        word_order.expected(OrderModel(grammar), english),
-        strict=True,
-    )
+    shares = {
+        "own": word_order.observed(own),
+        "english": word_order.observed(english),
+        "sample": word_order.expected(OrderModel(grammar, substrate), english),
+        "alone": word_order.expected(OrderModel(grammar), english),
+    }
     out = {}
-    for feature, ((count, real), (english_count, source), (_, mixed), (_, alone)) in zip(FEATURES, rows, strict=True):
-        row = {"count": count, "own": real, "english_count": english_count, "english": source}
-        row |= {"sample": mixed, "alone": alone}
-        row["standardised"] = word_order.standardised(own, english, FEATURES.index(feature))
-        out[feature.name] = {key: None if math.isnan(value) else value for key, value in row.items()}
+    for name in shares["own"]:
+        row = {key: found[name][1] for key, found in shares.items()}
+        row |= {"count": shares["own"][name][0], "english_count": shares["english"][name][0]}
+        row["standardised"] = word_order.standardised(own, english, name)
+        out[name] = {key: None if math.isnan(value) else value for key, value in row.items()}
     return out
 
 
@@ -98,7 +97,7 @@ def learnt(paths: Iterable[Path], measured: Mapping[str, Any]) -> dict[str, floa
     far = [name for name, distance in distances(measured).items() if distance > FAR]
     if not far:
         return {}
-    found = dict(zip((f.name for f in FEATURES), word_order.observed(sample_of(paths)), strict=True))
+    found = word_order.observed(sample_of(paths))
     return {name: found[name][1] for name in far if found[name][0]}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from derivlang.formats import conllu
 from derivlang.grammar.treebank import words_of_tables
-from derivlang.grammar.word_order import FEATURES, flags_of_words, governors
+from tools.word_order import flags_of_words, governors
 
 # Of (form, relation, FEATS, relations of the head's other dependents without subtypes).
 Test = Callable[[str, str, str, Collection[str]], bool]
@@ -66,14 +66,13 @@ def count(paths: Iterable[Path], feature: str, kind: Kind) -> dict[str, list[int
     """Return {"kind": [number, of which before the head], "others": …} of the dependents of a feature in some files."""
     names = ("tokens", "upos", "deprel", "feats")
     heads, offsets, columns = words_of_tables((rows.table for path in paths for rows in conllu.read(path)), names)
-    number = [each.name for each in FEATURES].index(feature)
     governor = governors(heads, offsets)
     relations = [relation.partition(":")[0] for relation in columns["deprel"]]
     dependents: dict[int, list[int]] = {}
     for word in np.flatnonzero(heads > 0).tolist():
         dependents.setdefault(int(governor[word]), []).append(word)
     out = {"kind": [0, 0], "others": [0, 0]}
-    for word in np.flatnonzero(flags_of_words(heads, offsets, columns)[number]).tolist():
+    for word in np.flatnonzero(flags_of_words(heads, offsets, columns)[feature]).tolist():
         beside = {relations[other] for other in dependents[int(governor[word])] if other != word}
         is_one = kind.is_one(columns["tokens"][word], columns["deprel"][word], columns["feats"][word], beside)
         row = out["kind" if is_one else "others"]

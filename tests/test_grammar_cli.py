@@ -114,8 +114,7 @@ def test_score() -> None:
     found = run("grammar", "score", "fr", path, "--json").json
     assert found["classes"]["V"]["heads"] == 782
     assert found["classes"]["V"]["bits"] < 1.6 < 5 < found["classes"]["V"]["uniform"]
-    assert found["observed"]["S-V-O"] == 1
-    assert "S-V-O" in run("grammar", "score", "fr", path).out
+    assert "782" in run("grammar", "score", "fr", path).out
 
 
 def test_fit_and_its_errors(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from derivlang.core.keys import Draws
-from derivlang.grammar import statistics
 from derivlang.grammar.counts import count
 from derivlang.grammar.evaluate import evaluate
 from derivlang.grammar.families import Families
@@ -21,6 +20,7 @@ from derivlang.grammar.treebank import joined
 from tests.grammars import treebank
 from tests.helpers import ROOT
 from tests.real import SHARED, needs_data
+from tools import word_order
 
 NAMES = sorted(shipped())
 FREE = ("CC-BY-SA-4.0", "CC-BY-SA-3.0")
@@ -36,9 +36,9 @@ def model(name: str, **options) -> OrderModel:
 
 
 @cache
-def clauses() -> statistics.Clauses:
+def clauses() -> word_order.Clauses:
     """All clauses of English-EWT with nominal subject and object."""
-    return statistics.clauses(joined(*(treebank("UD_English-EWT", split, False) for split in ("train", "dev", "test"))))
+    return word_order.clauses(joined(*(treebank("UD_English-EWT", split, False) for split in ("train", "dev", "test"))))
 
 
 def test_what_ships() -> None:
@@ -96,12 +96,12 @@ def test_french_keeps_subject_verb_object() -> None:
     """1,505 clauses; English itself 99.5 %."""
     found = clauses()
     assert len(found.families) == 1505
-    expected, exact = statistics.expected_shares(model("fr"), found)
+    expected, exact = word_order.expected_shares(model("fr"), found)
     assert exact == 1505
     assert expected[0] >= 0.99
     assert expected.sum() == pytest.approx(1, abs=1e-9)
     best = model("fr", mode="argmax").draw(found.families, Draws(""))
-    assert statistics.observed_shares(found, best)[0] >= 0.999
+    assert word_order.observed_shares(found, best)[0] >= 0.999
 
 
 @needs_data
@@ -110,8 +110,8 @@ def test_french_keeps_subject_verb_object() -> None:
 )
 def test_other_languages_have_their_order(names: tuple[str, ...], order: str) -> None:
     for name in names:
-        expected, _ = statistics.expected_shares(model(name), clauses())
-        assert expected[statistics.SVO.index(order)] > 0.8
+        expected, _ = word_order.expected_shares(model(name), clauses())
+        assert expected[word_order.SVO.index(order)] > 0.8
 
 
 @needs_data
@@ -119,24 +119,26 @@ def test_other_languages_have_their_order(names: tuple[str, ...], order: str) ->
     ("name", "before"), [("fr", 1), ("es", 1), ("ga", 1), ("ja", 0), ("ko", 0), ("hi", 0), ("tr", 0)]
 )
 def test_adpositions_stand_where_the_language_has_them(name: str, before: int) -> None:
-    pair = next(pair for pair in statistics.PAIRS_OF_INTEREST if pair.name.startswith("adposition"))
-    share = statistics.expected_before_head(model(name), treebank("UD_English-EWT", "dev", False), pair)
+    sample = word_order.sample_of_pairs(treebank("UD_English-EWT", "dev", False))
+    _, share = word_order.expected(model(name), sample)["adposition before noun"]
     assert abs(share - before) < 0.05
 
 
 @needs_data
 def test_french_puts_most_adjectives_after_english_nouns() -> None:
     """GSD: 70 %. Within five points of it on English trees; 5 % of English takes five more, on French trees as well."""
-    pair = next(pair for pair in statistics.PAIRS_OF_INTEREST if pair.name.startswith("adjective"))
     ewt = joined(*(treebank("UD_English-EWT", split, False) for split in ("train", "dev", "test")))
     gsd = joined(*(treebank("UD_French-GSD", split, False) for split in ("dev", "test")))
-    own = 1 - statistics.before_head(gsd, pair)[1]
+    pair = "adjective before noun"
+    own = 1 - word_order.observed(word_order.sample_of_pairs(gsd))[pair][1]
     assert own == pytest.approx(0.7, abs=0.005)
     alone, mixed = OrderModel(grammar("fr")), model("fr")
     for families, at_most in ((ewt, 0.05), (gsd, 0.02)):
-        after = 1 - statistics.expected_before_head(alone, families, pair)
+        sample = word_order.sample_of_pairs(families)
+        sample = word_order.OrderSample(families, {pair: sample.flags[pair]})
+        after = 1 - word_order.expected(alone, sample)[pair][1]
         assert abs(after - own) < at_most
-        assert after - (1 - statistics.expected_before_head(mixed, families, pair)) == pytest.approx(0.05, abs=0.01)
+        assert after - (1 - word_order.expected(mixed, sample)[pair][1]) == pytest.approx(0.05, abs=0.01)
 
 
 @needs_data
@@ -156,7 +158,7 @@ def test_french_predicts_held_out_heads() -> None:
 @needs_data
 def test_the_pages_hold_what_is_measured() -> None:
     kept = json.loads((ROOT / "grammars" / "figures.json").read_text("utf-8"))["fr"]
-    expected, _ = statistics.expected_shares(model("fr"), clauses())
+    expected, _ = word_order.expected_shares(model("fr"), clauses())
     np.testing.assert_allclose(kept["svo"]["ewt_sample"], expected, atol=2e-6)
     got = evaluate(OrderModel(grammar("fr")), model("fr", mode="argmax"), treebank("UD_French-GSD", "test", False), "V")
     assert kept["held"]["V"]["bits"] == pytest.approx(got.bits, abs=2e-6)
@@ -168,14 +170,14 @@ def test_the_pages_hold_what_is_measured() -> None:
 @needs_data
 def test_expected_shares_are_those_of_the_distribution() -> None:
     families = Families.of(["ADV&advmod NOUN&nsubj @VERB&@ NOUN&obl NOUN&obj".split()])
-    found = statistics.clauses(families)
+    found = word_order.clauses(families)
     orders, probabilities = model("fr").distribution(families.labels(0))
-    shares, _ = statistics.expected_shares(model("fr"), found)
-    for i, name in enumerate(statistics.SVO):
+    shares, _ = word_order.expected_shares(model("fr"), found)
+    for i, name in enumerate(word_order.SVO):
         letters = {"S": 1, "V": 2, "O": 4}
         places = [(orders == letters[letter]).argmax(axis=1) for letter in name.split("-")]
         meets = (places[0] < places[1]) & (places[1] < places[2])
         assert shares[i] == pytest.approx(probabilities[meets].sum(), abs=1e-12)
-    pair = statistics.PAIRS_OF_INTEREST[4]
     before = ((orders == 3).argmax(axis=1) < (orders == 2).argmax(axis=1)) @ probabilities
-    assert statistics.expected_before_head(model("fr"), families, pair) == pytest.approx(before, abs=1e-12)
+    under = word_order.expected(model("fr"), word_order.sample_of_pairs(families))
+    assert under["oblique before verb"] == (1, pytest.approx(before, abs=1e-12))

@@ -91,7 +91,7 @@ def show(grammar: str, count: int, as_json: bool) -> None:
 @settings_options(GrammarScoreOptions)
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: Any) -> None:
-    """Score a grammar on CoNLL-U files: bits per head, and its shares of the orders of subject, verb and object.
+    """Score a grammar on CoNLL-U files: bits per head, and the share of heads whose most probable order is right.
 
     GRAMMAR is the name of a shipped grammar or a path.
 
@@ -99,7 +99,6 @@ def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: A
     derivlang grammar score fr fr-ud-test.conllu
     """
     from derivlang.commands.grammar import figures_of
-    from derivlang.grammar.statistics import SVO
 
     figures = figures_of(grammar, treebanks, GrammarScoreOptions(**given(GrammarScoreOptions, options)))
     if as_json:
@@ -110,11 +109,6 @@ def score(grammar: str, treebanks: tuple[Path, ...], as_json: bool, **options: A
         if row["heads"]:
             bits = f"{row['bits']:>8.3f}{row['uniform']:>9.3f}{row['right']:>8.1%}"
             echo(f"{name:<8}{row['heads']:>8}{bits}")
-    if figures.get("clauses"):
-        echo(f"\n{figures['clauses']} clauses with nominal subject and object")
-        echo(f"{'':<10}" + "".join(f"{order:>8}" for order in SVO))
-        for key in ("observed", "sample", "argmax"):
-            echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in figures[key].values()))
 
 
 @command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")

@@ -6,7 +6,9 @@ objects, as the command line has them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +61,8 @@ def score_grammar(grammar: PathLike, treebanks: PathLike | Sequence[PathLike], *
 
     grammar: the name of a shipped grammar, or a path.
 
-    Return {"classes": {class: {"heads", "bits", "uniform", "right"}}, …}, and where there are clauses with subject and
-    object "clauses", "observed", "sample" and "argmax": their number, and shares of orders. Raise DerivlangError as the
-    command.
+    Return {"classes": {class: {"heads", "bits", "uniform", "right"}}}, with None for the last three if there are no
+    heads. Raise DerivlangError as the command.
     """
     return figures_of(str(grammar), _several(treebanks), GrammarScoreOptions(**given(GrammarScoreOptions, options)))
 
@@ -80,7 +81,7 @@ def grammar_probs(superstrate: PathLike, **options: Any) -> list[dict[str, Any]]
 
 def figures_of(grammar: str, treebanks: Sequence[Path], options: GrammarScoreOptions) -> dict[str, Any]:
     """Return what `score_grammar` returns."""
-    from derivlang.grammar.figures import figures
+    from derivlang.grammar.evaluate import evaluate
     from derivlang.grammar.load import load_grammar
     from derivlang.grammar.order_model import OrderModel
     from derivlang.grammar.treebank import read_families
@@ -90,7 +91,13 @@ def figures_of(grammar: str, treebanks: Sequence[Path], options: GrammarScoreOpt
     families, _ = read_families(treebanks, punct=options.punct, own=other is None)
     model = OrderModel(superstrate, other, mix=options.mix, labels=options.labels)
     best = OrderModel(superstrate, other, mix=options.mix, labels=options.labels, mode="argmax")
-    return figures(model, best, families, options.most)
+    scores = {name: asdict(evaluate(model, best, families, name, options.most)) for name in model.classes}
+    return {
+        "classes": {
+            name: {key: None if math.isnan(value) else value for key, value in score.items()}  # JSON has no nan
+            for name, score in scores.items()
+        }
+    }
 
 
 def orders_of(superstrate: str, options: GrammarProbsOptions) -> Iterator[dict[str, Any]]:

@@ -129,24 +129,6 @@ def log_z(local: Local) -> Float:
     return out
 
 
-def before_head(local: Local) -> Float:
-    """Return float64[d, b]: the probability that each dependent stands before its head."""
-    tables = chains(local)
-    out = _share_of_sets(tables.splits, tables.total)
-    narrow = tables.narrow()
-    if narrow.size:
-        tables = chains(local.take(narrow), "logs")
-        out[:, narrow] = _share_of_sets(np.exp(tables.splits - tables.total), np.ones(narrow.size))
-    return out
-
-
-def _share_of_sets(splits: NDArray[Any], total: NDArray[Any]) -> Float:
-    """Return float64[d, b]: the share of the left sets that have each dependent; d = 1: [splits[1] / total]."""
-    d = len(splits).bit_length() - 1
-    has = (np.arange(1 << d) & (1 << np.arange(d))[:, None]) > 0
-    return np.asarray(has.astype(splits.dtype) @ splits / total, np.float64)
-
-
 @one_thread()
 def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
     """Return the filled tables.

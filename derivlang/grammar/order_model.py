@@ -144,17 +144,13 @@ class OrderModel:
         """Yield (numbers of some families int64[b], their scores, log Z float64[b]), each part of one size.
 
         Families without a model, or too large for exact probabilities, are left out; HI is ignored. For the sum over
-        the orders that meet a condition, rule the other orders out in the scores and call `log_sum`.
+        the orders that meet a condition, rule the other orders out in the scores and call `exact.log_z`.
         """
         numbers, classes = self._numbered(families)
         for n, chunk in _chunks(lengths_of(families.offsets), classes):
             rows = numbers[families.offsets[chunk] + np.arange(n)[:, None]]
             local = self._scores.local(rows, families.head_places[chunk] - families.offsets[chunk], classes[chunk])
             yield chunk, local, exact.log_z(local)
-
-    def log_sum(self, local: Local) -> Float:
-        """Return float64[b]: log of the sum over all orders of exp(score); -inf if it is below 1e-300 of its bound."""
-        return exact.chains(local).log_z
 
     @one_thread()
     def distribution(self, nodes: list[str]) -> tuple[NDArray[np.int8], Float]:
