@@ -59,13 +59,13 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.bench import made_up, vocabulary_of
     from derivlang.training.config import ModelConfig
     from derivlang.training.loader import Loader, OpenStream
-    from derivlang.training.loop import train
     from derivlang.training.model import build_model
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import settings_of
     from derivlang.training.settings import LogSettings, Resolved
     from derivlang.training.streams.packed import Packed, PackedRows
+    from derivlang.training.trainer import train
 
     torch.set_num_threads(1)
     options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": steps, "threads": 1}

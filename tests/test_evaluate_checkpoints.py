@@ -40,8 +40,8 @@ def weights_of(step: int) -> Any:
 
 
 def save_checkpoint(run: Path, step: int, model: Any) -> None:
-    facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "keep": 3}
-    checkpoint.save(run, model, torch.optim.SGD(model.parameters(), lr=1.0), None, **facts)
+    facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "log": []}
+    checkpoint.save(run, model, torch.optim.SGD(model.parameters(), lr=1.0), None, facts, keep=3)
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,8 @@ import torch
 
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.seal import sealed
-from derivlang.training import processes
 from derivlang.training.checkpoint import load_model
-from derivlang.training.contrast import Momentum, info_nce, one_side
+from derivlang.training.contrast import Momentum, gather, info_nce, one_side
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import masked_part
@@ -290,7 +289,7 @@ def test_keys_of_several_processes_stand_in_the_order_of_the_step(world: int, mo
     for rank in range(world):
         monkeypatch.setattr(distributed, "get_rank", lambda rank=rank: rank)
         begin = sum(sizes[:rank])
-        processes.gather(whole[begin : begin + sizes[rank]], 5)
+        gather(whole[begin : begin + sizes[rank]], 5)
     assert torch.equal(sum(given), whole)  # type: ignore[arg-type]
 
 

@@ -20,14 +20,14 @@ from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.training import devices, encoder, processes
+from derivlang.training import devices, encoder, trainer
 from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.encoder import Encoder
-from derivlang.training.loop import optimizer_of, train
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, Objective
 from derivlang.training.options import settings_of
+from derivlang.training.trainer import optimizer_of, train
 from tests.elsewhere import HERE, Elsewhere, Held, fused
 from tests.test_evaluate_examples import made
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
@@ -152,10 +152,10 @@ class Saved:
 @pytest.fixture
 def elsewhere(fused: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Saved]:
     """`trained` on the pretended device. Its checkpoints, which torch writes from any device, are not written."""
-    real = processes.accelerator
+    real = trainer.accelerator_of
 
-    def accelerator(precision: str) -> Any:
-        found = real(precision)
+    def accelerator(*options: Any) -> Any:
+        found = real(*options)
         found.state.device = HERE
         return found
 
@@ -170,7 +170,7 @@ def elsewhere(fused: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sav
             kept.update({name: value.held.clone() for name, value in lm.state_dict().items()})
 
         with monkeypatch.context() as patch:
-            patch.setattr("derivlang.training.loop.make_accelerator", accelerator)
+            patch.setattr("derivlang.training.trainer.accelerator_of", accelerator)
             patch.setattr("derivlang.training.run.train", there)
             patch.setattr("derivlang.training.loader.ahead", lambda items, most: items)  # the device is of one thread
             patch.setattr("derivlang.training.run_folder.finish", lambda *_: None)
@@ -221,7 +221,7 @@ def test_a_full_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_wait_for_the_first_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr("accelerate.PartialState", lambda **options: given.update(options))
-    processes.processes()
+    devices.processes()
     assert given["timeout"].total_seconds() > 10 * 3600
 
 

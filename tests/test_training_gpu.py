@@ -23,9 +23,9 @@ from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.kernels import FLASH, use_kernels
 from derivlang.training.languages import SpecialIds
-from derivlang.training.loop import optimizer_of
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.options import settings_of
+from derivlang.training.trainer import optimizer_of
 from tests.evaluations import options, rows
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_training_loop import Stop, stopping, torchrun
@@ -63,7 +63,7 @@ def on_the_processor(patch: pytest.MonkeyPatch) -> None:
     from accelerate.state import AcceleratorState
 
     AcceleratorState._reset_state(reset_partial_state=True)
-    patch.setattr("derivlang.training.processes._without_accelerators", lambda: True)
+    patch.setattr("derivlang.training.devices.without_accelerators", lambda: True)
 
 
 def anywhere() -> None:

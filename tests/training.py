@@ -29,7 +29,6 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
-from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import Keys, LanguageIds
 from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
@@ -40,6 +39,7 @@ from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import Callbacks, pretrain
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.trainer import LossModule
 
 torch.set_num_threads(1)  # models this small: a second one only waits
 _HOME = Path(tempfile.mkdtemp(prefix="derivlang-training-"))

@@ -83,11 +83,11 @@ def _pretrain(source: str | None, out: Path | None, as_json: bool, options: dict
         )
     from derivlang.pipeline import Pipeline
     from derivlang.training import run_folder
+    from derivlang.training.devices import is_main
     from derivlang.training.languages import DERIVED, SOURCE
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import settings_of
     from derivlang.training.plan import plan_of
-    from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
     from derivlang.training.run import Callbacks, prepare, pretrain
     from derivlang.training.run_folder import RUN

@@ -30,12 +30,11 @@ from derivlang.evaluation.padding import framed
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.training.checkpoint import run_and_step
-from derivlang.training.devices import device_of
+from derivlang.training.devices import device_of, use_threads
 from derivlang.training.encoder import Encoder
 from derivlang.training.foreign import checkpoint_folder
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.languages.base import unknown_warning
-from derivlang.training.processes import use_threads
 
 _PAIRS = 256  # sentence pairs whose states are in memory at once
 

@@ -27,8 +27,7 @@ from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.evaluation.untuned import measured, untuned
 from derivlang.store.folders import sweep
-from derivlang.training.devices import device_of
-from derivlang.training.processes import use_threads
+from derivlang.training.devices import device_of, use_threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,8 +27,6 @@ from derivlang.training.devices import device_of, within_memory
 from derivlang.training.kernels import use_kernels
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
-from derivlang.training.loop import optimizer_of
-from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import PROBE, SMALLER, available, rows_that_fit, too_large
 from derivlang.training.model import build_model
@@ -36,6 +34,7 @@ from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import Packed, PackedRows
+from derivlang.training.trainer import LossModule, optimizer_of
 from derivlang.training.twin_data import TwinData
 
 _SPECIALS = 12

@@ -1,10 +1,11 @@
-"""Checkpoints from which a run can resume. Each is written completely or not at all.
+"""Checkpoints from which a run can resume, and its log. Each is written completely or not at all.
 
     RUN/checkpoints/step-00003500/model/         an ordinary Hugging Face folder
-    RUN/checkpoints/step-00003500/training.pt    states of the optimiser, the objective (with its dictionary) and torch
-    RUN/checkpoints/step-00003500/state.json     step, sub-words, seconds, fingerprint; size and hash of every file;
-                                                 the hash of log.jsonl so far, and of state.json itself; the
-                                                 counts so far, from which doses follow (doses.py)
+    RUN/checkpoints/step-00003500/training.pt    states of the optimiser and of the objective (with its dictionary)
+    RUN/checkpoints/step-00003500/state.json     step, sub-words, seconds, fingerprint; the counts so far, from which
+                                                 doses follow (doses.py); the entries of the log so far; size and hash
+                                                 of every file, and of state.json itself
+    RUN/log.jsonl                                a JSON object per line; a run that resumes has it from its checkpoint
 
 A checkpoint is written under another name, flushed and renamed. The position in the data and every draw follow from
 the step. Damaged checkpoints are skipped with a warning.
@@ -12,11 +13,12 @@ the step. Damaged checkpoints are skipped with a warning.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -26,62 +28,58 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact, sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
+from derivlang.store.disk import disk
+from derivlang.store.files import writing
 from derivlang.store.folders import remove_files, replace_folder, sweep
 from derivlang.store.foreign import split_files
-from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
+from derivlang.store.listing import below, check_listed, faults, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class, check_finite
-from derivlang.training.log_file import LOG
 
 if TYPE_CHECKING:  # reports and `verify`, which load no torch, look at checkpoints, too
     import torch
 
-FOLDER, STATE, TRAINING, MODEL = "checkpoints", "state.json", "training.pt", "model"
+FOLDER, STATE, TRAINING, MODEL, LOG = "checkpoints", "state.json", "training.pt", "model", "log.jsonl"
 _AGAIN = "remove this checkpoint; the same command resumes from the one before it"
 MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "pytorch_model*.bin*")
 FILES = (STATE, TRAINING, *(f"{MODEL}/{name}" for name in MODEL_FILES))  # of a checkpoint
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json")
-_FORMAT = 1  # written only beside the hash of state.json
+_FIELDS: dict[str, Kind] = {
+    "step": int, "subwords": int, "seconds": (int, float), "counts": dict, "fingerprint": str, "log": list,
+    "files": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A valid checkpoint.
 
-    subwords: trained on so far. seconds: of training so far, including earlier sessions. log: hash of the log so far;
-    None if it is not known. counts: of all steps so far (doses.py); {} in a checkpoint of an earlier version.
+    subwords: trained on so far. seconds: of training so far, including earlier sessions. counts: of all steps so far
+    (doses.py). log: the entries so far.
     """
 
     folder: Path
     step: int
     subwords: int
     seconds: float
+    counts: Mapping[str, int]
     fingerprint: str
-    log: str | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    log: Sequence[Mapping[str, Any]]
 
     def load_model(self) -> Any:
         """Return the language model of `transformers`."""
         return load_model(self.folder / MODEL)
 
-    def load_training(self) -> dict[str, Any]:
-        """Return {"optimizer", "objective", "random"}."""
+    def restore(self, optimizer: torch.optim.Optimizer, objective: torch.nn.Module | None) -> None:
+        """Load the states of an optimiser and of an objective. Raise StoreError if they do not fit."""
         import torch
 
         path = self.folder / TRAINING
-        with parse_errors(str(path), "checkpoint", error=StoreError, id="checkpoint", fix=_AGAIN):
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-            check_types(state, {"optimizer": dict}, {"objective": dict})
-        return state
-
-
-def load_state(module: torch.nn.Module, saved: dict[str, torch.Tensor]) -> None:
-    """Load the tensors of an objective. Raise ValueError, with the name of the first one, if they do not fit."""
-    for name, tensor in module.state_dict().items():
-        if saved[name].shape != tensor.shape:
-            theirs, ours = (" x ".join(map(str, each.shape)) for each in (saved[name], tensor))
-            raise ValueError(f"{name} is {theirs}, but here {ours}")
-    module.load_state_dict(saved)
+        with parse_errors(str(path), "checkpoint of this model", error=StoreError, id="checkpoint", fix=_AGAIN):
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            optimizer.load_state_dict(state["optimizer"])
+            if objective is not None:
+                objective.load_state_dict(state["objective"])
 
 
 def load_model(folder: Path) -> Any:
@@ -118,60 +116,65 @@ def save(
     lm: Any,
     optimizer: torch.optim.Optimizer,
     objective: torch.nn.Module | None,
+    state: Mapping[str, Any],
     *,
-    step: int,
-    subwords: int,
-    seconds: float,
-    counts: Mapping[str, int],
-    fingerprint: str,
     keep: int,
-) -> Checkpoint:
+) -> None:
     """Write a checkpoint completely or not at all, and remove all but the last `keep`.
 
-    Raise StoreError if the disk is full.
+    state: the fields of `Checkpoint` but its folder. Raise StoreError if the disk is full.
     """
     import torch
-
-    folder = run / FOLDER / name_of(step)
-    log = file_hash(run / LOG) if (run / LOG).exists() else None
 
     def write(fresh: Path) -> None:
         with quiet():
             lm.save_pretrained(fresh / MODEL)
-        state = {
+        states = {
             "optimizer": optimizer.state_dict(),
             "objective": None if objective is None else objective.state_dict(),
-            "random": torch.get_rng_state(),
         }
         with (fresh / TRAINING).open("wb") as out:  # its own file would not say why it cannot be written
-            torch.save(state, out)
-        recipe = {
-            "format": _FORMAT,
-            "step": step,
-            "subwords": subwords,
-            "seconds": round(seconds, 3),
-            "counts": dict(counts),
-            "fingerprint": fingerprint,
-            "files": listed(_present(fresh)),
-            "log": log,
-        }
-        (fresh / STATE).write_text(record_text(sealed(recipe)), "utf-8", newline="\n")
+            torch.save(states, out)
+        record = sealed({**state, "files": listed(_present(fresh))})
+        (fresh / STATE).write_text(record_text(record), "utf-8", newline="\n")
 
-    replace_folder(folder, write, FILES, record=STATE, warn=lambda message: None)
-    remove_old(run, folder, keep)
-    return Checkpoint(folder, step, subwords, seconds, fingerprint, log, counts)
+    replace_folder(run / FOLDER / name_of(state["step"]), write, FILES, record=STATE, warn=lambda message: None)
+    remove_old(run, keep, state["step"])
 
 
-def remove_old(run: Path, newest: Path, keep: int) -> None:
-    """Remove all checkpoints before `newest` but the last `keep` with it, and what killed processes left of some.
+def remove_old(run: Path, keep: int, step: int) -> None:
+    """Remove all checkpoints before a step but the last `keep` with it, and what killed processes left of some.
 
     Foreign files stay. Raise StoreError if a file cannot be removed.
     """
     sweep(run / FOLDER)
-    for old in [folder for folder in _folders(run) if folder <= newest][keep:]:
+    for old in [folder for folder in _folders(run) if folder.name <= name_of(step)][keep:]:
         remove_files(old, FILES, record=STATE)
         with suppress(OSError):  # a foreign file stays in it
             old.rmdir()
+
+
+def write_log(run: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Write the log of a run that begins or resumes."""
+    with writing(run / LOG) as out:
+        out.write(_lines(entries))
+
+
+def add_to_log(run: Path, entry: Mapping[str, Any]) -> None:
+    """Add an entry to the log. Raise StoreError if the disk is full."""
+    path = run / LOG
+    with disk(path), path.open("ab") as out:
+        out.write(_lines([entry]))
+
+
+def has_log(run: Path, last: Checkpoint) -> bool:
+    """Return whether the log begins with the entries of a checkpoint."""
+    path = run / LOG
+    return path.is_file() and path.read_bytes().startswith(_lines(last.log))
+
+
+def _lines(entries: Sequence[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(entry) + "\n" for entry in entries).encode()
 
 
 def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -255,8 +258,7 @@ def _read(folder: Path) -> tuple[str, Checkpoint | None]:
     for name in below(folder / MODEL, folder):  # `from_pretrained` takes some files that are there unasked
         if name not in files:
             return f"{name} was added", None
-    step, subwords, seconds, fingerprint = (state[name] for name in ("step", "subwords", "seconds", "fingerprint"))
-    return "", Checkpoint(folder, step, subwords, seconds, fingerprint, state.get("log"), state.get("counts") or {})
+    return "", Checkpoint(folder, **{name: state[name] for name in _FIELDS if name != "files"})
 
 
 def _present(folder: Path) -> dict[str, Path]:
@@ -266,11 +268,10 @@ def _present(folder: Path) -> dict[str, Path]:
 
 def _check(folder: Path, state: dict[str, Any]) -> None:
     """Raise ValueError if the state was changed, or does not belong to this folder."""
-    kinds: dict[str, Kind] = {
-        "step": int, "subwords": int, "seconds": (int, float), "fingerprint": str, "files": dict
-    }  # fmt: skip
-    check_types(state, kinds, {"log": str, "counts": dict})
+    check_types(state, _FIELDS)
     check_intact(state)
+    for entry in state["log"]:
+        check_types(entry, {"step": int})
     if folder.name != name_of(state["step"]):
         raise ValueError(f"it is of step {state['step']}")
     check_listed(state["files"])

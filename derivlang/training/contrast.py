@@ -16,7 +16,6 @@ import torch
 from torch.nn.functional import normalize, softplus
 
 from derivlang.training.batch import SubwordRows
-from derivlang.training.processes import gather
 
 
 def info_nce(query: torch.Tensor, key: torch.Tensor, queue: torch.Tensor, temperature: float) -> torch.Tensor:
@@ -107,3 +106,20 @@ class Momentum(torch.nn.Module):
         places = (step * self.rows + torch.arange(self.rows, device=keys.device)) % len(self.queue)
         self.queue[places] = keys
         self.fresh.clear()
+
+
+def gather(rows: torch.Tensor, total: int) -> torch.Tensor:
+    """Return [total, d]: the rows of a step that all processes have, in their order in the step.
+
+    rows: the rows of this process. Of w processes process r has the rows total * r // w …, as the loader divides a
+    step. total 5, 2 processes: the rows 0 1 of the first and 2 3 4 of the second
+    """
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return rows
+    first = total * distributed.get_rank() // distributed.get_world_size()
+    out = rows.new_zeros(total, *rows.shape[1:])
+    out[first : first + len(rows)] = rows
+    distributed.all_reduce(out)
+    return out

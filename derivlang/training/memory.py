@@ -13,8 +13,8 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import Step
 from derivlang.training.loader import Loader
-from derivlang.training.loss_module import LossModule
 from derivlang.training.settings import TrainingSettings
+from derivlang.training.trainer import LossModule
 
 PROBE = 2  # rows, one of each language, whose forward pass shows what a row takes
 _MOST = 8  # rows of a probe, which must itself fit into the memory

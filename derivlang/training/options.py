@@ -18,7 +18,7 @@ from derivlang.core.settings import declared, given
 from derivlang.pipeline import Pipeline
 from derivlang.training.begun_from import has_language_ids
 from derivlang.training.config import ModelConfig
-from derivlang.training.devices import can_compile, has_bf16
+from derivlang.training.devices import can_compile, has_bf16, use_threads
 from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs_only import SPEC, check_text
@@ -31,7 +31,6 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     source: None if it is not given, as the option `spec` may be: an objective may read only the pairs of a file. Set
     the number of torch threads as well. Raise UsageError for wrong values.
     """
-    from derivlang.training.processes import use_threads  # imported late: it loads torch
 
     machine = Machine(**given(Machine, options))
     settings, model_config = asked_settings(source, options, auto="bf16" if has_bf16() else "fp32")
@@ -39,6 +38,10 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
+    if log_settings.trackers:
+        from derivlang.training.trainer import check_trackers  # imported late: it loads torch
+
+        check_trackers(log_settings.trackers)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
 

@@ -20,6 +20,7 @@ from derivlang.store.record import check_same, digest
 from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.derived_text import OVERLAP
+from derivlang.training.devices import processes
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.doses import doses_of
 from derivlang.training.init_weights import Init
@@ -27,7 +28,6 @@ from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepare import Prepared
-from derivlang.training.processes import processes
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
 
 # Raise it when the same settings and data give another model; `Languages.rules` if only for some languages.
@@ -71,12 +71,6 @@ class RunInputs:
         files = {"dictionary"} if self.prepared.given else set()
         reads = self.objective.reads(files | ({"pairs"} if self.pairs else set()))
         return {name: value for name, value in record_of(self.resolved).items() if name in CHOSEN - reads}
-
-    def doses(self, counts: Mapping[str, int], step: int) -> dict[str, float | None]:
-        """Return the doses of the first `step` steps. counts: of these steps."""
-        pairs = self.prepared.pairs
-        entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
-        return doses_of(Counter(counts), self.objective, self.streams, step, entries)
 
     @property
     def fingerprint(self) -> str:
@@ -152,8 +146,10 @@ class RunInputs:
         )
 
     def reached(self, step: int, subwords: int, seconds: float, counts: Mapping[str, int]) -> dict[str, Any]:
-        """Return what run.json says of how far a run has come. counts: as of `doses`."""
-        doses = self.doses(counts, step)
+        """Return what run.json says of how far a run has come. counts: of its first `step` steps."""
+        pairs = self.prepared.pairs
+        entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
+        doses = doses_of(Counter(counts), self.objective, self.streams, step, entries)
         return {"step": step, "tokens": subwords, "seconds": seconds, "doses": doses}
 
     def record(

@@ -21,11 +21,11 @@ from derivlang.store.folders import sweep
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.begun_from import folders_begun_from, with_tokenizer
 from derivlang.training.budget import log_within, steps_within
-from derivlang.training.checkpoint import Checkpoint
+from derivlang.training.checkpoint import LOG, Checkpoint
 from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
+from derivlang.training.devices import processes
 from derivlang.training.init_weights import Init, copy_embeddings
 from derivlang.training.loader import Loader, open_streams
-from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
@@ -34,10 +34,10 @@ from derivlang.training.pairs_only import prepare_pairs
 from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import StreamInputs
+from derivlang.training.trainer import train
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Callbacks:
 
     def silent(self) -> Callbacks:
         """Return the callbacks of a process that logs and saves at the same steps, but writes nothing."""
-        log = replace(self.log, logged=LogSettings().logged, tensorboard=None, wandb=None)
+        log = replace(self.log, logged=LogSettings().logged, tensorboard=None, wandb=None, trackers=())
         return Callbacks(lambda message: None, log=log)
 
 
@@ -201,6 +201,8 @@ def _last_checkpoint(run: Path, fingerprint: str, callbacks: Callbacks) -> Check
         return None
     if last.fingerprint != fingerprint:
         raise StoreError("belongs to another run", where=str(last.folder), fix="give another folder", id="other-run")
+    if not checkpoint.has_log(run, last):
+        callbacks.warn(f"{run / LOG} is not what was written until step {last.step:,}; it is written again")
     return last
 
 

@@ -31,9 +31,9 @@ from derivlang.store.foreign import split_files, warn_of_kept
 from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
+from derivlang.training.checkpoint import LOG
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of
-from derivlang.training.log_file import LOG
 
 FORMAT = 2
 RUN, DATA = "run.json", "data"

@@ -93,6 +93,14 @@ def _check_factors(value: Any, option: str) -> None:
             raise UsageError(f"{name} is given twice", where=option, fix="give each factor one level", id="bad-value")
 
 
+def _check_trackers(value: Any, option: str) -> None:
+    for one in value:
+        if not re.fullmatch("[a-z_]+=.+", one):
+            raise UsageError(
+                f"{one!r} is not NAME=PROJECT", where=option, fix="write e.g. mlflow=words", id="bad-value"
+            )
+
+
 # A setting that [training] of a model's file may give, too.
 _shared = partial(setting, in_file=True)
 
@@ -314,6 +322,12 @@ class LogSettings:
         "Project of Weights & Biases; offline in OUT/wandb, unless WANDB_MODE is set.",
         unset="write none",
         extra="wandb",
+    )
+    trackers: tuple[str, ...] = setting(
+        (),
+        "NAME=PROJECT of another experiment tracker of accelerate, e.g. mlflow=words; may be repeated.",
+        option="--tracker",
+        check=_check_trackers,
     )
     factors: tuple[str, ...] = setting(
         (), "NAME=LEVEL of a study, kept in run.json; may be repeated.", option="--factor", check=_check_factors

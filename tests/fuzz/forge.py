@@ -50,7 +50,7 @@ def forge_run(run: Path) -> None:
     for path in run.glob("checkpoints/*/state.json"):
         state = json.loads(path.read_text("utf-8"))
         files = {name: file for name, file in below(path.parent, path.parent).items() if name != path.name}
-        path.write_text(json.dumps(state | {"files": listed(files), "log": None}), "utf-8")
+        path.write_text(json.dumps(state | {"files": listed(files)}), "utf-8")
         seal(path)
 
 

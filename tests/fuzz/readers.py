@@ -1129,7 +1129,6 @@ def _trained_seed(name: Callable[[], str]) -> Callable[[], list[bytes]]:
 
 for _what, _kind, _name, _modules in (
     ("run.json, resumed", "json", lambda: "run.json", ("training.run_folder",)),
-    ("log.jsonl", "jsonl", lambda: "log.jsonl", ("training.log_file",)),
     ("checkpoint state", "json", lambda: f"{_checkpoint()}/state.json", ("training.checkpoint",)),
     ("checkpoint optimiser", "bytes", lambda: f"{_checkpoint()}/training.pt", ()),
     ("checkpoint weights", "safetensors", lambda: f"{_checkpoint()}/model/model.safetensors", ()),

@@ -1,4 +1,4 @@
-"""Figures for TensorBoard and Weights & Biases, by stand-ins of both packages."""
+"""Figures for experiment trackers, by stand-ins of their packages."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import DataError
-from derivlang.training.boards import boards_of
 from derivlang.training.settings import LogSettings
+from derivlang.training.trainer import trackers_of
 from tests.test_training_bad_input import pretrain, refused
+from tests.training import trained
 
 
 class Package:
-    """What derivlang uses of the package wandb. runs: what `init` got and was logged, by run."""
+    """What accelerate uses of the package wandb. runs: what `init` got and was logged, by run."""
 
     __spec__ = ModuleSpec("wandb", None)  # asked for by other packages
 
     def __init__(self) -> None:
         self.runs: list[dict[str, Any]] = []
-
-    def Settings(self, **given: Any) -> dict[str, Any]:
-        return given
+        self.config = SimpleNamespace(update=lambda values, **_: self.runs[-1].update(config=values))
 
     def init(self, **given: Any) -> Any:
         found: dict[str, Any] = {"given": given, "logged": [], "finished": 0}
@@ -56,6 +55,12 @@ def test_a_run_has_the_figures_of_its_log(wandb: Package, tmp_path: Path, monkey
         def add_scalar(self, name: str, value: float, step: int) -> None:
             seen.setdefault(step, {})[name] = value
 
+        def add_hparams(self, values: dict[str, Any], metric_dict: dict[str, Any]) -> None:
+            assert values["steps"] == 6
+
+        def flush(self) -> None:
+            pass
+
         def close(self) -> None:
             closed.append(self.folder)
 
@@ -77,20 +82,23 @@ def test_a_run_has_the_figures_of_its_log(wandb: Package, tmp_path: Path, monkey
     given = one["given"]
     assert (given["project"], given["name"], given["dir"]) == ("words", "run", str(run))
     assert (given["mode"], given["id"]) == ("offline", None)
-    assert (given["config"]["steps"], given["config"]["spec"]) == (6, "trans,inv")
+    assert (one["config"]["steps"], one["config"]["spec"]) == (6, "trans,inv")
 
 
 def test_a_resumed_run_is_the_same_and_the_environment_has_the_last_word(
     wandb: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = LogSettings(wandb="words")
+    def begin(resumed: bool) -> None:
+        (tracker,) = trackers_of(LogSettings(wandb="words"), tmp_path, resumed=resumed)
+        tracker.start()
+
     for step in (0, 50, 100, 0):
-        boards_of(settings, tmp_path, step, {})
+        begin(resumed=step > 0)
     assert [one["given"]["id"] for one in wandb.runs] == [None, "new1", "new1", None]
     monkeypatch.setenv("WANDB_MODE", "online")
-    boards_of(settings, tmp_path, 0, {})
-    assert wandb.runs[-1]["given"]["mode"] is None  # the package reads it itself
-    assert boards_of(LogSettings(), tmp_path, 0, {}) == []
+    begin(resumed=False)
+    assert wandb.runs[-1]["given"]["mode"] == "online"
+    assert trackers_of(LogSettings(), tmp_path, resumed=False) == []
 
 
 def test_a_package_that_refuses(wandb: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +106,52 @@ def test_a_package_that_refuses(wandb: Package, tmp_path: Path, monkeypatch: pyt
         raise RuntimeError("no\nkey")
 
     monkeypatch.setattr(wandb, "init", init)
-    with pytest.raises(DataError, match=r"cannot begin a run: no key \[wandb\]"):
-        boards_of(LogSettings(wandb="words"), tmp_path, 0, {})
+    with pytest.raises(DataError, match=r"tracker failed: no key \[tracker\]"):
+        trained(tmp_path / "run", wandb="words")
+
+
+def test_another_tracker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from accelerate import tracking
+
+    class Other(tracking.GeneralTracker):  # type: ignore[misc]
+        name, requires_logging_directory = "mlflow", False
+
+        def __init__(self, project: str):
+            super().__init__()
+            self.project = project
+
+        tracker = None
+
+        def store_init_configuration(self, values: dict[str, Any]) -> None:
+            seen.append((self.project, values["objective"]))
+
+        def log(self, values: dict[str, Any], step: int | None, **_: Any) -> None:
+            seen.append((step, values["loss"]))
+
+        def finish(self) -> None:
+            seen.append("end")
+
+    seen: list[Any] = []
+    monkeypatch.setitem(tracking.LOGGER_TYPE_TO_CLASS, "mlflow", Other)
+    monkeypatch.setattr(tracking, "_available_trackers", ["mlflow"])
+    run = tmp_path / "run"
+    pretrain(run, "--steps", 2, "--log-every", 1, "--tracker", "mlflow=words", objective="mlm")
+    losses = [json.loads(line)["loss"] for line in (run / "log.jsonl").read_text().splitlines()]
+    assert seen == [("words", "mlm"), (1, losses[0]), (2, losses[1]), "end"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("mlflo=words", "there is no experiment tracker 'mlflo'; did you mean mlflow?"),
+        ("mlflow=words", "mlflow is not installed. Fix: pip install mlflow"),
+        ("mlflow", "'mlflow' is not NAME=PROJECT"),
+    ],
+)
+def test_a_tracker_that_is_unknown_or_missing(asked: str, told: str, tmp_path: Path) -> None:
+    said = refused(tmp_path / "run", "--tracker", asked)
+    assert told in said
+    assert "--tracker" in said
 
 
 @pytest.mark.parametrize("package", ["tensorboard", "wandb"])
