@@ -56,7 +56,6 @@ def _measure(way: str, steps: int) -> dict[str, float]:
 
     import torch
 
-    from derivlang.training.bench import made_up, vocabulary_of
     from derivlang.training.config import ModelConfig
     from derivlang.training.loader import Loader, OpenStream
     from derivlang.training.model import build_model
@@ -64,6 +63,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.options import settings_of
     from derivlang.training.settings import LogSettings, Resolved
+    from derivlang.training.speed import made_up, vocabulary_of
     from derivlang.training.streams.packed import Packed, PackedRows
     from derivlang.training.trainer import train
 

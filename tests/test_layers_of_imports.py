@@ -299,8 +299,8 @@ def printed(code: str) -> list[set[str]]:
 
 def test_help_loads_nothing() -> None:
     light = {"torch", "datasets", "spacy", "pyarrow", "numpy", "pandas", "tqdm", "distributed"}
-    commands = ("make", "pretrain", "evaluate", "study", "reproduce", "report", "bench")
-    pages = (["--help"], ["--version"], *([name, "--help"] for name in commands), ["bench", "train", "--help"])
+    commands = ("make", "pretrain", "evaluate", "study", "reproduce", "report")
+    pages = (["--help"], ["--version"], *([name, "--help"] for name in commands))
     assert loaded_by(*pages).isdisjoint(light)
 
 

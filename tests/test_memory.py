@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import resource
 import weakref
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import python
 from tests.training import loader, micro_of, network, trained
 
 torch = pytest.importorskip("torch")
@@ -130,36 +128,3 @@ def test_a_run_that_goes_on_keeps_its_settings(tmp_path: Path, monkeypatch: pyte
         trained(tmp_path / "run", resume=True)
     monkeypatch.undo()
     assert trained(tmp_path / "run", resume=True)["steps"] == 6
-
-
-# free memory, options, exit code, message
-FREE: list[tuple[int, list[str], int, str]] = [
-    (1_000_000, [], 2, "lower --seq-len or --vocab-size, or change --model"),
-    (200_000_000, ["--batch-size", "1024"], 2, "1024 rows of 128 sub-words do not fit into the"),
-    (70_000_000, [], 0, "rows per step, not the model's 4: more do not fit into memory"),
-]
-LIMITED = """
-import json, resource, sys
-from derivlang.training import bench
-from tests.commands import run
-resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-for free, options in json.loads(sys.argv[1]):
-    bench.available = lambda: free
-    sizes = ["--model", "tiny", "--vocab-size", "8000", "--seconds", "0.1"]
-    ran = run("bench", "train", *sizes, "--json", *options, code=None)
-    print(json.dumps([ran.code, ran.out, ran.err]))
-"""
-
-
-def test_the_command_takes_what_fits_or_refuses_with_the_flag() -> None:
-    """One after the other in a process whose address space has a limit."""
-    ran = python("-c", LIMITED, json.dumps([(free, options) for free, options, _, _ in FREE]))
-    assert ran.returncode == 0, ran.stderr
-    for (_, _, wanted, told), line in zip(FREE, ran.stdout.splitlines(), strict=True):
-        code, out, err = json.loads(line)
-        assert code == wanted, err
-        assert told in err
-        assert "Traceback" not in err
-    found = json.loads(out)
-    assert f"{found['batch_size']} rows per step" in err
-    assert found["tokens_per_second"] > 0

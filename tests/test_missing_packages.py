@@ -77,7 +77,6 @@ CASES: list[tuple[str, str]] = [
     ("study align-mlm-tiny -o OUT --array", "train"),
     ("reproduce align-mlm -o OUT", "train"),
     ("reproduce align-mlm -o OUT --dry-run", "train"),
-    ("bench train", "train"),
     ("ls", ""),
 ]
 

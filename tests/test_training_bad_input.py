@@ -442,13 +442,6 @@ def test_a_parser_and_settings_of_fine_tuning_that_nothing_reads(tmp_path: Path)
     assert "trans needs no trees, so --parser has no effect" in run("pretrain", *words, "-o", tmp_path / "a").err
 
 
-@pytest.mark.parametrize("size", [5, 12])
-def test_a_benchmark_without_sub_words_is_refused(size: int) -> None:
-    told = run("bench", "train", "--model", "tiny", "--vocab-size", size, code=2).err
-    assert f"--vocab-size: the 12 special tokens leave no sub-word of {size}" in told
-    assert "give 13 or more" in told
-
-
 def test_a_run_that_trains_without_a_dictionary_has_one_all_the_same(tmp_path: Path) -> None:
     """The measure `alignment` tells held-out rows by it, so --dict-coverage has an effect on every run."""
     lines = {}

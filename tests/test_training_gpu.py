@@ -16,7 +16,6 @@ from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices
-from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import device_of
@@ -25,12 +24,14 @@ from derivlang.training.kernels import FLASH, use_kernels
 from derivlang.training.languages import SpecialIds
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.options import settings_of
+from derivlang.training.speed import made_up_run, steps_per_second
 from derivlang.training.trainer import optimizer_of
 from tests.evaluations import options, rows
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_training_loop import Stop, stopping, torchrun
 from tests.tiny_runs import write_run
 from tests.training import data_folder, log, network, pair, settings, trained, weights
+from tools.bench_train import bench
 
 pytestmark = [
     pytest.mark.gpu,
@@ -97,11 +98,11 @@ def test_a_model_trains_in_bf16(model: str, compiled: bool) -> None:
     assert found.precision == ("bf16" if devices.has_bf16() else "fp32")
     if compiled and not log_settings.compile:
         pytest.skip("there is nothing to compile with")
-    result = bench(found, model_config, Plan(seconds=2.0, compile=compiled))
+    result = bench(found, model_config, 2.0, compile=compiled)
     assert result["device"] != "cpu"
     assert math.isfinite(result["tokens_per_second"])
     assert 0 < result["matrix_rate_fraction"] < 1
-    assert model != "tiny" or result["peak_memory_mb"] < 300  # without the matrices of the rate
+    assert model != "tiny" or result["peak_memory"] < 300e6  # without the matrices of the rate
 
 
 @pytest.mark.parametrize(("name", "more"), OBJECTIVES, ids=[f"{o}-{i}" for i, (o, _) in enumerate(OBJECTIVES)])
@@ -246,7 +247,7 @@ def test_a_full_memory_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.cuda.set_per_process_memory_fraction(0.001)
     try:
         with pytest.raises(UsageError, match="memory is full"):
-            bench(found, model_config, Plan(seconds=0.1))
+            steps_per_second(*made_up_run(found, model_config, compile=False), found, 0.1)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
         torch.cuda.empty_cache()

@@ -13,7 +13,6 @@ import torch
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.lexical.pretrained import quiet
-from derivlang.training.bench import flop_per_token
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.encoder import Encoder
@@ -36,6 +35,7 @@ from tests.training import (
     trained,
     weights,
 )
+from tools.bench_train import flop_per_token
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 ties = pytest.mark.parametrize("tie", [True, False])

@@ -25,7 +25,7 @@ COMMANDS = dict(commands())
 # Commands that write no file of their own: a new command has a scenario, or stands here.
 READS = {
     "derive", "explore", "match", "verify", "grammar ls", "grammar probs", "grammar score", "grammar show", "parser ls",
-    "parser score", "align score", "bench train", "ls", "push",
+    "parser score", "align score", "ls", "push",
 }  # fmt: skip
 FOLDERS = [scenario for scenario in SCENARIOS if scenario.folder and not scenario.slow]
 FILES = [one for one in SCENARIOS if ("-o" in one.line and not one.folder) or "--html" in one.line]

@@ -54,7 +54,6 @@ COMMANDS = {
     "report": "Write tables and figures of evaluated runs.",
     "study": "Run a grid of runs that a file describes.",
     "reproduce": "Reproduce a paper's study, from data to report.",
-    "bench": "Measure the speed of training on this machine.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
 # The same command goes on where it was.

@@ -149,8 +149,8 @@ def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool)
         return asked, "as asked"
     import torch
 
-    from derivlang.training.bench import Plan, bench
     from derivlang.training.options import settings_of
+    from derivlang.training.speed import made_up_run, steps_per_second
 
     cuda = torch.cuda.is_available()
     if not cuda and not narrow:
@@ -158,5 +158,6 @@ def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool)
     settings, model_config, _ = settings_of(
         "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
     )
-    measured = bench(settings, model_config, Plan(seconds=2.0, warm_up=2, compile=cuda))
-    return float(measured["tokens_per_second"]), "measured"
+    net, loader = made_up_run(settings, model_config, compile=cuda)
+    steps = steps_per_second(net, loader, settings, seconds=2.0)
+    return steps * settings.batch_size * settings.seq_len, "measured"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from derivlang.training.loader import Loader
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.trainer import LossModule
 
-PROBE = 2  # rows, one of each language, whose forward pass shows what a row takes
+_PROBE = 2  # rows, one of each language, whose forward pass shows what a row takes
 _MOST = 8  # rows of a probe, which must itself fit into the memory
 SMALLER = "lower --seq-len or --vocab-size, or change --model"
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -30,20 +30,10 @@ _WEIGHTS = 8  # the weights, with gradients, the two moments of AdamW and tempor
 def available(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int:
     """Return the free bytes for this process: the minimum over machine, container (cgroups 1 and 2) and `ulimit -v`."""
     free = [_of_machine(proc), *_of_containers(proc, cgroups)]
-    limit = _of_process()
-    if limit is not None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)  # `ulimit -v`
+    if limit != resource.RLIM_INFINITY:
         free.append(limit - 1024 * _kilobytes(proc / "self" / "status", "VmSize"))
     return max(0, min(free))
-
-
-def _of_process() -> int | None:
-    """Return the limit of `ulimit -v` in bytes, or None without one."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def check_step(
@@ -68,7 +58,7 @@ def check_step(
 
     # at least one row of every stream, so that twice as many rows have twice as many of each
     few = -(-settings.batch_size // min(int(one.size) for one in loader.streams))
-    most = rows_that_fit(net, loader_of, free, min(max(PROBE, few), _MOST))
+    most = rows_that_fit(net, loader_of, free, min(max(_PROBE, few), _MOST))
     rows = settings.batch_size // (settings.accumulate * world)
     if rows <= most:
         return
@@ -79,20 +69,15 @@ def check_step(
         fix = SMALLER
     else:
         fix = f"--accumulate {settings.accumulate * parts}: as many rows per step, {rows // parts} at once"
-    raise too_large(rows, settings.seq_len, free, fix)
-
-
-def too_large(rows: int, seq_len: int, free: int, fix: str) -> UsageError:
-    """The error for a forward pass of more rows than fit."""
-    return UsageError(
-        f"{rows} rows of {seq_len} sub-words do not fit into the {free / 1e9:.1f} GB of free memory",
+    raise UsageError(
+        f"{rows} rows of {settings.seq_len} sub-words do not fit into the {free / 1e9:.1f} GB of free memory",
         where="--batch-size",
         fix=fix,
         id="memory",
     )
 
 
-def rows_that_fit(net: LossModule, loader_of: Callable[[int], Loader], free: int, probe: int = PROBE) -> int:
+def rows_that_fit(net: LossModule, loader_of: Callable[[int], Loader], free: int, probe: int = _PROBE) -> int:
     """How many rows a forward and backward pass of `net` may have in `free` bytes; 0 where not one fits.
 
     loader_of: a loader of so many rows per step, in one micro-batch. Two passes show what each row takes from what a
@@ -129,8 +114,6 @@ def _of_machine(proc: Path) -> int:
     free = _kilobytes(proc / "meminfo", "MemAvailable")
     if free:
         return 1024 * free
-    if not hasattr(os, "sysconf"):  # Windows, where nothing here says it
-        return sys.maxsize
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # not Linux
 
 

@@ -1,0 +1,115 @@
+"""The training speed of a model on this machine, measured on made-up sub-words.
+
+The measured steps have the loader, objective, network and optimiser of a run. `study --dry-run` estimates times with
+it; `tools/bench_train.py` compares it with the rate of matrix products.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from derivlang.core.arrays import offsets_of
+from derivlang.core.keys import mix
+from derivlang.training.config import ModelConfig
+from derivlang.training.devices import device_of, within_memory
+from derivlang.training.kernels import use_kernels
+from derivlang.training.languages import SpecialIds
+from derivlang.training.loader import Loader, OpenStream
+from derivlang.training.masking import LanguageIds
+from derivlang.training.memory import check_step
+from derivlang.training.model import build_model
+from derivlang.training.objectives.base import Context
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.packed import Packed, PackedRows
+from derivlang.training.trainer import LossModule, optimizer_of
+from derivlang.training.twin_data import TwinData
+
+_SPECIALS = 12
+
+
+def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compile: bool) -> tuple[LossModule, Loader]:
+    """Return (a new model with its loss, on the device; the loader of made-up rows).
+
+    Raise UsageError `memory` if a step does not fit into a CPU's memory.
+    """
+    data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
+    context = Context(vocabulary_of(settings.vocab_size, data.special_ids), settings.mask)
+    objective = read_objective("clm" if model_config.causal else "mlm")
+    rows = OpenStream(Packed(), PackedRows(data), settings.batch_size, 0)
+    loader = Loader((rows,), objective, context, settings.seed)
+    device = device_of(None)
+    lm = build_model(
+        model_config,
+        context.vocabulary.size,
+        settings.seq_len,
+        data.special_ids,
+        tie=settings.tie,
+        language_ids=settings.language_ids,
+        seed=settings.seed,
+    ).to(device)
+    if device.type == "cpu":
+        check_step(settings, lm, loader)
+    use_kernels(lm, device, settings.precision, compile=compile)
+    net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1, compile=compile)
+    return net.to(device), loader
+
+
+@within_memory()
+def steps_per_second(net: LossModule, loader: Loader, settings: TrainingSettings, seconds: float) -> float:
+    """Train for some seconds after a warm-up, and return the number of steps per second."""
+    optimizer, device = optimizer_of(net, settings), net.lm.device
+    every = 5 if device.type == "cuda" else 2  # steps between looks at the clock, which wait for a GPU
+    began = 0.0
+    for step, micros in enumerate(loader.on_device(0, 1 << 40, device)):
+        if step % every == 0 and step:
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            now = time.perf_counter()
+            if step == every:  # the end of the warm-up
+                began = now
+            elif now - began >= seconds:
+                break
+        with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            loss, _ = net(micros[0])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    return (step - every) / (now - began)
+
+
+def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:
+    """Return data of full rows: two sentences of uniformly drawn sub-words each, reversed in the derived language."""
+    size = (seq_len - 3) // 2
+    sizes = np.tile([size, seq_len - 3 - size], rows)
+    offsets = offsets_of(sizes)
+    n = int(offsets[-1])
+    draws = mix(np.arange(n, dtype=np.uint64) + np.uint64(1 << 32))
+    ids = (_SPECIALS + draws % np.uint64(vocab_size - _SPECIALS)).astype(np.int32)
+    place = np.arange(n) - np.repeat(offsets[:-1], sizes)
+    return TwinData(
+        ids=ids,
+        order=(np.repeat(sizes, sizes) - 1 - place).astype(np.uint16),
+        begins=np.ones(n, np.uint8),
+        sentences=offsets,
+        keys=mix(np.arange(len(sizes), dtype=np.uint64)),
+        pieces=offsets,
+        instances=np.arange(0, len(sizes) + 1, 2),
+        kept=None,
+        table=np.arange(vocab_size, dtype=np.int32)
+        + np.where(np.arange(vocab_size) >= _SPECIALS, vocab_size - _SPECIALS, 0).astype(np.int32),
+        special_ids=SpecialIds(0, 1, 2, 4),
+        seq_len=seq_len,
+        recipe={},
+        stream=offsets_of(sizes + 2),
+    )
+
+
+def vocabulary_of(vocab_size: int, special_ids: SpecialIds) -> LanguageIds:
+    """Return the vocabulary of made-up data."""
+    own = np.arange(_SPECIALS, vocab_size, dtype=np.int32)
+    return LanguageIds((own, own + vocab_size - _SPECIALS), special_ids, 2 * vocab_size - _SPECIALS)

@@ -1,0 +1,113 @@
+"""The training speed of a model, compared with the speed of matrix products.
+
+    python tools/bench_train.py --model roberta-8
+
+    tokens per second * operations per token / (operations per second of a large matrix product) = matrix_rate_fraction
+
+Operations a token of a training step are 6 for each weight of the encoder's matrices, 12 * layers * H * d for
+attention, and 6 for each weight of the head times the share of masked positions, or of all if the model is causal. As
+usual, the backward pass counts twice as much as the forward pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from typing import Any
+
+import torch
+
+from derivlang.training.config import ModelConfig
+from derivlang.training.options import settings_of
+from derivlang.training.settings import TrainingSettings
+from derivlang.training.speed import made_up_run, steps_per_second
+
+
+def bench(settings: TrainingSettings, model_config: ModelConfig, seconds: float, *, compile: bool) -> dict[str, Any]:
+    """Train on made-up rows for some seconds. Tokens are positions of the rows, and memory is the peak in bytes."""
+    net, loader = made_up_run(settings, model_config, compile=compile)
+    device, per_step = net.lm.device, settings.batch_size * settings.seq_len
+    tokens = per_step * steps_per_second(net, loader, settings, seconds)
+    # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
+    if device.type == "cuda":
+        peak = torch.cuda.max_memory_allocated()
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    flop = flop_per_token(net.lm, settings.seq_len, 1.0 if model_config.causal else settings.mask)
+    rate = matrix_rate(device, bf16=settings.precision == "bf16")
+    began = time.perf_counter()
+    made = sum(1 for _ in loader.steps(0, 20))
+    return {
+        "tokens_per_second": tokens,
+        "matrix_rate_fraction": tokens * flop / rate,
+        "matrix_rate": rate,
+        "flop_per_token": flop,
+        "parameters": sum(p.numel() for p in net.lm.parameters()),
+        "loader_tokens_per_second": made * per_step / (time.perf_counter() - began),
+        "peak_memory": peak,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+    }
+
+
+def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
+    """Return the number of operations of a training step for each position of a row.
+
+    mask: share of the positions to predict.
+    """
+    from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers
+
+    config = lm.config
+    encoder, everywhere = (
+        sum(m.weight.numel() for m in part.modules() if isinstance(m, torch.nn.Linear | Conv1D))
+        for part in (lm.base_model, lm)
+    )
+    attention = 12 * config.num_hidden_layers * seq_len * config.hidden_size
+    return float(6.0 * encoder + attention + 6.0 * mask * (everywhere - encoder))
+
+
+def matrix_rate(device: Any, *, bf16: bool) -> float:
+    """Return the operations per second of a square matrix product: the best within one second."""
+    n = 8192 if device.type == "cuda" else 1024
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    a, b = torch.randn(n, n, device=device, dtype=dtype), torch.randn(n, n, device=device, dtype=dtype)
+    best, began = 0.0, time.perf_counter()
+    for _ in range(3):
+        a @ b
+    while time.perf_counter() - began < 1.0 or best == 0.0:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(5):
+            a @ b
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        best = max(best, 5 * 2 * n**3 / (time.perf_counter() - start))
+    return best
+
+
+def main() -> None:
+    """Print the speed."""
+    parser = argparse.ArgumentParser(description="Measure the training speed of a model on this machine.")
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--batch-size", type=int, help="rows per step; by default the model's")
+    parser.add_argument("--threads", type=int, help="CPU threads; by default torch's")
+    asked = vars(parser.parse_args())
+    seconds = asked.pop("seconds")
+    settings, model_config, machine = settings_of("made-up", {**asked, "spec": "trans,inv", "objective": "mlm"})
+    figures = bench(settings, model_config, seconds, compile=machine.compile)
+    print(
+        f"{figures['tokens_per_second']:,.0f} sub-words per second ({figures['device']}, {settings.precision}, "
+        f"{torch.get_num_threads()} threads): {figures['matrix_rate_fraction']:.1%} of the matrix rate, "
+        f"{figures['matrix_rate'] / 1e12:,.3f} Tflop a second at {figures['flop_per_token'] / 1e9:.4f} Gflop a sub-word"
+    )
+    print(
+        f"{figures['parameters']:,} parameters, {figures['peak_memory'] / 1e6:,.0f} MB; "
+        f"the loader makes {figures['loader_tokens_per_second']:,.0f} sub-words per second"
+    )
+
+
+if __name__ == "__main__":
+    main()
