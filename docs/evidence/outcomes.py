@@ -22,6 +22,17 @@ OF_TINY: dict[str, Outcome] = {
     "perplexity, source": "perplexity.perplexity.source",
     "derived": "perplexity.perplexity.derived",
 }
+BASE = "align-mlm-base"
+OF_BASE: dict[str, Outcome] = {
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "Δ": "pos.accuracy.delta",
+    "most frequent tag": "pos.accuracy.chance",
+    "alignment, held-out": "alignment.heldout",
+    "words, layer 4": "contextual.words@4",
+    "sentences by `<s>`": "retrieval.first@4",
+}
+OF_CELLS = ("t", "objective", "control")
 METHODS = "alignment-methods-tiny"
 OF_METHODS: dict[str, Outcome] = {
     "AER jointly, layer 1": "links.joint_transport@1",
@@ -143,6 +154,7 @@ BY_LAYER = ["links.transport@0", "links.transport@1"]  # besides the last one, f
 OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
     TINY: list(OF_TINY.values()),
+    BASE: list(OF_BASE.values()),
     METHODS: [*OF_METHODS.values(), *BY_LAYER],
     IMPOSSIBLE: [*OF_IMPOSSIBLE.values(), *OF_MARKERS.values()],
     CURVES: [OF_IMPOSSIBLE["bits per word"]],
