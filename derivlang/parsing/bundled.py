@@ -47,7 +47,7 @@ class ModelParser:
     def load(cls, folder: Path, name: str | None = None) -> ModelParser:
         """Load the model of a folder. Raises DataError parser-missing, parser-damaged."""
         model = load_model(folder)
-        with readable(folder):
+        with readable(folder), one_thread():
             parser = cls(name or str(folder), model, Network(model))
             # Matrices that do not fit together raise ValueError here, with a sentence of two words.
             parser._batch(parser.network.vectors(["a", "b"]), np.arange(2), PackedSentences.of(np.array([2])))

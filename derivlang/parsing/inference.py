@@ -104,7 +104,7 @@ class Network:
         return x
 
     def _linear(self, name: str, x: Float32, bias: str | None = None) -> Float32:
-        """Return x @ weights + bias, float32[n, R]; x: float32[n, K]. bias: its name, if not that of the weights."""
+        """Return x @ weights + bias, float32[n, R]; x: float32[n, K]. bias: its name, if not `NAME.bias`."""
         z: Float32 = x @ self._weights[name]
         z += self._floats[bias or f"{name}.bias"]
         return z
