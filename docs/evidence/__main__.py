@@ -72,9 +72,7 @@ def tables() -> dict[str, str]:
         "five-seeds": means(SEEDS, OF_SEEDS, ["objective"], ["objective"], lambda *levels: levels, intervals=True),
         "five-seeds-differences": text(differences, ["difference, zero-shot"]),
         "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
-        "base": means(
-            BASE, OF_BASE, ("t", "objective", "control"), ("language", "objective"), _of_base, intervals=True
-        ),
+        "base": means(BASE, OF_BASE, ("t", "objective"), ("language", "objective"), lambda *levels: levels),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
         "methods-correlations": correlations(),
@@ -225,10 +223,6 @@ def _beside(language: str, control: str) -> tuple[tuple[str, ...], dict[str, str
 
 def _of_methods(language: str, objective: str, start: str, begins: str) -> tuple[str, str]:
     return language, STARTS[start] if start else f"{objective}{' from 3,500 steps' if begins else ''}"
-
-
-def _of_base(language: str, objective: str, control: str) -> tuple[str, str]:
-    return language, f"{objective}, {control}" if control else objective
 
 
 def _of_tiny(language: str, objective: str, choice: str, length: str) -> tuple[str, str]:

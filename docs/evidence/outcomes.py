@@ -30,9 +30,8 @@ OF_BASE: dict[str, Outcome] = {
     "most frequent tag": "pos.accuracy.chance",
     "alignment, held-out": "alignment.heldout",
     "words, layer 4": "contextual.words@4",
-    "sentences by `<s>`": "retrieval.first@4",
+    "sentences by <s>": "retrieval.first@4",
 }
-OF_CELLS = ("t", "objective", "control")
 METHODS = "alignment-methods-tiny"
 OF_METHODS: dict[str, Outcome] = {
     "AER jointly, layer 1": "links.joint_transport@1",
