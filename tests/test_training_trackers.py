@@ -52,8 +52,8 @@ def test_a_run_has_the_figures_of_its_log(wandb: Package, tmp_path: Path, monkey
         def __init__(self, folder: str):
             self.folder = folder
 
-        def add_scalar(self, name: str, value: float, step: int) -> None:
-            seen.setdefault(step, {})[name] = value
+        def add_scalar(self, name: str, value: float, global_step: int) -> None:
+            seen.setdefault(global_step, {})[name] = value
 
         def add_hparams(self, values: dict[str, Any], metric_dict: dict[str, Any]) -> None:
             assert values["steps"] == 6
@@ -144,7 +144,7 @@ def test_another_tracker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("asked", "told"),
     [
         ("mlflo=words", "there is no experiment tracker 'mlflo'; did you mean mlflow?"),
-        ("mlflow=words", "mlflow is not installed. Fix: pip install mlflow"),
+        ("mlflow=words", "mlflow is not installed [missing-package]\n  pip install mlflow"),
         ("mlflow", "'mlflow' is not NAME=PROJECT"),
     ],
 )

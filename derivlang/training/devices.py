@@ -27,7 +27,7 @@ _PATIENCE = timedelta(days=1)
 
 
 def processes() -> Any:
-    """Return `accelerate`'s state of this process: one alone, or one of those that `torchrun` started.
+    """Return `accelerate`'s state of this process: the only one, or one of several that `torchrun` started.
 
     It has the rank and barriers. Several processes are on accelerators or on CPUs (gloo).
     """
