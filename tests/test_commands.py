@@ -184,11 +184,10 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
 def test_a_parser_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "a.conllu").write_text(TREES, "utf-8")
-    (tmp_path / "a.txt").write_text("the cat sat on the mat .\n" * 3, "utf-8")
-    bank, text = str(tmp_path / "a.conllu"), tmp_path / "a.txt"
+    bank = str(tmp_path / "a.conllu")
     outs = [tmp_path / kind / "small" for kind in ("python", "command")]
-    card = derivlang.train_parser(bank, outs[0], text=str(text), epochs=1, seed=3, score=bank)
-    line = ("parser", "train", bank, "--text", text, "--epochs", 1, "--seed", 3, "--score", bank, "-o", outs[1])
+    card = derivlang.train_parser(bank, outs[0], epochs=1, seed=3, score=bank)
+    line = ("parser", "train", bank, "--epochs", 1, "--seed", 3, "--score", bank, "-o", outs[1])
     assert run(*line, "--json").json == card
     assert snapshot(outs[0]) == snapshot(outs[1])
     for masked in (dict[str, str](), {"unk": bank}):
@@ -312,7 +311,7 @@ def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: p
         (lambda out: derivlang.DerivedSet(out).export(out, format="transformers"), "is a folder"),
         (lambda out: derivlang.DerivedSet(out).export(out / "x", format="xml"), "format: must be text or jsonl"),
         (lambda out: derivlang.Run(out).export(out / "x"), "is not a run"),
-        (lambda out: derivlang.train_parser("a", out / "x", teacher="english"), "teacher: needs text=, too"),
+        (lambda out: derivlang.train_parser("a", out / "x", teacher="english"), "no argument of train_parser"),
         (lambda out: derivlang.score_parser("english", __file__, split="test"), "split: is of a folder"),
         (lambda out: derivlang.dictionary("demo", "trans", out / "d", coverage=101), "coverage: "),
         (lambda out: derivlang.pretrain("demo", "trans", out / "x", dict_coverage="0"), "dict_coverage: "),

@@ -16,15 +16,12 @@ from tests.commands import TREES, run, snapshot, written
 
 pytest.importorskip("torch", reason="training needs torch: pip install 'derivlang[train]'")
 
-TEXT = "the cat sat on the mat .\n" * 3
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A treebank with dev, a text, a further treebank, and a parser of the first two with scores on the third."""
+    """A treebank with dev, a further treebank, and a parser of the first with scores on the second."""
     for split in ("train", "dev"):
         written(tmp_path / "ud" / f"a-ud-{split}.conllu", TREES)
-    written(tmp_path / "a.txt", TEXT)
     written(tmp_path / "more.conllu", TREES)
     run(*line(tmp_path))
     return tmp_path
@@ -32,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def line(folder: Path, **changes: Any) -> list[Any]:
     """The command that makes the parser, with some options changed; None leaves an option out."""
-    given = {"text": folder / "a.txt", "epochs": 1, "score": folder / "more.conllu", "licence": "CC0-1.0"} | changes
+    given = {"epochs": 1, "score": folder / "more.conllu", "licence": "CC0-1.0"} | changes
     flags = [word for name, value in given.items() if value is not None for word in (f"--{name}", value)]
     return ["parser", "train", folder / "ud", "-o", folder / "out", *flags]
 
@@ -47,7 +44,7 @@ def test_the_same_command_keeps_the_parser_and_prints_its_scores(folder: Path) -
     card = run(*line(folder), "--json").json
     assert {name: json.loads((folder / "out" / CARD).read_text("utf-8"))[name] for name in card} == card
     called = derivlang.train_parser(
-        folder / "ud", folder / "out", text=folder / "a.txt", epochs=1, score=folder / "more.conllu", licence="CC0-1.0"
+        folder / "ud", folder / "out", epochs=1, score=folder / "more.conllu", licence="CC0-1.0"
     )
     assert called == card
 
@@ -59,23 +56,18 @@ def test_the_same_command_keeps_the_parser_and_prints_its_scores(folder: Path) -
         ({"seed": 2}, "seed is 1, not 2"),
         ({"threads": 2}, "threads is 1, not 2"),
         ({"licence": "MIT"}, "licence is CC0-1.0, not MIT"),
-        ({"text": None}, "it is of a-ud-train.conllu, a.txt, not of a-ud-train.conllu"),
         ({"score": None}, "score is a-ud-dev.conllu, more.conllu, not a-ud-dev.conllu"),
-        ({"teacher": "TEACHER", "epochs": 1}, "it had another teacher, or none"),
     ],
 )
 def test_another_parser_is_refused(changes: dict[str, Any], told: str, folder: Path) -> None:
     before = snapshot(folder / "out")
-    if "teacher" in changes:
-        run("parser", "train", folder / "ud", "--epochs", 1, "-o", folder / "teacher")
-        changes = changes | {"teacher": f"{folder / 'teacher'}/"}
     refused = run(*line(folder, **changes), code=1).err
     assert f"holds another parser: {told} [output]" in refused
     assert "--force" in refused
     assert snapshot(folder / "out") == before
 
 
-@pytest.mark.parametrize("name", ["ud/a-ud-train.conllu", "ud/a-ud-dev.conllu", "a.txt", "more.conllu"])
+@pytest.mark.parametrize("name", ["ud/a-ud-train.conllu", "ud/a-ud-dev.conllu", "more.conllu"])
 def test_a_changed_file_is_another_one(name: str, folder: Path) -> None:
     with (folder / name).open("a") as file:
         file.write("\n")
@@ -103,7 +95,6 @@ def _edit(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
         (_edit(lambda card: card.pop("trained_on")), "a parser whose card does not say how it was trained"),
         (_edit(lambda card: card.update(settings=[])), "this is not a valid model card of a parser"),
         (_edit(lambda card: card.update(scored_on=3)), "this is not a valid model card of a parser"),
-        (_edit(lambda card: card.update(teacher=3)), "this is not a valid model card of a parser"),
         (lambda out: (out / CARD).write_text("{"), "this is not a valid model card of a parser"),
         (lambda out: (out / CARD).write_text("[]"), "this is not a valid model card of a parser"),
         (lambda out: (out / WEIGHTS).write_bytes(b"x"), "is not the one that model.json was written for"),

@@ -9,31 +9,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
-from derivlang.cli.main import main
-from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import DataError
-from derivlang.core.trees import first_fault
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import GRID
 from derivlang.parsing.model import make_model, save_model
 from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.scores import compare, mask_rare, score
 from derivlang.parsing.training.batches import batches
-from derivlang.parsing.training.config import ParserConfig, student
+from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.fit import fit
 from derivlang.parsing.training.network import ARC_SCALE, TorchNetwork
-from derivlang.parsing.training.plain_text import plain_sentences
-from derivlang.parsing.training.teach import taught
 from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
-from derivlang.parsing.treebank import Text, Treebank
+from derivlang.parsing.treebank import Treebank
 from derivlang.sources.treebank import files_of, names_of
 from derivlang.training import parser as commands
-from tests.commands import run, written
-from tests.test_parsing_adapters import Chain
+from tests.commands import run
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'derivlang[train]'")
 
@@ -49,7 +41,7 @@ SENTENCES = [
 TINY = ParserConfig(
     epochs=60, words_per_step=16, width=24, n_buckets=200, min_count=1, hidden=(16, 20), arc=16, label=16, warm_up=5,
     dropout=0.0, unseen=0.0, masked_sentences=0.0, masked_words=0.0, lowered=0.0, unstopped=0.0, average=0.9,
-    rate=1e-2, text_epochs=2, min_text_count=2,
+    rate=1e-2,
 )  # fmt: skip
 
 
@@ -68,36 +60,27 @@ def bank() -> Treebank:
     return Treebank.of(words, tags, heads, names)
 
 
-def text() -> Text:
-    lines = [("The big dog sees the house . A cat 's house is old . " * 3).split(), "= Houses =".split()] * 8
-    flat = pa.array([word for line in lines for word in line], pa.string()).dictionary_encode()
-    lengths = np.array([len(line) for line in lines], np.int64)
-    return Text(flat.indices.to_numpy(zero_copy_only=False).astype(np.int32), flat.dictionary, offsets_of(lengths))
-
-
 def parser(trained: Any, folder: Path) -> ModelParser:
     card = {**trained.card("en"), "name": "tiny"}
     save_model(make_model(trained.weights, trained.vocabulary, card), folder)
     return ModelParser.load(folder)
 
 
-@pytest.mark.parametrize("given", [None, text()], ids=["treebank alone", "with text"])
-def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, tmp_path: Path) -> None:
-    config = replace(TINY, epochs=60 if given is None else 200)
+def test_a_tiny_run_learns_its_sentences_and_repeats_itself(tmp_path: Path) -> None:
     lines: list[str] = []
-    first = fit(bank(), bank(), config, given, lines.append)
+    first = fit(bank(), bank(), TINY, lines.append)
     tiny = parser(first, tmp_path / "one")
     found = score(tiny, bank())
     assert found["words"] == 26
     assert found["UPOS"] == 100.0
-    assert found["LAS"] >= (100.0 if given is None else 90.0)  # learning to guess words first, it needs more steps
+    assert found["LAS"] == 100.0
     assert f"LAS {found['LAS']:.2f}" in lines[-1]
-    few = replace(config, epochs=10)
-    two, three = (parser(fit(bank(), bank(), few, given), tmp_path / name) for name in ("two", "three"))
+    few = replace(TINY, epochs=10)
+    two, three = (parser(fit(bank(), bank(), few), tmp_path / name) for name in ("two", "three"))
     assert two.fingerprint == three.fingerprint != tiny.fingerprint
     names = ("model.npz", "model.json")
     assert all((tmp_path / "two" / name).read_bytes() == (tmp_path / "three" / name).read_bytes() for name in names)
-    other = fit(bank(), None, replace(TINY, seed=2, epochs=1), given)
+    other = fit(bank(), None, replace(TINY, seed=2, epochs=1))
     assert parser(other, tmp_path / "four").fingerprint != tiny.fingerprint
 
 
@@ -107,7 +90,7 @@ def test_numpy_computes_what_torch_computes(cell: Literal["lstm", "light"], tmp_
     config = replace(TINY, epochs=25, cell=cell)
     trained = fit(bank(), None, config)
     tiny = parser(trained, tmp_path)
-    vocabulary, counts, _ = build_vocabulary(bank(), None, config)
+    vocabulary, counts = build_vocabulary(bank(), config)
     network = TorchNetwork(config, len(vocabulary) + 2, 17, len(trained.relations))
     matrices, floats = tiny.model.matrices, tiny.model.floats
     for name, weight in network.named.items():
@@ -134,26 +117,9 @@ def test_numpy_computes_what_torch_computes(cell: Literal["lstm", "light"], tmp_
             close(rows, labels_of_gold[:n, column].numpy())
 
 
-def test_a_student_learns_its_teachers_trees_with_its_words(tmp_path: Path) -> None:
-    teacher = parser(fit(bank(), None, TINY), tmp_path / "teacher")
-    config = replace(TINY, cell="light", epochs=12, width=7, arc=12, label=12, hidden=(12, 16))
-    trained = fit(bank(), bank(), config, text(), teacher=teacher)
-    small = parser(trained, tmp_path / "student")
-    assert score(small, bank())["LAS"] == 100.0
-    assert small.model.vocabulary == teacher.model.vocabulary
-    for name in ("words", "pieces"):
-        assert np.array_equal(small.model.matrices[name], teacher.model.matrices[name])
-    again = parser(fit(bank(), None, config, text(), teacher=teacher), tmp_path / "again")
-    assert again.fingerprint == small.fingerprint
-    data = taught(bank(), text(), teacher)
-    assert data.n_sentences == 4 * bank().n_sentences + 6 * 8  # `= Houses =` is one word and left out
-    assert first_fault(data.head, data.sentences) is None
-    assert score(small, data)["LAS"] >= 95.0
-
-
 def test_the_noise_of_training_is_what_it_says() -> None:
     config = replace(TINY, masked_sentences=1.0, unstopped=1.0)
-    data = encode_treebank(bank(), *build_vocabulary(bank(), None, config)[:2], bank().relations, config)
+    data = encode_treebank(bank(), *build_vocabulary(bank(), config), bank().relations, config)
     steps = [step for _, step in batches(data, config, np.random.default_rng(1))]
     lengths = sorted(int(n) for step in steps for n in step.inside.sum(0))
     assert lengths == [2, 2, 3, 3, 5, 6]  # the mark is gone, but for the shortest; nothing hangs from it
@@ -161,20 +127,6 @@ def test_the_noise_of_training_is_what_it_says() -> None:
     assert masked > 3
     for step in steps:
         assert not step.buckets[step.code == 1].any()
-
-
-def test_words_that_are_too_rare_for_vectors_are_refused() -> None:
-    with pytest.raises(DataError, match="no word occurs 9999 times in the treebank, or 9999 times in all"):
-        fit(bank(), None, replace(TINY, min_count=9999, min_text_count=9999), text())
-
-
-def test_plain_text_is_cut_into_sentences() -> None:
-    plain = plain_sentences(text())
-    words = plain.types.to_pylist()
-    first = [words[code] for code in plain.words[: plain.sentences[1]]]
-    assert first == "The big dog sees the house .".split()
-    assert int(np.diff(plain.sentences).max()) == 7
-    assert int(plain.sentences[-1]) == len(plain.words)
 
 
 def test_scores_count_all_words_and_relations_up_to_the_colon() -> None:
@@ -209,38 +161,34 @@ def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
     done = run("parser", "train", tmp_path, "-o", out, "--epochs", 2, "--licence", "CC0-1.0", "--json")
     assert '"xx_tiny-ud-dev.conllu, rare words as <unk>"' in done.out
     assert "holds another parser: epochs is 2, not 30" in run("parser", "train", tmp_path, "-o", out, code=1).err
-    told = " ".join(run("parser", "train", "--help").out.split())
-    assert f"[default: {ParserConfig().epochs}, with --teacher {student().epochs}]" in told
+    assert f"[default: {ParserConfig().epochs}]" in " ".join(run("parser", "train", "--help").out.split())
     assert '"words": 52' in run("parser", "score", out, tmp_path, "--split", "dev", "--json").out
 
 
 def test_the_card_has_the_hashes_of_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of what the files became in the hours of training. A file that changes while it is read is refused."""
     write_treebank(tmp_path)
-    files = [tmp_path / "xx_tiny-ud-train.conllu", written(tmp_path / "a.txt", "The dog sees a cat .\n")]
-    hashes = {path.name: sha256(path.read_bytes()).hexdigest() for path in files}
+    file = tmp_path / "xx_tiny-ud-train.conllu"
+    hashes = {file.name: sha256(file.read_bytes()).hexdigest()}
 
     def tiny(*arguments: Any) -> Any:
-        for path in files:
-            append(path)
+        append(file)
         return fit(bank(), None, replace(TINY, epochs=1))
 
     monkeypatch.setattr("derivlang.parsing.training.fit.fit", tiny)
-    options = ["parser", "train", tmp_path, "--text", files[1], "-o", tmp_path / "model", "--json"]
+    options = ["parser", "train", tmp_path, "-o", tmp_path / "model", "--json"]
     assert run(*options).json["trained_on"] == hashes
-    for name, place in {"read_text": 1, "read_treebank": 0}.items():
-        read = getattr(commands, name)
+    read = commands.read_treebank
 
-        def torn(path: Path, place: int = place, read: Any = read) -> Any:
-            append(files[place])
-            return read(path)
+    def torn(path: Path) -> Any:
+        append(file)
+        return read(path)
 
-        write_treebank(tmp_path)
-        with monkeypatch.context() as during:
-            during.setattr(commands, name, torn)
-            ran = run(*options, "--force", code=1)
-        assert str(files[place]) in ran.err
-        assert "[source-changed]" in ran.err
+    write_treebank(tmp_path)
+    monkeypatch.setattr(commands, "read_treebank", torn)
+    ran = run(*options, "--force", code=1)
+    assert str(file) in ran.err
+    assert "[source-changed]" in ran.err
 
 
 def append(path: Path) -> None:
@@ -264,51 +212,6 @@ def test_treebanks_to_score_are_read_first_and_keep_theirnames_of(tmp_path: Path
         "a/test.conllu": 10,
         "b/test.conllu": 52,
     }
-
-
-def test_the_command_trains_a_student(tmp_path: Path) -> None:
-    write_treebank(tmp_path)
-    (tmp_path / "a.txt").write_text("The old dog sees a house .\n" * 3, "utf-8")
-    teacher, out = tmp_path / "teacher", tmp_path / "small"
-    save_model(parser(fit(bank(), None, replace(TINY, epochs=2)), tmp_path / "tiny").model, teacher)
-    given = ["parser", "train", tmp_path, "--text", tmp_path / "a.txt", "-o", out, "--epochs", 1, "--json"]
-    card = run(*given, "--teacher", teacher).json
-    assert card["teacher"] == {"name": str(teacher), "fingerprint": ModelParser.load(teacher).fingerprint}
-    assert card["settings"]["cell"] == "light"
-    assert card["settings"]["width"] == TINY.width
-    assert ModelParser.load(out).model.matrices["forward0.state"].shape[0] == 2 * student().hidden[0]
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ("--teacher tiny/", "--teacher: needs --text, too"),
-        ("--teacher chain --text a.txt", "the parser 'chain' is not a model of derivlang"),
-        ("--teacher tiny/ --text a.txt", "the teacher 'tiny' does not know: xcomp"),
-    ],
-)
-def test_a_teacher_that_cannot_teach_is_refused(
-    options: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from derivlang.parsing import registry
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(registry.PARSERS.added, "chain", Chain())
-    parser(fit(bank(), None, replace(TINY, epochs=1)), Path("tiny"))
-    Path("a.txt").write_text("The old dog sees a house .\n", "utf-8")
-    Path("a.conllu").write_text("1\ta\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\tb\t_\tVERB\t_\t_\t1\txcomp\t_\t_\n\n", "utf-8")
-    done = CliRunner().invoke(main, ["parser", "train", "a.conllu", "-o", "small", *options.split()])
-    assert done.exit_code == 2
-    assert ("[missing-option]" if "needs" in told else "[parser-teacher]") in done.stderr
-    assert told in done.stderr
-    assert not Path("small").exists()
-    registry._load.cache_clear()
-
-
-def test_text_of_a_language_is_normalised_as_its_parser_will() -> None:
-    text = Text(np.arange(5, dtype=np.int32), pa.array(["de", "auto's", "zijn", "mooi", "."]), np.array([0, 5]))
-    assert plain_sentences(text, "nl").types.to_pylist() == ["de", "auto's", "zijn", "mooi", "."]
-    assert plain_sentences(text).types.to_pylist()[1] == "auto"
 
 
 def test_names_of_files_differ_and_a_folder_has_one_treebank(tmp_path: Path) -> None:

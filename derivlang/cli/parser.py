@@ -46,12 +46,9 @@ def train(treebank: Path, out: Path | None, data_dir: Path | None, force: bool, 
     which needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs without torch.
     A parser that the same command has already made is kept.
 
-    With --teacher, the new parser is smaller and about twice as fast. It takes over the teacher's words, word vectors
-    and relations, and learns from the treebank and from the trees that the teacher gives the text.
-
     \b
-    derivlang parser train UD_English-EWT --text wiki.train.tokens --teacher english -o small --data-dir DIR
-    derivlang parser train UD_English-EWT --text wiki.train.tokens --data-dir DIR
+    derivlang parser train UD_English-EWT --data-dir DIR
+    derivlang parser train UD_English-EWT --score en_gum-ud-test.conllu -o english
     """
     from derivlang.sources.treebank import find_treebank
     from derivlang.training.parser import train_parser

@@ -15,7 +15,6 @@ from derivlang.core.settings import MAXIMUM, Declared, declared
 
 # settings whose values a shell may complete -> what they name
 COMPLETED = {name: name for name in ("objective", "model", "parser", "tasks", "measures")} | {
-    "teacher": "parser",
     "derived_source": "source",
 }
 Command = TypeVar("Command", bound=Callable[..., Any])

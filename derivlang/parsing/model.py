@@ -8,7 +8,7 @@ versions of the rules that change the input.
 
 A student has its teacher's words and word vectors, unchanged: nine tenths of its bytes. In this package they are stored
 once. The student's card names the teacher and the hash of the file that has them: {"words_of": {"model": "english",
-"sha256": "3f…"}}. A model that `derivlang parser train` writes is whole.
+"sha256": "3f…"}}. A model that is trained is whole.
 """
 
 from __future__ import annotations

@@ -20,19 +20,11 @@ class ParserOptions:
     score: files, folders or names of further treebanks.
     """
 
-    text: Path | None = setting(
-        None, "Running text of the language for word vectors, words separated by spaces.", file=True
-    )
-    teacher: str | None = setting(
-        None,
-        "Parser of derivlang; a smaller and faster one learns its trees of the text, too.",
-        requires="--text",
-    )
     language: str = _language()
     seed: int = setting(1, "Random seed.", minimum=0, maximum=2**63 - 1)
-    epochs: int | None = setting(None, "Number of passes over the treebank.", minimum=1, unset="30, with --teacher 6")
+    epochs: int = setting(30, "Number of passes over the treebank.", minimum=1)
     score: tuple[Path, ...] = setting((), "Another treebank to score at the end; may be repeated.", either=True)
-    licence: str = setting("", "Licence of treebank and text, for the model card.", unset="none")
+    licence: str = setting("", "Licence of the treebank, for the model card.", unset="none")
     threads: int = setting(1, "Number of CPU threads; another number gives slightly different weights.", minimum=1)
 
     def __post_init__(self) -> None:

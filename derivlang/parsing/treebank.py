@@ -13,15 +13,6 @@ from derivlang.parsing.base import UPOS
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
-    """Words without trees: int32[N], codes into types (Arrow strings [T]). sentences: int64[S + 1], or lines."""
-
-    words: Int32
-    types: pa.Array
-    sentences: Int64
-
-
-@dataclass(frozen=True, eq=False)
 class Treebank:
     """N words, T types, S sentences.
 

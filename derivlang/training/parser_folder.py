@@ -35,7 +35,6 @@ def recipe_of(card: Mapping[str, Any]) -> dict[str, Any]:
         "files": _files(card["trained_on"]),
         "score": sorted(scored),
         "scored_on": _files(dict(sorted(scored.items()))),
-        "teacher": card["teacher"]["fingerprint"] if card.get("teacher") else None,
     }
 
 
@@ -69,5 +68,4 @@ PARSER_FOLDERS = ArtifactKind(
     read=read_recipe,
     files=lambda recipe: (WEIGHTS,),
     check=_check,
-    words={"teacher": "it had another teacher, or none"},
 )

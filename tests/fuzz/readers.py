@@ -843,7 +843,7 @@ def _trained_card() -> bytes:
     card = json.loads((_parser_folder() / "model.json").read_text("utf-8"))
     files = {"a.conllu": "0" * 64}
     more = {"licence": "", "threads": 1, "trained_on": files, "scored_on": files, "scores": {"a.conllu": {}}}
-    return json.dumps({**card, **more, "teacher": {"name": "b/", "fingerprint": "0"}}).encode()
+    return json.dumps({**card, **more}).encode()
 
 
 @reader("parser card, compared", "json", lambda: [_trained_card()], "training.parser_folder")
@@ -1357,15 +1357,6 @@ def _(folder: Path, data: bytes) -> str | None:
     (folder / "x.grammar.tsv").write_bytes(_grammar_seed()[0])
     superstrate = str(folder / "x.grammar.tsv")
     return _command("grammar", "probs", "--superstrate", superstrate, "--nodes-file", str(folder / "nodes.tsv"))
-
-
-@reader("text of parser train", "text", _TEXT, "parsing.read")
-def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.parsing.read import read_text
-
-    (folder / "a.txt").write_bytes(data)
-    read_text(folder / "a.txt")
-    return None
 
 
 # ---- what commands write beside their output, and read again

@@ -14,7 +14,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
 from derivlang.parsing.base import UPOS
-from derivlang.parsing.features import MASKED, UNSEEN
+from derivlang.parsing.features import MASKED
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.vocabulary import EncodedTreebank
 from derivlang.parsing.treebank import Treebank
@@ -36,7 +36,6 @@ class PaddedBatch:
     """
 
     code: torch.Tensor  # int64[L, B]
-    new: torch.Tensor  # bool[L, B]: words read as known from running text only
     buckets: torch.Tensor  # int64[L, B, N_PIECES]
     inside: torch.Tensor  # bool[L, B]
     backward: torch.Tensor  # int64[L, B]
@@ -86,16 +85,13 @@ def _padded(
     inside = at < length[None, :]
     position = np.where(inside, start[None, :] + at, 0)
     types = bank.words[position]
-    code, buckets, new = data.code[types], data.buckets[types], data.new[types]
+    code, buckets = data.code[types], data.buckets[types]
     if draws is not None:
         low = (draws.random(len(chosen)) < config.lowered)[None, :]
         types = np.where(low, data.lower[types], types)
         code, buckets, count = data.code[types], data.buckets[types], data.count[types]
         unseen = draws.random(code.shape) < config.unseen / np.maximum(config.unseen + count, 1e-9)
-        # With a text, half of the unseen words are read as words that only the text has.
-        entirely = draws.random(code.shape) < 0.5
-        new = data.new[types] | (unseen & ~entirely)
-        code = np.where(unseen & (entirely | (not config.text)), UNSEEN, code)
+        code = data.as_unseen(code, unseen, draws)
         masked = _masked(config, count, draws)
         code = np.where(masked, MASKED, code)
         buckets = np.where(masked[:, :, None], 0, buckets)
@@ -105,7 +101,6 @@ def _padded(
         buckets=torch.from_numpy(buckets.astype(np.int64)),
         inside=torch.from_numpy(inside),
         backward=torch.from_numpy(backward),
-        new=torch.from_numpy(new & (code > MASKED)),
         upos=torch.from_numpy(bank.upos[position].astype(np.int64)),
         head=torch.from_numpy(np.where(inside, bank.head[position], 0).astype(np.int64)),
         deprel=torch.from_numpy(data.deprel[position].astype(np.int64)),

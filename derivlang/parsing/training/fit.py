@@ -1,4 +1,4 @@
-"""Train a parser on a treebank: vocabulary, pre-training on text, and the loop over the trees.
+"""Train a parser on a treebank: vocabulary, and the loop over the trees.
 
 The learning rate rises linearly and falls as a cosine. The trained weights are an exponential average over the steps.
 The last tenth of the steps computes with weights rounded to 8 bits, as the stored model has them (`model.py`).
@@ -9,22 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from derivlang.core.arrays import Float32
 from derivlang.parsing.base import UPOS
-from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.model import is_matrix, rounded
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.network import TorchNetwork
-from derivlang.parsing.training.plain_text import plain_sentences, pretrain
-from derivlang.parsing.training.teach import taught
-from derivlang.parsing.training.vocabulary import EncodedTreebank, build_vocabulary, encode_treebank, word_counts
-from derivlang.parsing.treebank import Text, Treebank
+from derivlang.parsing.training.vocabulary import EncodedTreebank, build_vocabulary, encode_treebank
+from derivlang.parsing.treebank import Treebank
 
 if TYPE_CHECKING:
     import torch
@@ -50,75 +47,32 @@ class TrainedParser:
 
 
 def fit(
-    train: Treebank,
-    dev: Treebank | None,
-    config: ParserConfig,
-    text: Text | None = None,
-    report: Callable[[str], None] = lambda line: None,
-    teacher: ModelParser | None = None,
-    language: str = "en",
+    train: Treebank, dev: Treebank | None, config: ParserConfig, report: Callable[[str], None] = lambda line: None
 ) -> TrainedParser:
-    """Train a parser on a treebank and, if there is one, a text; `report` gets a line per epoch.
+    """Train a parser on a treebank; `report` gets a line per epoch.
 
-    language: of the text, whose words are normalised as the parser will normalise them; a teacher has its own.
-    teacher: a parser whose trees of the text are learnt too. The words, their vectors and the relations are then the
-    teacher's; without a text, a teacher has no effect.
     The result is the same for the same seed on one machine with one thread.
     """
     import torch
 
-    if teacher is not None and text is not None:
-        return _fit_student(train, dev, config, text, teacher, report)
-    config = replace(config, text=text is not None)
     torch.manual_seed(config.seed)
-    plain = None if text is None else plain_sentences(text, language)
-    vocabulary, counts, vectors = build_vocabulary(train, plain, config)
+    vocabulary, counts = build_vocabulary(train, config)
     data = encode_treebank(train, vocabulary, counts, train.relations, config)
     held_out = None if dev is None else encode_treebank(dev, vocabulary, counts, train.relations, config)
-    network = TorchNetwork(config, len(vocabulary) + 2, len(UPOS), len(train.relations), vectors)
-    report(f"{train.n_sentences:,} sentences, {sum(w.numel() for w in network.named.values()):,} weights")
-    if plain is not None and config.text_epochs:
-        pretrain(network, encode_treebank(plain, vocabulary, counts, train.relations, config), report)
-    _train(network, data, held_out, report)
-    new = np.fromiter((counts[word] < config.min_count for word in vocabulary), bool, len(vocabulary))
-    weights = network.exported(np.concatenate([[False, False], new]))
-    return TrainedParser(weights, vocabulary, train.relations, config)
+    network = TorchNetwork(config, len(vocabulary) + 2, len(UPOS), len(train.relations))
+    train_network(network, data, held_out, report)
+    return TrainedParser(network.exported(), vocabulary, train.relations, config)
 
 
-def _fit_student(
-    train: Treebank,
-    dev: Treebank | None,
-    config: ParserConfig,
-    text: Text,
-    teacher: ModelParser,
-    report: Callable[[str], None],
-) -> TrainedParser:
-    """Train a parser on the trees of a treebank and on its teacher's trees of a text."""
-    import torch
-
-    torch.manual_seed(config.seed)
-    model = teacher.model
-    n_buckets, width = model.matrices["pieces"].shape
-    config = replace(config, n_buckets=n_buckets, width=width)
-    vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
-    bank = taught(train, text, teacher)
-    counts = word_counts(bank)
-    data = encode_treebank(bank, vocabulary, counts, model.relations, config)
-    held_out = None if dev is None else encode_treebank(dev, vocabulary, counts, model.relations, config)
-    network = TorchNetwork(config, len(vocabulary) + 2, len(UPOS), len(model.relations))
-    network.keep_vectors(model)
-    report(f"{bank.n_sentences:,} sentences, {sum(w.numel() for w in network.trained):,} weights to train")
-    _train(network, data, held_out, report)
-    return TrainedParser(network.exported(np.zeros(len(vocabulary) + 2, bool)), vocabulary, model.relations, config)
-
-
-def _train(
+def train_network(
     network: TorchNetwork, data: EncodedTreebank, dev: EncodedTreebank | None, report: Callable[[str], None]
 ) -> None:
     """Train the network on trees; it ends with the averaged weights."""
     import torch
 
     config = network.config
+    n_weights = sum(w.numel() for w in network.trained)
+    report(f"{data.bank.n_sentences:,} sentences, {n_weights:,} weights to train")
     draws = np.random.default_rng(config.seed)
     weights = network.trained
     average = [w.detach().clone() for w in weights]
@@ -183,7 +137,7 @@ def _rounded_matrices(network: TorchNetwork) -> Iterator[None]:
     """
     with _kept(network.trained):
         for name, w in network.named.items():
-            if is_matrix(name, w) and name not in ("words", "pieces", "text_map"):
+            if is_matrix(name, w) and name not in network.tables:
                 w.data.copy_(rounded(w.data))
         yield
 

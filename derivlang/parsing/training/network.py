@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from derivlang.core.arrays import Bool, Float32
+from derivlang.core.arrays import Float32
 from derivlang.parsing.features import WORD_LIMIT
-from derivlang.parsing.model import StoredModel
 from derivlang.parsing.training.batches import PaddedBatch
 from derivlang.parsing.training.config import ParserConfig
 
@@ -31,12 +30,12 @@ ARC_SCALE = 0.25  # factor of the dot products
 class TorchNetwork:
     """The network's weights and its forward pass; `noise` turns dropout on.
 
-    named: the weights under the names of the stored model. vectors: float32[n_words, width] from running text, or None.
+    named: the weights under the names of the stored model. tables: names of matrices that training never rounds.
     """
 
-    def __init__(
-        self, config: ParserConfig, n_words: int, n_tags: int, n_relations: int, vectors: Float32 | None = None
-    ) -> None:
+    tables: tuple[str, ...] = ("words", "pieces")
+
+    def __init__(self, config: ParserConfig, n_words: int, n_tags: int, n_relations: int) -> None:
         import torch
         from torch import nn
 
@@ -53,11 +52,6 @@ class TorchNetwork:
             "words": normal(n_words, config.width, std=0.3),
             "pieces": normal(config.n_buckets, config.width, std=0.5),
         }
-        self.vectors = None if vectors is None else torch.from_numpy(vectors)
-        if vectors is not None:
-            self.named["words"].data *= 0.3
-            self.named["text_map"] = nn.Parameter(torch.eye(config.width))
-            self.named["text_only"] = nn.Parameter(torch.zeros(config.width))
         gates = 4 if config.cell == "lstm" else 2
         for layer, hidden in enumerate(config.hidden):
             for side in ("forward", "backward"):
@@ -83,29 +77,20 @@ class TorchNetwork:
         self.named["label"] = linear(n_relations, 3 * config.label)
         self.named["label.bias"] = nn.Parameter(torch.zeros(n_relations))
 
-    def keep_vectors(self, model: StoredModel) -> None:
-        """Take the vectors of words and pieces from a model; training does not change them."""
-        import torch
-
-        for name in ("words", "pieces"):
-            self.named[name] = torch.from_numpy(model.matrices[name] * model.floats[f"{name}.scale"][:, None])
-
     @property
     def trained(self) -> list[torch.Tensor]:
         """The weights that training changes."""
         return [w for w in self.named.values() if w.requires_grad]
 
-    def exported(self, new: Bool) -> dict[str, Float32]:
-        """Return the weights by the names of a stored model, the parts of each word vector added up.
+    def exported(self) -> dict[str, Float32]:
+        """Return the weights by the names of a stored model."""
+        return {name: w.detach().numpy().copy() for name, w in self.named.items()}
 
-        new: bool[n_words], words known from running text only.
-        """
-        out = {name: w.detach().numpy().copy() for name, w in self.named.items()}
-        if self.vectors is not None:
-            words, only = out["words"], out.pop("text_only")
-            words[new] = only
-            words += self.vectors.numpy() @ out.pop("text_map")
-        return out
+    def words(self, code: torch.Tensor) -> torch.Tensor:
+        """Return the vectors of words, float[L, B, width]; code: int64[L, B]."""
+        from torch.nn.functional import embedding
+
+        return embedding(code, self.named["words"])
 
     def states(self, batch: PaddedBatch, noise: bool) -> torch.Tensor:
         """Return float[L, B, 2 * hidden[-1]], the last layer."""
@@ -113,11 +98,7 @@ class TorchNetwork:
         from torch.nn.functional import embedding
 
         w, config = self.named, self.config
-        x = embedding(batch.code, w["words"])
-        if self.vectors is not None:
-            x = torch.where(batch.new[:, :, None], w["text_only"], x)
-            x = x + embedding(batch.code, self.vectors) @ w["text_map"]
-        x = x + embedding(batch.buckets, w["pieces"]).mean(2)
+        x = self.words(batch.code) + embedding(batch.buckets, w["pieces"]).mean(2)
         x = x.clamp(-WORD_LIMIT, WORD_LIMIT)
         if noise:
             x = x * _mask(x, config.dropout)
