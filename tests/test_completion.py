@@ -108,7 +108,7 @@ def typed_in_bash(folder: Path, line: str, words: str) -> tuple[list[str], str]:
     return done.stdout.split(), done.stderr
 
 
-@pytest.mark.skipif(shutil.which("bash") is None or sys.platform == "win32", reason="there is no bash")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize(
     ("line", "words", "answers"),
     [

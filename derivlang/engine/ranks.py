@@ -303,7 +303,7 @@ def _is_mine(path: Path) -> bool:
 
     A link does not: whoever makes it needs only the path of a file.
     """
-    if is_remote(path) or not hasattr(os, "getuid"):
+    if is_remote(path):
         return False
     found = [place.lstat() for place in (path, path.parent)]
     return all(one.st_uid == os.getuid() and not S_ISLNK(one.st_mode) for one in found)

@@ -7,15 +7,15 @@ Another user, or an earlier link, may have one of our names (of a lock, a stage,
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import warn
@@ -23,11 +23,9 @@ from derivlang.core.messages import warn
 LOCK = ".derivlang.lock"  # in a folder that is held
 _TEXT = re.compile(rb"([0-9a-f]{16}|[0-9a-f]{64}) .+|", re.DOTALL)  # of a lock: the plan, and the plan for people
 _LONGEST = 1 << 16  # bytes of it that are read
-# Names of ours are opened so that no link is followed, no pipe is waited for and, on Windows, no line end is changed.
-_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK  # names of ours are opened so that no link is followed, no pipe waited for
 _NUMBER = re.compile(r"\(os error (\d{1,4})\)")  # how libraries written in Rust end a message about a file
 _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
-_FAR = 1 << 30  # the locked byte on Windows, beyond any text
 _TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
 
 
@@ -271,29 +269,9 @@ def _check_text(file: IO[bytes], lock: Path) -> None:
 def _flock(file: IO[bytes]) -> bool:
     """Lock an open file. Returns False if another process holds the lock."""
     try:
-        import fcntl
-    except ImportError:
-        return _lock_on_windows(file)
-    try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         return error.errno not in (errno.EAGAIN, errno.EACCES)  # other errors mean a file system without locks
-    return True
-
-
-def _lock_on_windows(file: IO[bytes]) -> bool:
-    """Lock an open file where there is no fcntl. Returns False if another process holds the lock."""
-    try:
-        msvcrt: Any = import_module("msvcrt")
-    except ImportError:  # neither
-        return True
-    file.seek(_FAR)  # others may read the text, but not a locked byte
-    try:
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    except OSError:
-        return False
-    finally:
-        file.seek(0)
     return True
 
 
