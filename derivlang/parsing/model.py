@@ -147,7 +147,7 @@ def load_model(folder: Path) -> StoredModel:
         card = json.loads((folder / CARD).read_text("utf-8"))
         if card["format"] != FORMAT:
             raise ValueError(f"its format is {card['format']}, this version reads {FORMAT}")
-        if card.keys() & {HASH, _OF_WEIGHTS}:  # that of a bundled model has neither
+        if card.keys() & {HASH, _OF_WEIGHTS}:  # the card of a bundled model has neither
             check_intact(card)
             if card[_OF_WEIGHTS] != _hash_of(folder / WEIGHTS):
                 raise ValueError(f"{WEIGHTS} is not the one that {CARD} was written for")
