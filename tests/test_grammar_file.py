@@ -71,23 +71,6 @@ def test_other_treebanks_are_refused_by_name(here: Path) -> None:
     derivlang.fit_grammar("a.conllu", "own.grammar.tsv", l2=1.5, force=True)
 
 
-def test_a_grammar_without_a_recipe_is_kept_only_if_it_is_the_same(here: Path) -> None:
-    recipe, out = here / "own.grammar.tsv.recipe.json", here / "own.grammar.tsv"
-    told, text = recipe.read_bytes(), out.read_bytes()
-    recipe.unlink()
-    assert NO_RECIPE in fit(code=1)
-    assert out.read_bytes() == text
-    assert not recipe.exists()
-    fit("--l2", "1.5")
-    assert (out.read_bytes(), recipe.read_bytes()) == (text, told)
-    recipe.unlink()
-    out.write_text("mine")
-    assert NO_RECIPE in fit("--l2", "1.5", code=1)
-    assert out.read_text() == "mine"
-    fit("--l2", "1.5", "--force")
-    assert (out.read_bytes(), recipe.read_bytes()) == (text, told)
-
-
 def test_a_lost_or_changed_file_is_named(here: Path) -> None:
     recipe, out = here / "own.grammar.tsv.recipe.json", here / "own.grammar.tsv"
     told, text = recipe.read_bytes(), out.read_bytes()

@@ -298,11 +298,6 @@ def test_a_parameter_with_a_line_break_is_one_part() -> None:
     assert part_hash(one) != part_hash(two)
 
 
-def test_an_unknown_format_of_fingerprints() -> None:
-    with pytest.raises(ValueError, match="3 is not a known format of fingerprints"):
-        Pipeline.parse("inv").fingerprint(format=3)
-
-
 def test_a_pipeline_prints_as_a_tree() -> None:
     pipeline = Pipeline.parse("trans,perm:window=3,inv")
     hashes = [part_hash(transform)[:7] for transform in pipeline.transforms]

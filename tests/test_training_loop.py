@@ -24,7 +24,7 @@ import torch
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.seal import sealed
 from derivlang.pipeline import Pipeline
-from derivlang.training import checkpoint, row_order, trainer
+from derivlang.training import checkpoint, trainer
 from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
@@ -203,17 +203,6 @@ def test_another_recipe_is_refused(objective: str, changes: dict[str, Any], name
         trained(tmp_path / "run", objective, resume=True, **changes)
     assert named in str(error.value)
     assert (tmp_path / "run" / "run.json").read_bytes() == before
-    trained(tmp_path / "run", resume=True)
-
-
-def test_another_order_of_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of many rows, begun when their order was still sorted, does not go on in another order."""
-    with pytest.raises(Stop):
-        trained(tmp_path / "run", logged=stopping(4))
-    monkeypatch.setattr(row_order, "SORTED", 0)
-    with pytest.raises(StoreError, match="derivlang's rules, have changed since"):
-        trained(tmp_path / "run", resume=True)
-    monkeypatch.undo()
     trained(tmp_path / "run", resume=True)
 
 
