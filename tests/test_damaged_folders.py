@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -22,9 +21,9 @@ import pytest
 
 from derivlang.core.version import __version__
 from tests.commands import TREES, run, snapshot, written
+from tests.test_push_runs import study_of
 
 TABLE = Path(__file__).with_name("damaged_folders.txt")
-ARCHIVE = Path(__file__).parent / "earlier" / "d29ccca.tar.xz"  # with a finished study
 _TEXT = "the cat sat .\nthe dog ran to the cat .\na bird saw it .\n"
 _RUN = "--source src/a.train.tokens --words space --seq-len 16 --batch-size 8 --steps 2 --threads 1 --resume"
 MAKERS = {
@@ -126,9 +125,7 @@ def build(folder: Path) -> None:
     shutil.copytree(checkpoint(), folder / "checkpoint")
     for line in MAKERS.values():
         run(*line.split())
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder / "earlier", filter="data")
-    shutil.move(folder / "earlier" / "study", folder)
+    study_of(folder / "study")
 
 
 def lines_of(name: str) -> Iterator[str]:

@@ -60,10 +60,6 @@ A_PLAN: dict[str, tuple[dict[str, Any], list[object]]] = {
         {"splits": ["train"], "shard_tokens": 24},
         [("0-of-1", "a", 0, None, 0, 0, None), ("0-of-1", "b", 0, None, 0, 8, None)],
     ),
-    "one task a file": (
-        {"splits": ["train"], "share": False},
-        [("0-of-2", "a", 0, None, 0, 0, None), ("1-of-2", "b", 0, None, 0, 8, None)],
-    ),
     "every split, train first": (
         {"splits": None},
         [

@@ -1138,6 +1138,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
         "beta1": 0.5, "beta2": 0.5, "epsilon": 0.5, "clip": 2.0, "mask": 0.5, "tie": False, "language_ids": True,
         "vocab_size": 9, "coverage": "9", "dictionary_by": "mass", "dictionary_seed": 9, "parallel": "9",
         "packing": "stream", "limit": 9, "precision": "bf16", "embeddings": "new", "freeze": "encoder",
+        "own": "positions", "replacements": "both", "languages": "source", "halves": True, "derived_source": "x",
+        "tokenizer_for": "both",
     }  # fmt: skip
     assert set(other) == set(record_of(resolve(wanted)))
     for name, value in other.items():
