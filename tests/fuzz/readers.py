@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from derivlang.core.seal import sealed
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
@@ -317,8 +318,9 @@ def _(folder: Path, data: bytes) -> str | None:
     return _compared(folder, _LANGUAGE, data)
 
 
-_LANGUAGE = b"""{"format": 1, "spec": "trans:overlap=20:table=2,inv", "derivlang": "0.1", "pipeline": {"fingerprint":
-"0123456789abcdef", "format": 2}}"""
+_LANGUAGE = json.dumps(
+    sealed({"spec": "trans:overlap=20:table=2,inv", "derivlang": "0.1", "pipeline": "0123456789abcdef"})
+).encode()
 
 
 def _compared(folder: Path, record: bytes, lexicon: bytes) -> None:
