@@ -31,7 +31,8 @@ OPTIONS = [
 LISTS = {
     "--task", "--regime", "--measure", "--epochs", "--lr", "--batch-size", "--max-length", "--train-examples",
     "--dev-examples", "--splits", "--columns", "--column-names", "--text-column", "--word-column", "--cells", "--grids",
-    "--label-column", "--freeze", "--classes", "--subtypes", "--dev", "--score", "--factor", "--baseline",
+    "--label-column", "--freeze", "--classes", "--subtypes", "--dev", "--score", "--factor", "--baseline", "--own",
+    "--tracker",
 }  # fmt: skip
 
 

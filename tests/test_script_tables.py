@@ -48,7 +48,7 @@ def test_one_name_for_one_table() -> None:
 
 @pytest.mark.parametrize("spec", ["trans:table=1,inv", "trans:overlap=50:table=1,inv"])
 def test_a_set_of_the_old_table_is_whole(spec: str, source: Path, tmp_path: Path) -> None:
-    """Its manifest and lexicon name no table."""
+    """A spec without a table means the first one, so the manifest and the lexicon name none."""
     out = make(spec, source, tmp_path / "old")
     assert manifest(out)["spec"] == spec.replace(":table=1", "")
     if "overlap" in spec:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
@@ -366,7 +365,7 @@ def test_a_key_encoder_of_another_width(name: str, tmp_path: Path) -> None:
         trained(tmp_path / "run", "ppa:queue=20", resume=True, **options)
     assert error.value.id == "checkpoint"
     assert str(folder) in str(error.value)
-    assert re.search(rf"{re.escape(name)} is \d+ x \d+, but here \d+ x \d+", str(error.value))
+    assert f"size mismatch for {name}: " in str(error.value)
 
 
 def test_a_model_of_another_width_to_begin_with(tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def test_the_same_data_is_used_again_and_another_is_refused() -> None:
 def test_a_twin_stays_where_there_is_one() -> None:
     run = run_of("trans,inv", None)
     assert isinstance(run.languages, TwinLanguages)
-    assert "tokenizer_for" not in json.loads(Path("run/run.json").read_text("utf-8"))["settings"]
+    assert json.loads(Path("run/run.json").read_text("utf-8"))["settings"]["tokenizer_for"] is None
     assert not Path("run", DERIVED_TOKENIZER).exists()
 
 

@@ -210,7 +210,7 @@ def _contexts(sample: OrderSample, name: str) -> dict[tuple[str, ...], list[bool
 
 
 def _as_it_stands(families: Families) -> Float:
-    """Return float64[M]: 1 for the members before the head of their family."""
+    """Return float64[M]: for each member of a family 1 if it stands before the head, else 0."""
     places = np.repeat(families.head_places, lengths_of(families.offsets))
     return (np.arange(len(families.members)) < places).astype(np.float64)
 
@@ -302,7 +302,7 @@ def main() -> None:
     )
     parser.add_argument("treebanks", nargs="+", type=Path, metavar="TREEBANK", help="CoNLL-U file")
     parser.add_argument("--grammar", help="name or file of a grammar")
-    parser.add_argument("--substrate", help="grammar of the treebanks' language, of which 5 %% are mixed in")
+    parser.add_argument("--substrate", help="grammar of the treebanks' own language, with a weight of 5 %%")
     options = parser.parse_args()
     substrate = load_grammar(options.substrate) if options.substrate else None
     model = OrderModel(load_grammar(options.grammar), substrate) if options.grammar else None

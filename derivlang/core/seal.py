@@ -31,6 +31,6 @@ def is_intact(record: Mapping[str, Any]) -> bool:
 
 
 def check_intact(record: Mapping[str, Any]) -> None:
-    """Raise ValueError if a value of a sealed record was changed, or its hash is missing."""
+    """Raise ValueError if a record does not have the hash of its content: a value was changed, or the hash removed."""
     if not is_intact(record):
         raise ValueError("a value was changed after it was written")

@@ -38,7 +38,8 @@ CHECKPOINT_RUNS = ArtifactKind(
     files=lambda record: record[FILES],
     words={
         "weights": "the weights of the checkpoint are others",
-        "fingerprint": "its tokenizer, a file of its transforms, the text of its lexicon or a rule has changed",
+        "tokenizer": "the tokenizer of the checkpoint is another one",
+        "fingerprint": "a file of its transforms, the text of its lexicon or a rule of derivlang has changed",
     },
     shared=True,  # with the results
     fix="give another folder with -o",
@@ -83,7 +84,8 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
             "format": run_folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
             "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
             "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(folder.resolve()),
-            "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
+            "data": "", "fingerprint": fingerprint, "weights": weights, "tokenizer": tokenizer.fingerprint,
+            "settings": {}, "reading": reading_of(request),
             "pipeline": languages.fingerprint(), "heldout_files": source.files([source.corpus.heldout]),
         }  # fmt: skip
         return with_hashes(fresh, record)
@@ -95,6 +97,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
             "source": request.source,
             "spec": pipeline.stored,
             "weights": weights,
+            "tokenizer": tokenizer.fingerprint,
             "fingerprint": fingerprint,
         },
     )

@@ -74,7 +74,7 @@ class TaskModel:
     @classmethod
     def of(cls, task: Task, encoder: Encoder, n_classes: int) -> TaskModel:
         """Return the encoder with a new head, on the encoder's device."""
-        if not task.settings.only_head:
+        if task.settings.freeze and not task.settings.only_head:
             freeze(encoder.module, task.settings.freeze)
         return cls(task, encoder, task.head(encoder.module.config, n_classes).to(encoder.device))
 

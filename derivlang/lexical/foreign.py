@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, offsets_of, owners
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.pretrained import from_pretrained
@@ -75,8 +76,11 @@ class ForeignTokenizer:
     def copy(self, folder: Path) -> None:
         """Make a copy in a folder unless it is there. Raise StoreError if the folder holds another tokenizer."""
         identity = {"vocab_size": self.size, "fingerprint": self.fingerprint}
-        lacks_file = not (folder / TOKENIZER).is_file()  # then nothing says which tokenizer the folder has
-        Artifact(kind=COPIES, path=folder, wanted=identity, force=lacks_file).make(self.save)
+        file = folder / TOKENIZER
+        lost = is_foreign(folder) and not file.is_file()  # then nothing says which tokenizer the folder has
+        if lost:
+            warn(f"{file} is missing; the tokenizer is made again")
+        Artifact(kind=COPIES, path=folder, wanted=identity, force=lost).make(self.save)
 
     @property
     def size(self) -> int:

@@ -180,8 +180,8 @@ def make_twin(
         "subwords": None if kept is None else _said(options),
     }
     text = None if kept is None else subwords_text(source, entry_counts, kept)
-    # Of kept sub-words that are chosen, the recipe records the choice; of given ones, the content of their file.
-    kept_hash = None if text is None else sha256(text.encode()).hexdigest()
+    if text is not None:
+        recipe["subwords_sha256"] = sha256(text.encode()).hexdigest()
     both = joint_file(source, twin, script) if options.joint else None
 
     def write(fresh: Path) -> dict[str, Any]:
@@ -193,15 +193,9 @@ def make_twin(
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
-        return recipe | ({} if options.subwords is None else {"subwords_sha256": kept_hash})
+        return recipe
 
-    wanted = Artifact(
-        kind=TWINS,
-        path=out,
-        wanted=recipe | ({} if kept_hash is None else {"subwords_sha256": kept_hash}),
-        force=options.force,
-    )
-    return wanted.make(write, found)
+    return Artifact(kind=TWINS, path=out, wanted=recipe, force=options.force).make(write, found)
 
 
 def check_twin(twin: Tokenizer, tokenizer: Tokenizer, spec: str, folder: Path, fix: str) -> None:

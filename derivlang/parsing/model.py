@@ -104,7 +104,7 @@ def _in_8_bits(w: Float32) -> tuple[Int8, Float32]:
 
 
 def rounded(w: torch.Tensor) -> torch.Tensor:
-    """Return a matrix with the values that it has after storage, for training."""
+    """Return a matrix rounded to 8 bits, as the stored model has it: the last steps of a training compute with it."""
     scale = w.abs().amax(1, keepdim=True).clamp_min(1e-8) / 127
     return (w / scale).round() * scale
 

@@ -1,4 +1,4 @@
-"""Read what a parser is trained and scored on: trees of CoNLL-U."""
+"""Read the CoNLL-U trees on which a parser is trained and scored."""
 
 from __future__ import annotations
 

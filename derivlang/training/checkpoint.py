@@ -79,7 +79,10 @@ class Checkpoint:
             state = torch.load(path, map_location="cpu", weights_only=True)
             optimizer.load_state_dict(state["optimizer"])
             if objective is not None:
-                objective.load_state_dict(state["objective"])
+                try:
+                    objective.load_state_dict(state["objective"])
+                except RuntimeError as error:  # a list of what does not fit
+                    raise ValueError(str(error).splitlines()[-1].strip()) from None
 
 
 def load_model(folder: Path) -> Any:
@@ -122,7 +125,7 @@ def save(
 ) -> None:
     """Write a checkpoint completely or not at all, and remove all but the last `keep`.
 
-    state: the fields of `Checkpoint` but its folder. Raise StoreError if the disk is full.
+    state: all fields of `Checkpoint` except its folder. Raise StoreError if the disk is full.
     """
     import torch
 

@@ -257,7 +257,7 @@ def _damage(path: Path, recipe: dict[str, Any], *, hashed: bool) -> str | None:
 
 
 def _is_as_written(path: Path) -> bool:
-    """Return whether a file has the size and the time that it was written with."""
+    """Return whether a file has the size and the time of change that were noted when it was written."""
     try:
         return bool(json.loads((path.parent / STAMPS).read_bytes())[path.name] == _stamp(path))
     except (OSError, ValueError, TypeError, KeyError):  # then the hash decides

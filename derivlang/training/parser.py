@@ -1,4 +1,4 @@
-"""Train a parser on a treebank; write its folder with scores.
+"""Train a parser on a treebank, score it, and write its folder.
 
 treebank  ->  read and hashed  ->  fit (parsing/training)  ->  8 bits  ->  scored  ->  model.npz, model.json
 """

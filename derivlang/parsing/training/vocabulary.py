@@ -31,14 +31,14 @@ class EncodedTreebank:
     deprel: Int32
 
     def as_unseen(self, code: Int32, chosen: Bool, draws: np.random.Generator) -> Int32:
-        """Return the codes of some words int32[L, B], the chosen ones read as if the vocabulary lacked them."""
+        """Return the codes of words, int32[L, B], with UNSEEN in place of the chosen ones, bool[L, B]."""
         return np.where(chosen, UNSEEN, code)
 
 
 def build_vocabulary(bank: Treebank, config: ParserConfig) -> tuple[dict[str, int], Counter[str]]:
-    """Return (codes of the frequent lower-cased words of a treebank, by falling count; the counts of all its words).
+    """Return (the code of each frequent word of a treebank, the count of each of its words), both lower-cased.
 
-    Codes 0 and 1 are UNSEEN and MASKED.
+    The most frequent word has code 2; codes 0 and 1 are UNSEEN and MASKED.
     """
     counts = word_counts(bank)
     often = sorted(
