@@ -958,11 +958,10 @@ def _(folder: Path, data: bytes) -> str | None:
 
 
 def _study_seed() -> list[bytes]:
-    return [
-        b"""{"format": 1, "study": "s", "factors": {"size": [1, 2], "seed": [1]}, "report": {"baseline": {"size": 1},
-"x": "size"}, "cells": [{"run": "runs/run", "factors": {"size": 1, "seed": 1}}, {"run": "runs/b", "factors":
-{"size": 2, "seed": 1}}]}"""
-    ]
+    cells = [{"run": f"runs/{name}", "factors": {"size": size, "seed": 1}} for name, size in (("run", 1), ("b", 2))]
+    report = {"baseline": {"size": 1}, "x": "size"}
+    record = {"format": 1, "study": "s", "factors": {"size": [1, 2], "seed": [1]}, "report": report, "cells": cells}
+    return [json.dumps(sealed(record)).encode()]
 
 
 @reader("study.json", "json", _study_seed, "evaluation.plan")
