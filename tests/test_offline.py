@@ -75,6 +75,7 @@ def test_no_connection_and_no_file_elsewhere(lines: list[str], tmp_path: Path, m
     monkeypatch.delenv("HF_HUB_OFFLINE")  # without the variables that the tests set, as a user has it
     monkeypatch.delenv("HF_DATASETS_OFFLINE")
     monkeypatch.delenv("DERIVLANG_PARSES")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # torch sets it in this process
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     places = {"XDG_CACHE_HOME": str(cache), "HF_HOME": str(cache), "TMPDIR": str(temporary)}
     for line in lines:
