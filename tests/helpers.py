@@ -169,11 +169,16 @@ def cli(*arguments: object, path: Sequence[Path] = (), **environment: str) -> su
     return python("-m", "derivlang", *arguments, path=path, **environment)
 
 
-def python(*arguments: object, path: Sequence[Path] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-    """The interpreter in a process of its own; path: folders before the rest on sys.path."""
+def python(
+    *arguments: object, path: Sequence[Path] = (), before: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The interpreter in a process of its own.
+
+    path: folders before the rest on sys.path. before: the command that runs it, as strace does.
+    """
     found = os.pathsep.join(str(p) for p in [*path, ROOT])
     return subprocess.run(
-        [sys.executable, *(str(a) for a in arguments)],
+        [*before, sys.executable, *(str(a) for a in arguments)],
         capture_output=True,
         text=True,
         check=False,

@@ -1,12 +1,15 @@
 """Commands on local files open no connection, and write only below their output, the cache and the temporary folder.
 
-An audit hook in a process of its own sees both; what a library does in compiled code, past Python's functions, it does
-not see.
+An audit hook in a process of its own sees both. What a library does in compiled code, past Python's functions, strace
+sees, where it is installed.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +50,8 @@ finally:
     with open(report, "w") as file:
         file.write(found)
 """
+CALLS = "connect,open,openat,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,truncate"
+STRACE = ["strace", "-f", "-y", "--seccomp-bpf", "-s", "4096", "-e", f"trace={CALLS}"] if shutil.which("strace") else []
 TRAINS = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
 # Each reads what the lines before it have written.
 PLAIN = [
@@ -78,11 +83,36 @@ def test_no_connection_and_no_file_elsewhere(lines: list[str], tmp_path: Path, m
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # torch sets it in this process
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     places = {"XDG_CACHE_HOME": str(cache), "HF_HOME": str(cache), "TMPDIR": str(temporary)}
+    report, calls = tmp_path / "report.json", tmp_path / "calls"
+    before = [*STRACE, "-o", str(calls)] if STRACE else []
     for line in lines:
-        ran = python("-c", HOOK, tmp_path / "report.json", *line.split(), **places)
+        ran = python("-c", HOOK, report, *line.split(), before=before, **places)
         assert ran.returncode == 0, ran.stderr
-        found = json.loads((tmp_path / "report.json").read_text("utf-8"))
-        assert found["connections"] == [], line
-        allowed = (work / "out", cache, temporary, Path("/dev"))
-        elsewhere = [path for path in found["paths"] if not any(map(Path(path).is_relative_to, allowed))]
-        assert elsewhere == [], line
+        found = json.loads(report.read_text("utf-8"))
+        traced = calls.read_text("utf-8") if STRACE else ""
+        assert [*found["connections"], *re.findall(r"connect\(.*AF_INET.*", traced)] == [], line
+        allowed = (work / "out", cache, temporary, Path("/dev"), report)
+        paths = [*found["paths"], *written_in(traced, work)]
+        assert [path for path in paths if not any(map(Path(path).is_relative_to, allowed))] == [], line
+
+
+def written_in(traced: str, folder: Path) -> Iterator[Path]:
+    """The paths of calls that made or changed a file, in what strace has written of a process that ran in `folder`.
+
+    A path is relative to the folder before it, as in `7 openat(AT_FDCWD</home/me>, "set", O_WRONLY|O_CREAT) = 3`. In
+    calls with several paths the last one is made.
+    """
+    for call in re.finditer(r"^\d+ +(\w+)\((.*)\) = \d", traced, re.MULTILINE):
+        name, arguments = call.groups()
+        if name not in ("open", "openat") or re.search("O_WRONLY|O_RDWR|O_CREAT", arguments):
+            start, path = re.findall(r'(?:<([^>]*)>, )?"([^"]*)"', arguments)[-1]
+            yield folder / start / path
+
+
+def test_calls_of_strace_are_read() -> None:
+    traced = """7 openat(AT_FDCWD</work>, "a/b", O_RDONLY) = 3</work/a/b>
+7 openat(AT_FDCWD</work>, "new", O_WRONLY|O_CREAT|O_CLOEXEC, 0666) = 3</work/new>
+8 mkdir("/elsewhere", 0777) = 0
+8 mkdir("/there", 0777) = -1 EEXIST (File exists)
+8 renameat2(AT_FDCWD</work>, "new", 4</other>, "old", 0) = 0"""
+    assert [*map(str, written_in(traced, Path("/work")))] == ["/work/new", "/elsewhere", "/other/old"]
