@@ -16,7 +16,7 @@ from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, say, warn
 from derivlang.cli.options import Bar, data_dir_option, events, parser_options, spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, LOCAL_FOLDER, completes
+from derivlang.cli.types import FOLDER, LOCAL_FOLDER
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.asked import Numbers, asked_for
@@ -33,7 +33,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 
 
 @click.command("evaluate", no_args_is_help=True)
-@click.argument("run", metavar="[RUN[@STEP]]", type=FOLDER, required=False, shell_complete=completes("run"))
+@click.argument("run", metavar="[RUN[@STEP]]", type=FOLDER, required=False)
 @option("--init", metavar="FOLDER|hub:NAME", requires="--t, --source", excludes="RUN, --every-checkpoint",
         help="Checkpoint that was trained elsewhere.")  # fmt: skip
 @spec_option("Transforms of the derived language.", only_with="--init")

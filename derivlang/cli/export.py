@@ -12,7 +12,7 @@ from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_PATH, SET, completes
+from derivlang.cli.types import OUT_PATH, SET
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import given, typed
@@ -22,7 +22,7 @@ TRANSFORMERS = "transformers"
 
 
 @click.command("export", no_args_is_help=True)
-@click.argument("derived", type=SET, metavar="DERIVED|RUN[@STEP]", shell_complete=completes("set"))
+@click.argument("derived", type=SET, metavar="DERIVED|RUN[@STEP]")
 @settings_options(ExportOptions, only=("split", "format"))
 @option(
     "-o",

@@ -81,8 +81,6 @@ class Lazy(Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command line. Errors become a message on stderr and an exit code."""
-        if "_DERIVLANG_COMPLETE" in os.environ:
-            import_module("derivlang.cli.completion")  # replaces click's completion in bash
         # numpy is not imported yet. The idle threads of its OpenBLAS would spin for 0.04 s of CPU before they sleep;
         # 2^4 ticks is the shortest time.
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

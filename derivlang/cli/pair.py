@@ -13,14 +13,14 @@ from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_FILE, SET, completes
+from derivlang.cli.types import OUT_FILE, SET
 from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.lexical.settings import PairOptions
 
 
 @click.command("pair", no_args_is_help=True)
-@click.argument("derived", type=SET, shell_complete=completes("set"))
+@click.argument("derived", type=SET)
 @settings_options(PairOptions, only=("rate", "format"), required=("format",))
 @option("-o", "--out", type=OUT_FILE, help="File or URL to write.  [default: standard output]")
 @settings_options(PairOptions, without=("rate", "format"))

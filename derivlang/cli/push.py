@@ -12,14 +12,14 @@ from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, completes
+from derivlang.cli.types import FOLDER
 from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.store.settings import PushOptions
 
 
 @click.command("push", no_args_is_help=True)
-@click.argument("result", type=FOLDER, metavar="SET|RUN|STUDY", shell_complete=completes("set"))
+@click.argument("result", type=FOLDER, metavar="SET|RUN|STUDY")
 @click.argument("repository", metavar="OWNER/NAME")
 @settings_options(PushOptions)
 @option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

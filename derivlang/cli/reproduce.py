@@ -14,7 +14,7 @@ from derivlang.studies.settings import SCALES
 
 
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("recipe", shell_complete=completes("recipe"))
+@click.argument("recipe", shell_complete=completes("study"))
 @option("--scale", type=click.Choice(SCALES), default="tiny", show_default=True,
               help="Scale: tiny takes half an hour on 2 cores, small hours, paper days on an accelerator.")  # fmt: skip
 @study_options

@@ -9,14 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from derivlang.cli.dependent import option
-from derivlang.cli.types import FILE, FOLDER, PATH, WholeNumber, completes
+from derivlang.cli.types import FILE, FOLDER, NAMED, PATH, WholeNumber, completes
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
-# settings whose values a shell may complete -> what they name
-COMPLETED = {name: name for name in ("objective", "model", "parser", "tasks", "measures")} | {
-    "derived_source": "source",
-}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -71,8 +67,8 @@ def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable
             facts["type"] = type_of(one)
     elif not more and not one.commas:
         facts["type"] = type_of(one)
-    if one.name in COMPLETED:
-        facts["shell_complete"] = completes(COMPLETED[one.name])
+    if one.name in NAMED:
+        facts["shell_complete"] = completes(one.name)
     shown = one.unset or ("" if one.default in (None, ()) else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"

@@ -14,7 +14,7 @@ from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import COUNT, OUT_FILE, PLACE, completes
+from derivlang.cli.types import COUNT, OUT_FILE, PATH, PLACE
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("derived", shell_complete=completes("set"))
+@click.argument("derived", shell_complete=PATH.shell_complete)
 @spec_option("Transforms of a text or file of your own; DERIVED is then the text, or the path of the file.")
 @settings_options(MakeOptions, only=("lexicon",), needs={"lexicon": OptionNeeds(only_with="--t")})
 @option("--split", help="Split to show.  [default: the first]")

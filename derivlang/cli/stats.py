@@ -25,7 +25,7 @@ from derivlang.store.settings import FileOptions
 
 
 @click.command("stats", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("sources", nargs=-1, required=True, shell_complete=completes("set"))
+@click.argument("sources", nargs=-1, required=True, shell_complete=completes("source"))
 @spec_option("Transforms to measure on one source, without a set; may be repeated.", multiple=True)
 @settings_options(StatsOptions)
 @option("-o", "--out", type=OUT_FILE, help="Parquet file or URL to write, with a row for each language.")

@@ -10,9 +10,11 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from derivlang.cli.dependent import DependentOption
 from derivlang.cli.messages import message_options
@@ -87,13 +89,31 @@ class PlacePath(LocalPath):
         return place
 
 
-def completes(what: str) -> Any:
-    """Return the `shell_complete` of an argument or option: what may stand there, by name (completion.py)."""
+# What lists the names that may be given for an argument or an option.
+NAMED = {
+    "source": "derivlang.sources.named:SOURCES.names",
+    "derived_source": "derivlang.sources.named:SOURCES.names",
+    "spec": "derivlang.transforms.registry:TRANSFORMS.names",
+    "objective": "derivlang.training.objectives.registry:OBJECTIVES.names",
+    "model": "derivlang.training.config:MODELS.__iter__",
+    "tasks": "derivlang.evaluation.tasks.registry:TASKS.names",
+    "measures": "derivlang.evaluation.measures.registry:MEASURES.names",
+    "parser": "derivlang.parsing.registry:parser_names",
+    "grammar": "derivlang.grammar.load:shipped",
+    "study": "derivlang.studies.file:shipped",
+}
 
-    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> Any:
-        from derivlang.cli.completion import COMPLETERS  # imported late: only a shell asks
 
-        return COMPLETERS[what](context, parameter, typed)
+def completes(named: str) -> Any:
+    """Return the `shell_complete` of an argument or option: a key of NAMED.
+
+    A shell completes the name after the last comma: trans,pe -> trans,perm. Where no name fits, it completes files.
+    """
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        before, comma, begun = typed.rpartition(",")
+        names = [name for name in resolve_name(NAMED[named])() if name.startswith(begun)]
+        return [CompletionItem(before + comma + name) for name in names] or [CompletionItem(typed, type="file")]
 
     return complete
 

@@ -10,13 +10,13 @@ import click
 from derivlang.cli.dependent import option
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import OUT_PATH, SET, completes
+from derivlang.cli.types import OUT_PATH, SET
 from derivlang.core.messages import counted
 from derivlang.store.settings import FileOptions
 
 
 @click.command("undo", no_args_is_help=True)
-@click.argument("derived", type=SET, shell_complete=completes("set"))
+@click.argument("derived", type=SET)
 @option("--split", help="Split to take.  [default: all in a folder, else the only one]")
 @option(
     "-o",

@@ -13,15 +13,15 @@ import click
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.types import SET, SET_OR_FILE, completes
+from derivlang.cli.types import SET, SET_OR_FILE
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import counted
 from derivlang.formats.places import check_local
 
 
 @click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=SET_OR_FILE, shell_complete=completes("set"))
-@click.argument("other", type=SET, required=False, shell_complete=completes("set"))
+@click.argument("derived", type=SET_OR_FILE)
+@click.argument("other", type=SET, required=False)
 @option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, other: Path | None, as_json: bool) -> None:
     """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.

@@ -24,7 +24,7 @@ from derivlang.training.languages import SpecialIds
 
 TYPES = ("bert", "gpt2", "llama", "modernbert", "roberta", "xlm-roberta")
 CAUSAL = ("gpt2", "llama")  # each position sees only those before it
-_NAMES = ("tiny", "tiny-gpt", "bert-12", "modernbert-4", "roberta-8", "gpt-8")
+MODELS = ("tiny", "tiny-gpt", "bert-12", "modernbert-4", "roberta-8", "gpt-8")
 _TABLES = ("model", "training")
 # Numbers that must be above 0. 1: whole numbers; 0: any.
 _NUMBERS = {
@@ -69,10 +69,10 @@ class ModelConfig:
             where = name
             with parse_errors(name, "TOML file", error=UsageError, id="model"):
                 text = Path(name).read_text("utf-8")
-        elif name in _NAMES:
+        elif name in MODELS:
             text = (resources.files("derivlang.training") / "models" / f"{name}.toml").read_text("utf-8")
         else:
-            raise unknown("model", name, _NAMES, fix="give one of these, or a FILE.toml")
+            raise unknown("model", name, MODELS, fix="give one of these, or a FILE.toml")
         return _config(text, where, Path(name).stem if name.endswith(".toml") else name)
 
     @property
