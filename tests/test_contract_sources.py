@@ -333,7 +333,7 @@ def test_each_folder_of_a_source_may_be_the_data_dir(
 def test_the_folder_of_another_set_is_not_taken_for_a_source(
     source: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files of both sizes of WikiText have the same names; the error says which size is there."""
+    """The files of both sizes of WikiText have the same names; the error says which size is there, or a near name."""
     for name in ("text/wikitext-2/wiki.test.tokens", "ner/wikiann/xx/test.tsv", "ud/UD_Small/x-ud-test.conllu"):
         written(tmp_path / name, "a\tO\n\n")
     monkeypatch.setattr(datasets, "load_dataset", lambda *given, **options: 1 / 0)
@@ -341,6 +341,8 @@ def test_the_folder_of_another_set_is_not_taken_for_a_source(
         find(SourceRequest(source, tmp_path / folder))
     assert caught.value.id == "source-missing"
     assert ("wikitext2 is there" in str(caught.value)) == source.startswith("wikitext")
+    with pytest.raises(DataError, match="pos:Small is there"):
+        find(SourceRequest("pos:Smal", tmp_path))
 
 
 def test_the_files_of_wikitext_may_lie_in_any_other_folder(tmp_path: Path) -> None:

@@ -182,3 +182,9 @@ def test_a_refused_command_does_not_say_that_it_writes(
     assert refused.code
     assert f"[{REFUSED[typed]}]" in refused.err
     assert "writing to" not in refused.err
+
+
+def test_report_names_the_folder_of_runs_that_lies_deeper(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    written(tmp_path / "all" / "seeds" / "one" / "run.json", "{}")
+    assert f"name the folder of runs: {tmp_path / 'all' / 'seeds'}" in run("report", tmp_path / "all", code=None).err

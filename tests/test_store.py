@@ -836,6 +836,9 @@ def test_verify_without_a_set(tmp_path: Path) -> None:
             ran = run(command[0], tmp_path / path, *command[1:], code=1)
             assert ran.err.startswith(f"derivlang: {tmp_path / path}: ")
             assert f"[{id}]" in ran.err
+    assert f"derivlang make --t … {tmp_path / 'nowhere'}" in run("show", tmp_path / "nowhere", code=1).err
+    commands.written(tmp_path / "demo.inv" / "derivlang.json", "{}")
+    assert f"did you mean {tmp_path / 'demo.inv'}?" in run("stats", tmp_path / "demo", code=1).err
 
 
 def test_store_errors_name_the_folder(tmp_path: Path) -> None:

@@ -214,10 +214,11 @@ def _find(folder: Path) -> list[Path]:
         return inside
     inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not inside:
+        below = " or ".join(sorted({str(path.parents[1]) for path in folder.glob(f"*/*/{RUN}")})[:3])
         raise StoreError(
             f"not a run: there is no {RUN}, here or in its subfolders",
             where=str(folder),
-            fix="make one: derivlang pretrain … -o RUN",
+            fix=f"name the folder of runs: {below}" if below else "make one: derivlang pretrain … -o RUN",
             id="not-a-run",
         )
     return inside

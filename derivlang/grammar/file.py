@@ -66,7 +66,7 @@ def read(path: Path) -> Grammar:
     rows = iter(numbered_lines)
     if next(rows, (0, ""))[1] != FIRST_LINE:
         raise DataError(
-            f"the file does not begin with {FIRST_LINE!r}",
+            f"this is not a grammar: the first line of one is {FIRST_LINE!r}",
             where=f"{path}:1",
             fix='name a published model like fr@V.orm.gz; for counts of a treebank write syn:FILE:model="side=0.75"',
             id="grammar-header",

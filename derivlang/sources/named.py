@@ -5,8 +5,10 @@ A package adds a `NamedSource`, or a function that returns one, as an entry poin
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -81,6 +83,20 @@ class NamedSource:
         """Return whether a folder, or one below it, has both the name and a file of the source."""
         patterns = chain.from_iterable(self.patterns("").values())
         return any(_matches(folder, [p.format(arg=glob.escape(self.default))]) for p in patterns if "/" in p)
+
+    def arguments_in(self, folders: Sequence[Path]) -> set[str]:
+        """Return the arguments that have a file in these folders.
+
+        ud/UD_French-GSD/fr_gsd-ud-train.conllu     ->     French-GSD
+        """
+        found = set()
+        for pattern in chain.from_iterable(self.patterns("").values()):
+            shape = re.escape(pattern).replace(r"\{arg\}", "(?P<arg>[^/]+)", 1).replace(r"\{arg\}", "(?P=arg)")
+            shape = shape.replace(r"\*", "[^/]*")
+            for folder in folders if "{arg}" in pattern else ():
+                names = (path.relative_to(folder).as_posix() for path in folder.glob(pattern.format(arg="*")))
+                found |= {match["arg"] for name in names if (match := re.fullmatch(shape, name))}
+        return found
 
     def _check_one_release(self, argument: str, files: Sequence[Path]) -> None:
         """Raise DataError several-folders for files of folders with one name, if patterns have `*` for folders.
@@ -345,7 +361,8 @@ def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: s
     """Return the error for a named source that was not found. fault: why the hub does not have it, or None."""
     hub = hub_name(named, argument)
     reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
-    there = ", ".join(_siblings(named, folders))
+    near = difflib.get_close_matches(argument, named.arguments_in(folders), cutoff=0.5)
+    there = ", ".join([*_siblings(named, folders), *map(named.full_name, near)])
     return not_found(
         named.full_name(argument), folders, named.layout(argument), f"{reason}; {there} is there" if there else reason
     )

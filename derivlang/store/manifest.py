@@ -6,6 +6,7 @@ It holds no time, no path of a machine and no number of workers, so the same pla
 from __future__ import annotations
 
 import codecs
+import glob
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -198,7 +199,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder. StoreError if there is none, or this version cannot read it."""
     path = folder / NAME
     if not folder.is_dir():
-        raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
+        made = " or ".join(
+            sorted(str(path.parent) for path in folder.parent.glob(f"{glob.escape(folder.name)}.*/{NAME}"))
+        )
+        raise StoreError(
+            "there is no such folder",
+            where=str(folder),
+            fix=f"did you mean {made}?"
+            if made
+            else f"to make a set of a source or file: derivlang make --t … {folder}",
+            id="missing-folder",
+        )
     if not path.exists():
         unfinished = (folder / ".derivlang").exists()
         raise StoreError(
