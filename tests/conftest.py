@@ -23,7 +23,9 @@ settings.register_profile("derivlang", deadline=None, suppress_health_check=_CHE
 settings.register_profile("long", deadline=None, suppress_health_check=_CHECKS, max_examples=1000)
 settings.load_profile("derivlang")
 
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # pytest's own folders stay for a look
 _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")
+tempfile.tempdir = _HOME  # what tests make beside them goes when they end
 # `datasets` reads these once, when it is imported: before any test module is.
 os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 # gcsfs reads it once, too. Otherwise it asks by gRPC what kind a bucket is, which no stand-in answers, and waits.
