@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +85,15 @@ def test_relative_paths_and_what_a_dead_worker_left(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(tmp_path)
-    checked = cluster._check_workers
+    keep = cluster.keep
 
-    def killed(*arguments: Any) -> None:
-        checked(*arguments)
+    def killed(*arguments: Any) -> Any:
+        kept = keep(*arguments)
         (staged,) = (path for path in (tmp_path / "out" / ".derivlang").iterdir() if path.is_dir())
         (staged / f".{shards(whole)[1].name}.4321.tmp").write_bytes(b"PAR1")
+        return kept
 
-    monkeypatch.setattr(cluster, "_check_workers", killed)
+    monkeypatch.setattr(cluster, "keep", killed)
     with worker(scheduler, elsewhere):
         make(SPEC, next(tmp_path.glob("*.tokens")).name, "out", *SHARD, "--engine", f"dask:{scheduler}")
     assert snapshot(tmp_path / "out") == snapshot(whole)
@@ -123,7 +125,6 @@ def test_no_traceback_and_no_log_from_the_command_line(tmp_path: Path) -> None:
 
 def test_a_cluster_without_workers(tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 1.0)
-    monkeypatch.setattr(cluster, "_LOOK", 0.1)
     ran = run("make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out", "--engine", f"dask:{scheduler}", code=1)
     assert "has had no worker for 1 seconds [no-workers]" in ran.err
     assert "dask worker" in ran.err
@@ -132,16 +133,15 @@ def test_a_cluster_without_workers(tmp_path: Path, scheduler: str, monkeypatch: 
 def test_all_workers_die(tmp_path: Path, scheduler: str, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run ends with an error that keeps the finished shards; the same command goes on from there."""
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
-    monkeypatch.setattr(cluster, "_LOOK", 0.1)
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
-    checked = cluster._check_workers
+    keep = cluster.keep
     with worker(scheduler, tmp_path) as process:
 
-        def kill(*arguments: Any) -> None:
-            checked(*arguments)
+        def kill(*arguments: Any) -> Any:
             process.kill()
+            return keep(*arguments)
 
-        monkeypatch.setattr(cluster, "_check_workers", kill)
+        monkeypatch.setattr(cluster, "keep", kill)
         ran = run("make", "--t", SPEC, source, "-o", out, *SHARD, "--engine", f"dask:{scheduler}", code=1)
         assert "[no-workers]" in ran.err
     make(SPEC, source, out, *SHARD)
@@ -155,25 +155,48 @@ def test_workers_that_would_write_other_bytes_are_refused_by_name(tmp_path: Path
         ran = run("make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out", "--engine", f"dask:{scheduler}", code=1)
     assert "[other-workers]" in ran.err
     assert "tcp://127.0.0.1:" in ran.err
-    assert "pyarrow 1.2.3 (here " in ran.err
+    assert "the set was planned with pyarrow " in ran.err
+    assert " (here 1.2.3)" in ran.err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_worker_that_joins_later_is_checked_with_its_first_task(
+def test_a_worker_without_the_package(tmp_path: Path, scheduler: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text("import sys\nsys.modules['derivlang'] = None\n")
+    with worker(scheduler, tmp_path, tmp_path / "other"):
+        ran = run("make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out", "--engine", f"dask:{scheduler}", code=1)
+    assert "[other-workers]" in ran.err
+    assert "tcp://127.0.0.1:" in ran.err
+    assert "derivlang" in ran.err.split("tcp://127.0.0.1:")[1]
+
+
+def test_a_worker_that_joins_later_is_checked_with_its_first_rank(
     tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "sitecustomize.py").write_text(
         "import derivlang.core.version as found\nfound.__version__ = '0.0.9'\n"
     )
-    monkeypatch.setattr(cluster, "_check_workers", lambda *arguments: None)
+    checks = iter([lambda *arguments: None, cluster._check_workers])
+    monkeypatch.setattr(cluster, "_check_workers", lambda *arguments: next(checks)(*arguments))
     with worker(scheduler, tmp_path, tmp_path / "other"):
         ran = run("make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out", "--engine", f"dask:{scheduler}", code=1)
-    assert "derivlang 0.0.9 (here " in ran.err
+    assert "tcp://127.0.0.1:" in ran.err
+    assert " (here 0.0.9)" in ran.err
 
 
-def test_a_grammar_that_a_worker_does_not_find(tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A spec is what the user wrote: a relative path in it is refused where the worker finds nothing there."""
+def test_a_worker_that_does_not_see_the_output_folder(tmp_path: Path, scheduler: str) -> None:
+    """A folder in which nothing is planned stands for one that only this process sees."""
+    with (
+        worker(scheduler, tmp_path),
+        distributed.Client(scheduler, set_as_default=False) as client,
+        pytest.raises(DataError, match=r"tcp://127.0.0.1:\d+: no set is planned here"),
+    ):
+        list(cluster._results(client, scheduler, tmp_path / "out", partial(cluster._work, tmp_path / "out", 1), [0]))
+
+
+def test_a_grammar_by_a_relative_path(tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that a spec names are stored with the plan, so workers need not find them."""
     from tests import commands
 
     source = commands.trees(tmp_path / "in", name="x-ud-train.conllu")
@@ -181,11 +204,17 @@ def test_a_grammar_that_a_worker_does_not_find(tmp_path: Path, scheduler: str, m
     (tmp_path / grammar.name).write_bytes(grammar.read_bytes())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
+    make(f"syn:{grammar.name}", source, tmp_path / "one")
     with worker(scheduler, tmp_path / "elsewhere"):
-        ran = run("make", "--t", f"syn:{grammar.name}", source, "-o", "out", "--engine", f"dask:{scheduler}", code=1)
-    assert "[other-workers]" in ran.err
-    assert grammar.name in ran.err
-    assert "absolute paths" in ran.err
+        make(f"syn:{grammar.name}", source, tmp_path / "out", "--engine", f"dask:{scheduler}")
+    assert snapshot(tmp_path / "out") == snapshot(tmp_path / "one")
+
+
+def test_a_parser_in_a_folder_is_refused(tmp_path: Path, scheduler: str) -> None:
+    parser, engine = ROOT / "derivlang" / "parsing" / "english-light", f"dask:{scheduler}"
+    ran = run("parse", wiki(tmp_path), "-o", tmp_path / "out", "--parser", parser, "--engine", engine, code=2)
+    assert "[parser-name]" in ran.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_damaged_source_is_the_error_of_the_engine_in_one_process(tmp_path: Path, scheduler: str) -> None:
@@ -197,29 +226,19 @@ def test_a_damaged_source_is_the_error_of_the_engine_in_one_process(tmp_path: Pa
     assert ran.err.startswith(f"derivlang: {bad}:1: byte 3 ")
 
 
-def test_results_are_released_as_they_come(tmp_path: Path, scheduler: str) -> None:
-    """Neither the scheduler nor the driver keeps those that were taken."""
-    with worker(scheduler, tmp_path), distributed.Client(scheduler, set_as_default=False) as client:
-        taken = 0
-        for _ in cluster._results(client, _number, list(range(6)), scheduler):  # type: ignore[arg-type]
-            taken += 1
-            client.sync(_sleep)
-            assert len(client.futures) <= 6 - taken
-        assert taken == 6
+def test_more_tasks_than_ranks(tmp_path: Path, scheduler: str, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_RANKS", 2)
+    with worker(scheduler, tmp_path):
+        make(SPEC, wiki(tmp_path, TEXT), tmp_path / "out", *SHARD, "--engine", f"dask:{scheduler}")
+    assert snapshot(tmp_path / "out") == snapshot(whole)
 
 
-def test_few_tasks_wait_at_the_scheduler(tmp_path: Path, scheduler: str) -> None:
-    with worker(scheduler, tmp_path), distributed.Client(scheduler, set_as_default=False) as client:
-        most, taken = 0, []
-        for number in cluster._results(client, _number, list(range(300)), scheduler):  # type: ignore[arg-type]
-            most = max(most, len(client.futures))
-            taken.append(number)
-        assert sorted(taken) == list(range(300))  # type: ignore[type-var]
-        assert most <= 2 * cluster._LEAST_AHEAD  # the client forgets those that are done a little later
-
-
-def _number(number: int) -> int:
-    return number
+def test_a_finished_set_is_not_made_again(tmp_path: Path, scheduler: str, whole: Path) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    make(SPEC, source, out, *SHARD)
+    ran = run("make", "--t", SPEC, source, "-o", out, *SHARD, "--force", "--engine", f"dask:{scheduler}")
+    assert "already complete" in ran.err  # without a worker
+    assert snapshot(out) == snapshot(whole)
 
 
 def test_an_error_that_is_not_ours_becomes_one(tmp_path: Path, scheduler: str) -> None:
@@ -228,7 +247,7 @@ def test_an_error_that_is_not_ours_becomes_one(tmp_path: Path, scheduler: str) -
         distributed.Client(scheduler, set_as_default=False) as client,
         pytest.raises(DataError, match="a task failed on the Dask cluster: division by zero"),
     ):
-        list(cluster._results(client, _divide, [0], scheduler))  # type: ignore[list-item, arg-type]
+        list(cluster._results(client, scheduler, tmp_path, _divide, [0]))
 
 
 def _divide(number: int) -> float:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from derivlang.engine import cluster
-from derivlang.engine.job import Job
-from derivlang.engine.plan import look, make_plan
 from derivlang.formats import text as text_format
 from derivlang.formats.line_chunks import BLOCK
-from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from tests.commands import make, rows, run, written
@@ -179,15 +174,6 @@ def test_paragraphs_with_the_same_context_stay_apart(tmp_path: Path) -> None:
     run("undo", tmp_path / "out", "-o", tmp_path / "back.json")
     (article,) = json.loads((tmp_path / "back.json").read_text())["data"]
     assert [[qa["id"] for qa in paragraph["qas"]] for paragraph in article["paragraphs"]] == [["a"], ["b"]]
-
-
-def test_workers_know_the_files_by_their_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(Path("a.txt"), "a dog runs .\n")
-    job = Job(find(SourceRequest("a.txt")), Pipeline.parse("inv"))
-    job = replace(job, seen=look(job, job.corpus.splits))
-    there, tasks = cluster._absolute(job, make_plan(job, splits=None)["train"])
-    assert list(there.seen) == [span.part.path for task in tasks for span in task.spans] == [tmp_path / "a.txt"]
 
 
 def test_documents_of_long_lines_are_counted(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 import derivlang.engine.engines as engines
 from derivlang.core.errors import StoreError
+from derivlang.engine import build
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.make import make as make_set
@@ -509,11 +510,11 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, whole: tuple[P
 def test_the_order_in_which_shards_end_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:
-    def backwards(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
+    def backwards(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[Result]:
         for task in reversed(tasks):
             yield run_task(job, task, target)
 
-    monkeypatch.setattr(engines, "local", backwards)
+    monkeypatch.setattr(build, "run_tasks", backwards)
     make(SPEC, wiki(tmp_path, TEXT), tmp_path / "out", *SHARD)
     assert snapshot(tmp_path / "out") == snapshot(whole[0])
 

@@ -21,7 +21,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
-from derivlang.engine.engines import Engine, choose, in_processes, modules_of
+from derivlang.engine.engines import address_of, in_processes, modules_of, run_tasks
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash
@@ -38,6 +38,7 @@ from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
+from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at
 from derivlang.store.card import CARD, card
 from derivlang.store.making import Making
@@ -58,6 +59,16 @@ class Planned:
     making: Making
     limit: int | None
 
+    @property
+    def tasks(self) -> list[ShardTask]:
+        """All tasks, in the order of the plan."""
+        return [task for tasks in self.plan.values() for task in tasks]
+
+    @property
+    def todo(self) -> list[ShardTask]:
+        """The tasks that are not done yet."""
+        return [task for task in self.tasks if task.name not in self.making.done]
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -73,15 +84,17 @@ class Known:
     vocabulary: tuple[pa.Array, Int64] | None = None
 
 
-def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
-    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
-    engine = choose(options.engine, options.workers)
+def build(job: Job, request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
+    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest.
 
-    def run(planned: Planned) -> dict[str, Any]:
-        _run(planned, engine, events)
-        return assemble(planned, events.warn)
+    request: of the source, for the workers of a cluster.
+    """
+    address = address_of(options.engine)
+    if address is None:
+        return prepare(job, options, events, partial(_run, options.workers, events))
+    from derivlang.engine.cluster import run_ranks  # imported late: few sets are made on a cluster
 
-    return prepare(job, options, events, run)
+    return prepare(job, options, events, partial(run_ranks, address, request, options, events))
 
 
 def prepare(
@@ -247,14 +260,15 @@ def _count(job: Job, numbered: tuple[int, ShardTask]) -> tuple[int, tuple[pa.Arr
     return number, count_vocabulary(job, [task])
 
 
-def _run(planned: Planned, engine: Engine, events: Events) -> None:
-    """Run the tasks that are not done yet."""
-    job, making = planned.job, planned.making
-    todo = [task for tasks in planned.plan.values() for task in tasks if task.name not in making.done]
-    with working(job, todo):
-        for result in engine(job, todo, making.target) if todo else ():
+def _run(workers: int, events: Events, planned: Planned) -> dict[str, Any]:
+    """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
+    making = planned.making
+    todo = planned.todo
+    with working(planned.job, todo):
+        for result in run_tasks(planned.job, todo, making.target, workers) if todo else ():
             making.check_current([result.task.name])
             events.done(result)
+    return assemble(planned, events.warn)
 
 
 def working(job: Job, tasks: list[ShardTask], what: str = "making") -> AbstractContextManager[None]:

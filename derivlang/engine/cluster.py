@@ -1,112 +1,96 @@
-"""The Dask engine: run the tasks of a plan on the workers of a Dask cluster.
+"""`make --engine dask:ADDRESS`: the workers of a Dask cluster run the ranks of a plan, and this process makes the set.
 
-Workers must see the same folders and read the same files as this process. Each reports what the bytes of a shard
-depend on (`Facts`) before anything runs, and again with every task, since workers may join later.
+Workers must see the source and the output folder as this process does, and have its versions: every rank compares
+them with the plan (plan_file.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.parse_errors import reason
-from derivlang.engine.facts import Facts, differences, facts_of
-from derivlang.engine.job import Job, Result, ShardTask, run_task
-from derivlang.engine.plan import size_of
+from derivlang.engine.build import Planned, assemble, working
+from derivlang.engine.events import Events
+from derivlang.engine.options import MakeOptions
+from derivlang.engine.plan import total_size
+from derivlang.engine.ranks import keep, open_plan, work
 from derivlang.formats.progress import bytes_read, words_done
-from derivlang.sources.corpus import CorpusFile
-from derivlang.store.making import Target, begun_plan
+from derivlang.sources.request import SourceRequest
+from derivlang.store.manifest import read_manifest
 
 PATIENCE = 60.0  # seconds to wait without a scheduler or a worker
 CONNECT = 10.0  # seconds to wait until a scheduler answers
-_AHEAD, _LEAST_AHEAD = 4, 64  # tasks that are sent, for each thread of the workers, and in all
-_POLL, _LOOK = 0.05, 1.0  # seconds between two looks at results, and at workers
+_LOOK = 0.2  # seconds between two looks at results and workers
+_RANKS = 1000  # maximum number of ranks: each of them reads the whole plan
 
 
-def dask(address: str) -> Callable[[Job, list[ShardTask], Target], Iterator[Result]]:
-    """Return the engine of the cluster whose scheduler has this address."""
-    if not address:
-        raise UsageError(
-            "dask: needs the address of a scheduler", where="--engine", fix="e.g. dask:tcp://host:8786", id="engine"
-        )
+def run_ranks(
+    address: str, request: SourceRequest, options: MakeOptions, events: Events, planned: Planned
+) -> dict[str, Any]:
+    """Run the tasks that are not done yet on a cluster, and finish the set. Returns its manifest.
 
-    def run(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
-        job, tasks = _absolute(job, tasks)
-        target = replace(target, store=target.store.absolute())
-        expected = facts_of(job)
-        with _connected(address) as client:
-            _check_workers(client, partial(_told, job, expected, target))
-            for result in _results(client, partial(_run_task, job, expected, target), tasks, address):
-                bytes_read(size_of(result.task) or 0)
-                words_done(result.words)
-                yield result
-
-    return run
-
-
-def _results(
-    client: Any, work: Callable[[ShardTask], Result], tasks: list[ShardTask], address: str
-) -> Iterator[Result]:
-    """Yield each result as it is done. Scheduler, workers and this process then forget it.
-
-    A few tasks for each thread of the workers are sent at a time, so that the scheduler and this process need no more
-    memory for many tasks than for few.
+    address: of the scheduler. UsageError if none answers there, DataError for a cluster that cannot make the set.
     """
+    making, tasks = planned.making, planned.tasks
+    world, out = min(len(tasks), _RANKS), making.out.absolute()
+    with _connected(address) as client:
+        if "tasks" not in keep(request, options, events, planned):  # it is finished
+            return read_manifest(making.out)
+        _check_workers(client, out)  # a worker without the package ends when it gets a rank
+        left = {rank: [task for task in tasks[rank::world] if task.name not in making.done] for rank in range(world)}
+        ranks = [rank for rank in left if left[rank]]
+        with working(planned.job, planned.todo):
+            for worked in _results(client, address, out, partial(_work, out, world), ranks):
+                mine = left[worked["rank"]]
+                making.check_current(task.name for task in mine)
+                bytes_read(total_size(mine) or 0)
+                words_done(worked["words"])
+    return assemble(planned, events.warn)
+
+
+def _work(out: Path, world: int, rank: int) -> dict[str, Any]:
+    """Run a rank on a worker."""
+    return work(out, rank, world, Events(), trust=True)
+
+
+def _check(out: Path) -> None:
+    """Raise DerivlangError on a worker that cannot run ranks of the set that is planned in a place."""
+    open_plan(out)
+
+
+def _results(client: Any, address: str, out: Path, work: Callable[[int], Any], ranks: list[int]) -> Iterator[Any]:
+    """Yield what each rank returns. DataError if one fails, or if there is no worker for some time."""
     from distributed import as_completed
 
-    done = as_completed(loop=client.loop, with_results=True, raise_errors=False)
-    sent = ended = threads = 0
-    seen = time.monotonic()  # when there was a worker last
-    looked = seen - 2 * _LOOK
-    while ended < len(tasks):
-        now = time.monotonic()
-        if now - looked > _LOOK:
-            looked, threads = now, _threads(client)
-            seen = now if threads else seen
-        if now - seen > PATIENCE and not done.has_ready():
+    # pure=False: the scheduler must not answer with the result of an earlier call.
+    futures = client.map(work, ranks, pure=False)
+    done = as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
+    left, seen = len(futures), time.monotonic()  # seen: when there was a worker last
+    while left:
+        for future, result in done.next_batch(block=False):
+            if future.status != "finished":
+                raise _failed(client, out, result[1] if isinstance(result, tuple) else result)
+            left -= 1
+            yield result
+        if _has_workers(client):
+            seen = time.monotonic()
+        elif time.monotonic() - seen > PATIENCE:
             raise DataError(
                 f"the Dask cluster at {address} has had no worker for {PATIENCE:.0f} seconds",
                 where="--engine",
                 fix=f"start one: dask worker {address}; the same command goes on from the finished shards",
                 id="no-workers",
             )
-        more = tasks[sent : ended + max(_LEAST_AHEAD, _AHEAD * threads)]
-        if more and client.status == "running":
-            # pure=False: the scheduler must not answer with the result of an earlier call.
-            done.update(client.map(work, more, pure=False))
-            sent += len(more)
-        if not done.has_ready():
-            time.sleep(_POLL)
-        for future, result in done.next_batch(block=False):
-            if future.status != "finished":
-                raise _failed(result[1] if isinstance(result, tuple) else result)
-            future.release()
-            ended += 1
-            yield result
-
-
-def _run_task(job: Job, expected: Facts, target: Target, task: ShardTask) -> Result:
-    """Run a task on a worker. DataError if this worker would write other bytes than the main process."""
-    if others := _told(job, expected, target):
-        raise _other_workers([f"{socket.gethostname()}: {others}"])
-    return run_task(job, task, target)
-
-
-def _told(job: Job, expected: Facts, target: Target) -> str:
-    """Return why this worker would write other bytes than the main process, or elsewhere; "" if it would not."""
-    told = [differences(facts_of(job), expected)]
-    if begun_plan(target.store).get("plan") != target.plan:
-        told.append("it does not see the output folder")
-    return ", ".join(filter(None, told))
+        time.sleep(_LOOK if left else 0)
 
 
 @contextmanager
@@ -151,37 +135,35 @@ async def _greet(address: str) -> None:
     await comm.close()
 
 
-def _check_workers(client: Any, told_by: Callable[[], str]) -> None:
-    """Raise DataError, with the list of workers, if some would write other bytes than this process."""
-    others = []
-    for worker, reply in sorted(client.run(told_by, on_error="return").items()):
-        told = reply if isinstance(reply, str) else str(reply) or type(reply).__name__
-        if told:
-            others.append(f"{worker}: {told}")
+def _check_workers(client: Any, out: Path) -> None:
+    """Raise DataError, with the list of workers, if some cannot run the ranks of a set."""
+    replies = client.run(_check, out, on_error="return") if _has_workers(client) else {}
+    # An OSError is of a worker that has just died.
+    others = {worker: reply for worker, reply in replies.items() if reply and not isinstance(reply, OSError)}
     if others:
-        raise _other_workers(others)
+        told = (
+            f"{worker}: {getattr(reply, 'what', None) or reason(reply)}" for worker, reply in sorted(others.items())
+        )
+        raise DataError(
+            f"Dask workers cannot make this set: {'; '.join(told)}",
+            where="--engine",
+            fix="give the workers the same packages and folders",
+            id="other-workers",
+        )
 
 
-def _other_workers(told: list[str]) -> DataError:
-    return DataError(
-        f"Dask workers would write other bytes than this process: {'; '.join(told)}",
-        where="--engine",
-        fix="give the workers the same packages and folders; name grammars and parsers by absolute paths",
-        id="other-workers",
-    )
-
-
-def _threads(client: Any) -> int:
-    """Return how many tasks the workers can run at once, 0 without a worker or a scheduler."""
+def _has_workers(client: Any) -> bool:
+    """Return whether the scheduler is there, and has a worker."""
     try:
-        return sum(client.nthreads().values()) if client.status == "running" else 0
+        return client.status == "running" and bool(client.nthreads())
     except (OSError, TimeoutError):  # the scheduler is gone as well
-        return 0
+        return False
 
 
-def _failed(error: BaseException) -> DerivlangError:
-    """Return the error of a task as one of derivlang's."""
+def _failed(client: Any, out: Path, error: BaseException) -> DerivlangError:
+    """Return the error of a rank as one of derivlang's. DataError for workers that have joined later and differ."""
     if isinstance(error, DerivlangError):
+        _check_workers(client, out)
         return error
     return DataError(
         f"a task failed on the Dask cluster: {reason(error)}",
@@ -189,20 +171,3 @@ def _failed(error: BaseException) -> DerivlangError:
         fix="see the workers' logs (lack of memory kills workers); the same command goes on from the finished shards",
         id="worker-died",
     )
-
-
-def _absolute(job: Job, tasks: list[ShardTask]) -> tuple[Job, list[ShardTask]]:
-    """Return job and tasks with absolute paths, since workers have other working folders."""
-
-    def absolute(part: CorpusFile) -> CorpusFile:
-        return replace(part, path=part.path.absolute()) if job.corpus.has_files else part
-
-    corpus = replace(job.corpus, parts=tuple(map(absolute, job.corpus.parts)))
-    seen = {path.absolute(): stamp for path, stamp in job.seen.items()}
-    return replace(job, corpus=corpus, seen=seen), [
-        replace(
-            task,
-            spans=tuple(replace(span, part=absolute(span.part)) for span in task.spans),
-        )
-        for task in tasks
-    ]

@@ -1,7 +1,4 @@
-"""Engines run the tasks of a plan: in this process, in a pool of processes, or on a Dask cluster.
-
-An engine is a function `run(job, tasks, target)` that yields results as they are done. All write the same bytes.
-"""
+"""Run the tasks of a plan in this process, or in a pool of processes. Both write the same bytes."""
 
 from __future__ import annotations
 
@@ -23,26 +20,20 @@ from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
 from derivlang.store.making import Target
 
-Engine = Callable[[Job, list[ShardTask], Target], Iterator[Result]]
 Out = TypeVar("Out")
 _AHEAD = 4  # tasks that are given to a pool, for each worker
 
 
-def local(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
-    """Run one task after the other in this process."""
-    for task in tasks:
-        yield run_task(job, task, target)
+def run_tasks(job: Job, tasks: list[ShardTask], target: Target, workers: int) -> Iterator[Result]:
+    """Run tasks, and yield their results as they are done.
 
-
-def pool(workers: int) -> Engine:
-    """Return an engine with a pool of processes, forked from a server that has imported everything once."""
-
-    def run(job: Job, tasks: list[ShardTask], target: Target) -> Iterator[Result]:
-        again = "the same command goes on from the finished shards"
-        modules = [*modules_of(job), type(target.store).__module__]
-        return in_processes(partial(run_task, job, target=target), tasks, workers, modules, again)
-
-    return run
+    workers: number of processes, forked from a server that has imported everything once; 1 for this process.
+    """
+    if workers == 1:
+        return (run_task(job, task, target) for task in tasks)
+    again = "the same command goes on from the finished shards"
+    modules = [*modules_of(job), type(target.store).__module__]
+    return in_processes(partial(run_task, job, target=target), tasks, workers, modules, again)
 
 
 def in_processes(
@@ -163,10 +154,9 @@ def _begin_worker(counts: Any) -> None:
 
 
 def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
-    """Raise what `choose` raises; warn if the workers belong to a cluster."""
-    choose(engine, workers)
+    """Raise what `address_of` and `check_main` raise; warn if the workers belong to a cluster."""
     check_main()
-    if engine != "local" and workers > 1:
+    if address_of(engine) and workers > 1:
         warn("the workers of the cluster do the work, so --workers has no effect")
 
 
@@ -181,12 +171,15 @@ def check_main() -> None:
         )
 
 
-def choose(engine: str, workers: int) -> Engine:
-    """Return the engine named `local` or `dask:ADDRESS`. `local` with several workers is a pool."""
-    if engine.startswith("dask:"):
-        from derivlang.engine.cluster import dask
-
-        return dask(engine.removeprefix("dask:"))
-    if engine != "local":
+def address_of(engine: str) -> str | None:
+    """Return ADDRESS of the engine `dask:ADDRESS`, None for `local`. UsageError for any other engine."""
+    if engine == "local":
+        return None
+    kind, _, address = engine.partition(":")
+    if kind != "dask":
         raise UsageError(f"unknown engine {engine!r}; engines: local, dask:ADDRESS", where="--engine", id="engine")
-    return local if workers <= 1 else pool(workers)
+    if not address:
+        raise UsageError(
+            "dask: needs the address of a scheduler", where="--engine", fix="e.g. dask:tcp://host:8786", id="engine"
+        )
+    return address

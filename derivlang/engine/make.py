@@ -47,7 +47,7 @@ def make(
     events = events or Events()
     check_engine(options.engine, options.workers, events.warn)  # before the source is looked at
     job, options = job_of(pipeline, request, options, events)
-    return summary(options.out, build(job, options, events), began)
+    return summary(options.out, build(job, request, options, events), began)
 
 
 def job_of(

@@ -6,7 +6,8 @@
 
 A task is done when its record is there. A rank that dies loses one shard, and whoever runs its tasks again goes on from
 the others. Two ranks that run one task write the same bytes. So any scheduler can start ranks, and none is needed.
-`make` is the same in one process: it plans, runs what is not done, and finishes.
+`make` is the same in one process: it plans, runs what is not done, and finishes. `make --engine dask:ADDRESS` lets a
+cluster run the ranks (cluster.py).
 
 A plan that is deferred has a stage before it, in which ranks hash and count the source (counting.py).
 """
@@ -16,8 +17,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from stat import S_ISLNK
 from typing import Any, Literal
@@ -48,7 +49,6 @@ _PAUSES = (1.0, 30.0)  # seconds between two looks for a plan: at first, at most
 _PATIENCE = 600.0  # seconds without a task that is counted, after which any rank counts and plans
 
 Stage = Literal["count", "derive"]
-Keep = Callable[[Planned], dict[str, Any]]
 
 
 def plan(
@@ -73,10 +73,10 @@ def plan(
         if counting is not None:
             numbers = {"tasks": len(counting.all()), "done": len(counting.all()) - len(counting.missing())}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
-        making, names = (planned := _open(options.out)).making, build.names_of(planned.plan)
+        making, names = (planned := open_plan(options.out)).making, build.names_of(planned.plan)
         result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.done_of(names))}
     else:
-        result = prepare(job, options, events, _keeper(request, options, events))
+        result = prepare(job, options, events, partial(keep, request, options, events))
     numbers = {name: result.get(name, 0) for name in ("tasks", "done")}
     return {"out": str(options.out), "stage": "derive", "plan": result["plan"], **numbers}
 
@@ -132,7 +132,7 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     if (counting := _draft(out)) is not None:
         raise counting.unfinished(StoreError)
     if not _is_finished(out):
-        planned = _open(out)
+        planned = open_plan(out)
         making = planned.making
         with making.held(str(planned.job.pipeline), events.warn):
             if not _is_finished(out):  # another process may just have finished it
@@ -177,9 +177,9 @@ def _count(
         missing = counting.missing()
         # Who has waited leaves it to the rank that counted the last task.
         if not missing and (ran or left < 0 or lost):
-            keep = _keeper(counting.request, counting.options, events, counting.hash)
+            go_on = partial(keep, counting.request, counting.options, events, draft=counting.hash)
             with suppress(NotReady):  # a record was damaged: it is counted again
-                prepare(counting.job, counting.options, events, keep, counting.result())
+                prepare(counting.job, counting.options, events, go_on, counting.result())
                 return done, True
             continue
         if stage == "count":
@@ -198,9 +198,9 @@ def _count(
 def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) -> tuple[int, int, int]:
     """Run the tasks of a rank that are not done. Returns the numbers of tasks made and found, and of words made."""
     made = words = 0
-    planned = _open(out)
+    planned = open_plan(out)
     making = planned.making
-    mine = [task for tasks in planned.plan.values() for task in tasks][rank::world]
+    mine = planned.tasks[rank::world]
     done = making.done_of(task.name for task in mine)
     todo = [task for task in mine if task.name not in done]
     with working(planned.job, todo):
@@ -232,33 +232,34 @@ def _draft(out: Path) -> Counting | None:
     return counting
 
 
-def _keeper(request: SourceRequest, options: MakeOptions, events: Events, draft: str | None = None) -> Keep:
-    """Return what stores a prepared plan for ranks. draft: the hash of the draft that it was made of."""
+def keep(
+    request: SourceRequest, options: MakeOptions, events: Events, planned: Planned, *, draft: str | None = None
+) -> dict[str, Any]:
+    """Store a prepared plan for ranks. draft: the hash of the draft that it was made of.
 
-    def keep(planned: Planned) -> dict[str, Any]:
-        making = planned.making
-        if options.force and _has_finished(making):  # ranks would find it complete
-            making.sweep()
-            remove_draft(options.out)
-            events.found(options.out)
-            return {"plan": making.plan}
-        given, files = give(planned.job, planned.plan, making.kept, request)
-        begun, stage = begun_plan(making.store), stage_of(making.plan)
-        if "facts" in begun and differences(begun["facts"], given["facts"]):
-            for name in making.done:  # other versions have made them: one set has shards of one
-                making.store.remove(f"{stage}/{name}.record")
-            making.done.clear()
-        for name, content in files.items():
-            making.store.put(f"{stage}/{name}", content)
-        of_draft = {} if draft is None else {"draft": draft}
-        making.begin({**given, "files": planned.files, "limit": planned.limit, **of_draft})
+    Returns {"plan", "tasks", "done"} as `plan`; only the first for a set that is finished.
+    """
+    making = planned.making
+    if options.force and _has_finished(making):  # ranks would find it complete
+        making.sweep()
         remove_draft(options.out)
-        return {"plan": making.plan, "tasks": len(build.names_of(planned.plan)), "done": len(making.done)}
+        events.found(options.out)
+        return {"plan": making.plan}
+    given, files = give(planned.job, planned.plan, making.kept, request)
+    begun, stage = begun_plan(making.store), stage_of(making.plan)
+    if "facts" in begun and differences(begun["facts"], given["facts"]):
+        for name in making.done:  # other versions have made them: one set has shards of one
+            making.store.remove(f"{stage}/{name}.record")
+        making.done.clear()
+    for name, content in files.items():
+        making.store.put(f"{stage}/{name}", content)
+    of_draft = {} if draft is None else {"draft": draft}
+    making.begin({**given, "files": planned.files, "limit": planned.limit, **of_draft})
+    remove_draft(options.out)
+    return {"plan": making.plan, "tasks": len(build.names_of(planned.plan)), "done": len(making.done)}
 
-    return keep
 
-
-def _open(out: Path) -> Planned:
+def open_plan(out: Path) -> Planned:
     """Return what was planned in a place. StoreError if nothing was, or if the plan was damaged."""
     store = store_at(out)
     begun = begun_plan(store)

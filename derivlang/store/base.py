@@ -14,9 +14,6 @@ from typing import Protocol
 class Store(Protocol):
     """Files by name below one place. It can be pickled: workers write to it. Raises StoreError for whatever fails."""
 
-    def absolute(self) -> Store:
-        """Return the same store for a process in another working folder."""
-
     def where(self, name: str) -> str:
         """Return the place of a file, for messages."""
 

@@ -18,9 +18,6 @@ class FolderStore:
 
     folder: Path
 
-    def absolute(self) -> FolderStore:
-        return FolderStore(self.folder.absolute())
-
     def where(self, name: str) -> str:
         return str(self.folder / name)
 

@@ -39,9 +39,6 @@ class UrlStore:
                 id="store",
             )
 
-    def absolute(self) -> UrlStore:
-        return self
-
     def where(self, name: str) -> str:
         return f"{self.url}/{name}"
 
