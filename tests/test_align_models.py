@@ -347,6 +347,15 @@ def test_which_diagonal_and_how_tense_is_learnt() -> None:
     assert model.tension < 0.3
 
 
+def test_the_variance_is_the_slope_of_the_expected_distance() -> None:
+    """By which a Newton step divides: expected distance at tensions 2 ± 0.001, of the same links."""
+    links = np.random.default_rng(3).random((5, 3, 4))
+    counts = [DiagonalCounts() for _ in range(3)]
+    for tension, some in zip((1.999, 2.0, 2.001), counts, strict=True):
+        some.add(links, Diagonal(tension), np.full(3, 4), np.full(3, 5))
+    assert (counts[0].expected - counts[2].expected) / 0.002 == pytest.approx(counts[1].variance, rel=1e-4)
+
+
 def test_jumps_without_a_pattern_get_equal_weights() -> None:
     """Departures from everywhere, arrivals anywhere: short jumps are then commoner, not likelier; so with the end."""
     counts, lengths = JumpCounts(), np.array([12] * 50 + [5] * 50)

@@ -269,10 +269,11 @@ def test_what_is_wrong_with_a_url(url: str, tmp_path: Path) -> None:
         assert URLS[url] in ran.err
 
 
-def test_a_web_server_that_fails_holds_no_missing_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_web_server_that_fails_holds_no_missing_file(tmp_path: Path, status: int) -> None:
     class Failing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(503)
+            self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -287,7 +288,7 @@ def test_a_web_server_that_fails_holds_no_missing_file(tmp_path: Path) -> None:
     server.shutdown()
     server.server_close()
     assert ran.code == 1
-    assert "cannot read it: 503" in ran.err
+    assert f"cannot read it: {status}" in ran.err
 
 
 @pytest.mark.parametrize("part", ["/dev/zero", "pipe", "a\0b"])

@@ -217,6 +217,16 @@ def test_a_head_with_many_dependents_is_ordered(n: int) -> None:
     assert gibbs.n_sweeps(2000) == 1
 
 
+def test_the_chance_of_an_order_is_known_up_to_14_dependents_of_every_class() -> None:
+    heads = {"N": "NOUN", "V": "VERB", "ADJ": "ADJ", "ADV": "ADV", "AUX": "AUX", "NUM": "NUM"}
+    assert [*shipped().classes] == [*heads]
+    families = [[f"@{head}&@", *["NOUN&obl"] * n] for head in (*heads.values(), "X") for n in (1, 14, 15)]
+    orders = np.concatenate([np.arange(len(labels), dtype=np.int32) for labels in families])
+    one, most, more = shipped().log_probs(Families.of(families), orders).reshape(-1, 3).T
+    assert ((one[:-1] < 0) & (most[:-1] < 0) & np.isnan(more[:-1])).all()
+    assert (one[-1], most[-1], more[-1]) == (0, 0, 0)  # no model
+
+
 @pytest.mark.parametrize("mode", ["sample", "argmax"])
 def test_the_work_for_a_large_family_grows_with_its_size(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Places that are looked at: the square of the size up to a bound, a multiple of it above."""
