@@ -525,7 +525,7 @@ def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
     encoder = Encoder(model_of("gpt2", found.size), MARKS)
     assert list(Surprisal().measure(encoder, sets_of(text, found, tmp_path)))
     rows = pq.read_table(tmp_path / "evaluation" / "surprisal.derived.parquet").to_pylist()
-    mapped = found.images(text.forms).to_pylist()
+    mapped = found.twin.map.apply(text.forms).to_pylist()
     for s, row in enumerate(rows):
         a, b = text.offsets[s], text.offsets[s + 1]
         bits = slow_bits(encoder.module, [0, *text.derived.ids[a:b].tolist(), 2])

@@ -113,8 +113,6 @@ class Spans(Layer):
             O B-PER I-PER B-PER  ->  start [1, 3], end [3, 4]
             O I-PER I-PER I-LOC  ->  start [1, 3], end [3, 4], with `repair` (2 tags)
         """
-        if "O" not in classes:
-            raise LayerError(f"the classes of {name} lack O", id="tag-classes")
         names, types = given or classes, parse_tags(classes)[0]
         named, prefixes, kinds = parse_tags(names)
         place = {kind: i for i, kind in enumerate(types)}

@@ -130,12 +130,8 @@ class Languages(ABC):
         """
 
     @abstractmethod
-    def images(self, forms: pa.Array) -> pa.Array:
-        """Return the derived forms of source words, Arrow strings [N]."""
-
     def derived_words(self, batch: Batch) -> pa.Array:
         """Return the derived form of each word of a batch that is split into sentences, Arrow strings [N]."""
-        return self.images(batch.types).take(to_arrow(batch.words))
 
     def spelt(self, batch: Batch, both: ParallelBatch) -> pa.Array:
         """Return the derived word that begins at each slot of a batch, Arrow strings [K]; "" if none does.

@@ -138,15 +138,6 @@ class TextLanguages(Languages):
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
         return self._of[language].encode(types, codes, offsets)
 
-    def images(self, forms: pa.Array) -> pa.Array:
-        if self.lexicon.chooses:
-            raise UsageError(
-                f"{self.pipeline} chooses images by their place, so a single word has no image",
-                where="--t",
-                id="images",
-            )
-        return self.lexicon.apply(forms)
-
     def derived_words(self, batch: Batch) -> pa.Array:
         derivation = self.pipeline.derive(batch, self.lexicon, split=False)
         types, kept = derivation.derived.types, derivation.order.index >= 0

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64
+from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.lexical.twin_folder import Twin, check_twin, trans_of
+from derivlang.lexical.twin_folder import Twin, check_twin
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import (
     DERIVED,
@@ -38,8 +38,7 @@ from derivlang.transforms.trans import Trans
 class TwinLanguages(Languages):
     """A language pair with a tokenizer of derivlang and its twin.
 
-    Of a language that keeps all words, both have the same ids. The constructor raises UsageError for a pipeline without
-    a twin.
+    Of a language that keeps all words, both have the same ids. The pipeline must have a twin (`has_twin`).
     """
 
     has_twin = True
@@ -47,7 +46,6 @@ class TwinLanguages(Languages):
     tokenizer: Tokenizer
 
     def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
-        twin_trans(pipeline)
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
         self.unknown_id = tokenizer.unknown
         self.special_ids = SpecialIds(*tokenizer.special_ids)
@@ -91,8 +89,8 @@ class TwinLanguages(Languages):
             return self.twin.encode_words(self.encoder, types, codes)
         return self.encoder.types(types).take(codes)
 
-    def images(self, forms: pa.Array) -> pa.Array:
-        return self.twin.map.apply(forms)
+    def derived_words(self, batch: Batch) -> pa.Array:
+        return self.twin.map.apply(batch.types).take(to_arrow(batch.words))
 
     @property
     def entries(self) -> list[str]:
@@ -121,32 +119,12 @@ def has_twin(pipeline: Pipeline) -> bool:
 
     An order that is fitted has none, since a twin holds no counts of words.
     """
-    try:
-        twin_trans(pipeline)
-    except UsageError:
-        return False
-    return True
+    lexical = [transform for transform in pipeline.transforms if transform.has_lexicon]
+    fitted = any(transform.fits_order for transform in pipeline.transforms)
+    only_trans = len(lexical) < 2 and all(isinstance(transform, Trans) for transform in lexical)
+    return only_trans and pipeline.is_permutation and not fitted
 
 
 def twin_trans(pipeline: Pipeline) -> Trans:
-    """Return the `trans` of a twin: the pipeline's or, if this keeps all words, trans:overlap=100.
-
-    Raise UsageError if the pipeline changes words in another way, inserts or deletes some, or has a fitted order.
-    """
-    fitted = [str(transform) for transform in pipeline.transforms if transform.fits_order]
-    if fitted:
-        raise UsageError(
-            f"{', '.join(fitted)} is fitted on the source, so the derived language has no twin",
-            where="--t",
-            fix="leave --tokenizer-for out, or sort by a file: sort:counts.tsv",
-            id="no-twin",
-        )
-    if not pipeline.is_permutation:
-        raise UsageError(
-            f"{pipeline} inserts or deletes words, so the derived language has no twin",
-            where="--t",
-            fix="leave --tokenizer-for out",
-            id="no-permutation",
-        )
-    changed = any(transform.has_lexicon for transform in pipeline.transforms)
-    return trans_of(pipeline) if changed else Trans(overlap=100)
+    """Return the `trans` of a pipeline whose language has a twin, trans:overlap=100 if it has none: all words stay."""
+    return next((transform for transform in pipeline.transforms if isinstance(transform, Trans)), Trans(overlap=100))
