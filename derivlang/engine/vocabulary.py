@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, lengths_of
+from derivlang.core.arrays import Int64
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.keys import BYTE_MASKS, load8, mix, string_buffers
 from derivlang.core.lexicon import Lexicon
 from derivlang.sources.corpus import FileSpan
 
@@ -95,7 +94,8 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon) -> dict[str, Any]:
     pieces = range(0, len(types), _TYPES_AT_ONCE)
     images = pa.chunked_array([lexicon.apply(types.slice(start, _TYPES_AT_ONCE)) for start in pieces])
     same = to_numpy(pc.equal(types, images))
-    clash = _occurs(types, images, ~same)
+    clash = ~same
+    clash[clash] = to_numpy(pc.is_in(images.filter(to_arrow(clash)), value_set=types))
     return {
         **out,
         "same_types": int(same.sum()),
@@ -106,34 +106,3 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon) -> dict[str, Any]:
         "stay": types.filter(to_arrow(same)).to_pylist()[:_LISTED],
         "clash": types.filter(to_arrow(clash)).to_pylist()[:_LISTED],
     }
-
-
-def _occurs(types: pa.Array, images: pa.ChunkedArray, asked: Bool) -> Bool:
-    """Return bool[T]: which of the images that are asked for are types, too.
-
-    Only strings whose first bytes occur on both sides are compared. A comparison of all takes Arrow six times as long,
-    as it hashes each string into a table that does not fit the cache.
-    """
-    bits = len(types).bit_length() + 3
-    pieces = (types.slice(start, _TYPES_AT_ONCE) for start in range(0, len(types), _TYPES_AT_ONCE))
-    of_types, of_images = (
-        np.concatenate([_slots(piece, bits) for piece in side]) for side in (pieces, images.iterchunks())
-    )
-    held = np.zeros(1 << bits, bool)
-    held[of_types] = True
-    occurs: Bool = asked & held[of_images]
-    if not occurs.any():
-        return occurs
-    held[:] = False
-    held[of_images[occurs]] = True
-    others = types.filter(to_arrow(held[of_types]))
-    occurs[occurs] = to_numpy(pc.is_in(images.filter(to_arrow(occurs)), value_set=others))
-    return occurs
-
-
-def _slots(strings: pa.Array, bits: int) -> Int64:
-    """Return int64[n]: numbers of some bits, equal for strings that begin with the same eight bytes."""
-    data, offsets = string_buffers(strings)
-    first = load8(np.append(data, np.zeros(8, np.uint8)))[offsets[:-1]]
-    first &= BYTE_MASKS.take(lengths_of(offsets), mode="clip")  # a shorter string has zeros after its bytes
-    return (mix(first) >> np.uint64(64 - bits)).astype(np.int64)
