@@ -13,7 +13,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -40,14 +40,15 @@ class ShardWriter:
     def __init__(self, path: Path, schema: Schema, where: str | None = None):
         self.path, self._schema, self._where = path, schema, where or str(path)
         self._file: _HashedFile | None = None
-        self._writer: _Writer | None = None
+        self._writer: PageWriter | _LibraryWriter | None = None
         self.rows, self.bytes = 0, 0
 
     def write(self, columns: dict[str, pa.Array]) -> None:
         """Write a batch as one row group."""
         with disk(self._where):
             writer = self._writer or self._open(columns)
-            writer.write([_fit(columns[f.name], f.type) for f in self._arrow])
+            # The elements of lists are not nullable in the schema, which takes no copy.
+            writer.write([columns[f.name].cast(f.type) for f in self._arrow])
             self.rows += len(next(iter(columns.values())))
 
     def close(self) -> str:
@@ -70,7 +71,7 @@ class ShardWriter:
             with suppress(OSError):  # the file is removed anyway
                 self._file.close()
 
-    def _open(self, columns: dict[str, pa.Array]) -> _Writer:
+    def _open(self, columns: dict[str, pa.Array]) -> PageWriter | _LibraryWriter:
         self._arrow = arrow_schema(columns, self._schema)
         self._file = _HashedFile(self.path)
         if supports(self._arrow) and not self._schema.fields:
@@ -88,16 +89,6 @@ def closing_shard(path: Path, schema: Schema, where: str) -> Iterator[ShardWrite
         yield writer
     finally:
         writer.discard()
-
-
-class _Writer(Protocol):
-    """Writes row groups."""
-
-    def write(self, columns: Sequence[pa.Array]) -> None: ...
-
-    def close(self) -> None: ...
-
-    def discard(self) -> None: ...
 
 
 class _LibraryWriter:
@@ -219,30 +210,6 @@ def _string_lists(path: Path) -> list[str]:
         for c in leaves
         if c.physical_type == "BYTE_ARRAY" and c.path == f"{c.path.split('.')[0]}.list.element"
     ]
-
-
-def _fit(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the column with the type of the shard: the same buffers, but not nullable where the schema says so."""
-    if column.type == kind:
-        return column
-    if pa.types.is_list(kind) and isinstance(column, pa.ListArray):
-        if column.offset:
-            column = pa.concat_arrays([column])
-        values = column.values
-        if values.type != kind.value_type:
-            values = _fit_values(values, kind.value_type)
-        valid, offsets = column.buffers()[:2]
-        return pa.ListArray.from_buffers(kind, len(column), [valid, offsets], column.null_count, children=[values])
-    return column.cast(kind)
-
-
-def _fit_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the values of lists with another type: files of one source may have strings of either offset width."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_dictionary(kind):
-        return values.cast(kind.value_type).dictionary_encode()
-    return values.cast(kind)
 
 
 def _needs_arrow(kind: pa.DataType) -> bool:
