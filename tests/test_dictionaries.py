@@ -27,7 +27,7 @@ from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.train import train
 from derivlang.lexical.twin import twin_of
 from derivlang.sources.request import SourceRequest
-from derivlang.training.dictionary import WordDictionary
+from derivlang.training.translations import read_words
 from derivlang.transforms.scripts import load_script
 from tests.commands import run, trees
 from tests.helpers import make, rows
@@ -269,7 +269,7 @@ def test_skipped_lines_are_a_warning_with_the_first(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     path.write_text("dog Hund\ndog Hund\nnew york neu york\ncat Katze tom\nhouse\nred rot\n", "utf-8")
     told: list[str] = []
-    assert len(WordDictionary.read(path, told.append).pairs) == 2
+    assert len(read_words(path, told.append).pairs) == 2
     assert len(told) == 1
     assert "3 lines skipped, the first is line 3: the line has 4 columns, expected 2" in told[0]
 

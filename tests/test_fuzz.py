@@ -48,7 +48,6 @@ EXEMPT = {
     "studies.text": "bytes of treebanks, which pretrain reads",
     "studies.plan": "a level that it has just written",
     "studies.processes": "the log of a command that it has just run",
-    "training.dictionary": "bytes for a hash alone",
     "training.memory": "/proc and /sys",
     "training.record": "a level of the command line, where any text is one",
 }

@@ -27,13 +27,13 @@ from derivlang.store.listing import file_hash
 from derivlang.training import encode as encoding
 from derivlang.training import prepare as preparing
 from derivlang.training.data import STAMPS, Data, damages, write_stamps
-from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.prepare_languages import LEXICONS
 from derivlang.training.settings import RunPaths
+from derivlang.training.translations import DICTIONARY
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
 from tests.training import SEQ_LEN, batches, data_folder, pair, settings, trained

@@ -469,17 +469,21 @@ def test_labels_are_translated_at_the_stated_rate(among: str, rate: int, coverag
 
 
 def test_labels_of_several_synonyms_are_uniform() -> None:
-    from derivlang.training.dictionary import JointDictionary
+    from derivlang.training.translations import Translations
 
-    pairs = np.array([[12, 300], [12, 301], [12, 302], [13, 300], [14, 14]], np.int32)
-    found = JointDictionary.of(pairs, 400)
+    pairs = np.array([[12, 300], [12, 301], [12, 302], [13, 300], [14, 14]])
+    found = Translations.of(pairs, 400)
     assert found.pairs.tolist() == pairs[:4].tolist()
-    assert found.has(np.array([[12, 13, 14], [300, 301, 15]])).tolist() == [[True, True, False], [True, True, False]]
+    known = found.has(np.array([[12, 13, 14, 300], [300, 301, 15, 12]]), np.array([[0], [1]]))
+    assert known.tolist() == [[True, True, False, False], [True, True, False, False]]
     bits = Keys.of(1, np.arange(3000), np.zeros(3000, int)).bits("synonym", np.zeros((1, 1), int)).ravel()
-    counts = np.unique(found.synonyms(np.full(3000, 12), bits), return_counts=True)
+    ids, languages = found.translate(np.full(3000, 12), np.zeros(3000, int), bits)
+    assert set(languages.tolist()) == {1}
+    counts = np.unique(ids, return_counts=True)
     assert counts[0].tolist() == [300, 301, 302]
     assert ((counts[1] - 1000) ** 2 / 1000).sum() < 18.4  # 2 degrees of freedom, 99.99 %
-    assert set(found.synonyms(np.full(100, 300), bits[:100]).tolist()) == {12, 13}
+    back = found.translate(np.full(100, 300), np.ones(100, int), bits[:100])
+    assert [set(some.tolist()) for some in back] == [{12, 13}, {0}]
 
 
 @pytest.mark.parametrize("coverage", ["25", "50", "100"])

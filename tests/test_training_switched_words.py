@@ -13,12 +13,12 @@ import pytest
 from derivlang.core.errors import DataError
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.training.dictionary import WordDictionary
 from derivlang.training.languages import DERIVED, SOURCE, TextLanguages
 from derivlang.training.masking import Keys
 from derivlang.training.streams.bitext import FilePairs, WordLists, read_pairs
 from derivlang.training.streams.switched import CodeSwitched
 from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
+from derivlang.training.translations import Translations, read_words
 from tests.checkpoints import checkpoint
 from tests.commands import run
 from tests.training import log
@@ -47,17 +47,27 @@ def texts(side: WordLists) -> list[str]:
     return [" ".join(words[a:b]) for a, b in zip(side.offsets[:-1], side.offsets[1:], strict=True)]
 
 
-def dictionary(bitext: Path) -> WordDictionary:
-    return WordDictionary.read(bitext.with_name("words.txt"))
+def dictionary(bitext: Path) -> Translations:
+    return read_words(bitext.with_name("words.txt"))
+
+
+def translations(known: Translations, word: str, language: int) -> set[tuple[str, int]]:
+    """The translations of a word and their languages, found by 100 draws."""
+    (number,) = known.find([word], language).tolist()
+    if number < 0:
+        return set()
+    drawn = known.translate(np.full(100, number), np.full(100, language), np.arange(100, dtype=np.uint64) * 2)
+    return {(known.words[i], spoken) for i, spoken in zip(*(some.tolist() for some in drawn), strict=True)}
 
 
 def test_words_are_looked_up_in_both_directions(bitext: Path) -> None:
     found = dictionary(bitext)
-    assert found.of("the", SOURCE) == found.of("The", SOURCE) == ("der", "die")
-    assert found.of("Student", DERIVED) == ("student",)
-    assert found.of("the", DERIVED) == found.of(".", SOURCE) == ()  # a word is no translation of itself
+    assert translations(found, "the", SOURCE) == translations(found, "The", SOURCE) == {("der", 1), ("die", 1)}
+    assert translations(found, "Student", DERIVED) == {("student", 0)}
+    assert not translations(found, "the", DERIVED)
+    assert not translations(found, ".", SOURCE)  # a word is no translation of itself
     (bitext.parent / "words.txt.gz").write_bytes(gzip.compress(DICTIONARY.encode()))
-    assert WordDictionary.read(bitext.parent / "words.txt.gz").sha256 == found.sha256
+    assert read_words(bitext.parent / "words.txt.gz").sha256 == found.sha256
 
 
 def test_every_word_with_an_entry_is_replaced(bitext: Path) -> None:

@@ -16,11 +16,11 @@ from derivlang.core.settings import declared
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.training.dictionary import WordDictionary
 from derivlang.training.languages import TOKENIZER, TextLanguages
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import RunPaths, TrainingSettings
+from derivlang.training.translations import read_words
 
 SPEC = "identity"
 _FILES = ("dictionary", "pairs")
@@ -74,7 +74,7 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[s
         languages=TextLanguages(pipeline, tokenizer, pipeline.fit()),
         files={TOKENIZER: own},
         data=None,
-        pairs=None if dictionary is None else WordDictionary.read(dictionary, warn),
+        pairs=None if dictionary is None else read_words(dictionary, warn),
         encoded={},
         given="" if dictionary is None else dictionary.name,
     )

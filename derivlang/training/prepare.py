@@ -26,7 +26,6 @@ from derivlang.store.folders import sweep
 from derivlang.training import derived_text
 from derivlang.training.data import Data
 from derivlang.training.data_folder import DataFolder, Say
-from derivlang.training.dictionary import DICTIONARY, JointDictionary, WordDictionary
 from derivlang.training.encode import Check, check_source, encode, take
 from derivlang.training.languages import (
     DERIVED,
@@ -41,6 +40,7 @@ from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.origin import Origin
 from derivlang.training.prepare_languages import languages_of
 from derivlang.training.settings import Packing, RunPaths, TrainingSettings
+from derivlang.training.translations import DICTIONARY, Translations, read_entries, read_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Prepared:
     languages: Languages
     files: Mapping[str, Path]
     data: Data | None
-    pairs: JointDictionary | WordDictionary | None
+    pairs: Translations | None
     encoded: Mapping[int, Data]
     given: str = ""
     origin: Origin | None = None
@@ -111,13 +111,13 @@ def _prepared(folder: DataFolder, lengths: list[int]) -> Prepared:
     languages, files = languages_of(folder, tokenizer)
 
     # Dictionary
-    pairs: JointDictionary | WordDictionary | None = None
+    pairs: Translations | None = None
     if isinstance(languages, TwinLanguages):
         dictionary = paths.dictionary or _dictionary(folder, tokenizer)
-        pairs = JointDictionary.read(dictionary, languages, folder.warn)
+        pairs = read_entries(dictionary, languages, folder.warn)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     elif paths.dictionary is not None:
-        pairs = WordDictionary.read(paths.dictionary, folder.warn)
+        pairs = read_words(paths.dictionary, folder.warn)
 
     # Encoded text
     read = _taken(folder, languages) if origin is None else _encoded(folder, languages)

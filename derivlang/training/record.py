@@ -21,7 +21,6 @@ from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
 from derivlang.training.derived_text import OVERLAP
 from derivlang.training.devices import processes
-from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.doses import doses_of
 from derivlang.training.init_weights import Init
 from derivlang.training.loader import OpenStream
@@ -29,6 +28,7 @@ from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
+from derivlang.training.translations import DICTIONARY
 
 # Raise it when the same settings and data give another model; `Languages.rules` if only for some languages.
 RULE_VERSION = 2

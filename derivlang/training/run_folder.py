@@ -32,8 +32,8 @@ from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
-from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of
+from derivlang.training.translations import DICTIONARY
 
 FORMAT = 2
 RUN, DATA = "run.json", "data"

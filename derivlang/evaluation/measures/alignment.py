@@ -34,8 +34,8 @@ from derivlang.evaluation.scores import Score
 from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.train import read_words
-from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TwinLanguages
+from derivlang.training.translations import DICTIONARY, read_entries
 
 if TYPE_CHECKING:
     import torch
@@ -128,7 +128,7 @@ def known_entries(path: Path, languages: TwinLanguages) -> Bool:
     """Return bool[V]: the source entries of a dictionary file; all False if there is no file."""
     known = np.zeros(languages.tokenizer.size, bool)
     if path.exists():
-        known[JointDictionary.read(path, languages).pairs[:, 0]] = True
+        known[read_entries(path, languages).pairs[:, 0]] = True
     return known
 
 

@@ -52,7 +52,7 @@ class AlignMlm(Objective):
         import torch
 
         state = torch.nn.Module()
-        state.register_buffer("pairs", torch.from_numpy(context.found[DICTIONARY.name].pairs.astype("int64")))
+        state.register_buffer("pairs", torch.from_numpy(context.found[DICTIONARY.name].pairs))
         return state
 
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:

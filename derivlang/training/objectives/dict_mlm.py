@@ -33,10 +33,10 @@ import numpy as np
 from derivlang.core.arrays import Bool
 from derivlang.core.spec import param
 from derivlang.training.batch import Step, SubwordRows
-from derivlang.training.dictionary import JointDictionary
 from derivlang.training.masking import Keys, choose_masked, replace, whole_words
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
+from derivlang.training.translations import Translations
 
 if TYPE_CHECKING:
     import torch
@@ -64,12 +64,12 @@ class DictMlm(Objective):
         return (DICTIONARY, LANGUAGE_IDS) if self.condition else (DICTIONARY,)
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> SubwordRows:
-        dictionary: JointDictionary = context.found[DICTIONARY.name]
-        able = dictionary.has(rows.clean_ids) & (rows.word_ids >= 0) & ~rows.shared
+        dictionary: Translations = context.found[DICTIONARY.name]
+        able = dictionary.able(rows)
         return (self._translated if self.variant == "label" else self._swapped)(rows, keys, context, dictionary, able)
 
     def _translated(
-        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: JointDictionary, able: Bool
+        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: Translations, able: Bool
     ) -> SubwordRows:
         able = whole_words(rows, able)
         chosen = choose_masked(rows, keys, context.rate, whole_words=True)
@@ -79,12 +79,13 @@ class DictMlm(Objective):
         coin = keys.uniform("translate", rows.word_ids) < self.rate / 100
         which = (coin & able).ravel()[out.targets]
         bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[out.targets]
-        out.labels[which] = dictionary.synonyms(out.labels[which], bits[which])
-        out.label_language[which] = 1 - out.label_language[which]
+        out.labels[which], out.label_language[which] = dictionary.translate(
+            out.labels[which], out.label_language[which], bits[which]
+        )
         return out
 
     def _swapped(
-        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: JointDictionary, able: Bool
+        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: Translations, able: Bool
     ) -> SubwordRows:
         columns = np.arange(rows.shape[1])[None]
         chosen = choose_masked(rows, keys, context.rate)
@@ -94,8 +95,8 @@ class DictMlm(Objective):
         inputs = replace(rows, chosen & ~coin, keys, context.vocabulary)
         language = rows.language.copy()
         swapped = chosen & coin & able
-        inputs[swapped] = dictionary.synonyms(rows.clean_ids[swapped], keys.bits("synonym", columns)[swapped])
-        language[swapped] = 1 - language[swapped]
+        bits = keys.bits("synonym", columns)[swapped]
+        inputs[swapped], language[swapped] = dictionary.translate(rows.clean_ids[swapped], language[swapped], bits)
         return dataclasses.replace(rows.predicting(np.flatnonzero(chosen), inputs), language=language)
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:

@@ -51,9 +51,12 @@ class Need(ABC):
 
 
 class DictionaryNeed(Need):
-    """The bilingual dictionary of the run between sub-words: a `JointDictionary`."""
+    """The bilingual dictionary of the run: `Translations`. words: whether words will do, where no entry has a twin."""
 
     name = DICTIONARY_KEY
+
+    def __init__(self, *, words: bool = False):
+        self.words = words
 
     def reads(self, files: Collection[str]) -> Set[str]:
         return set() if "dictionary" in files else {"coverage", "dictionary_by", "dictionary_seed"}
@@ -62,15 +65,26 @@ class DictionaryNeed(Need):
         return "dictionary" not in files
 
     def check(self, settings: TrainingSettings) -> None:
+        if self.words:
+            return
         if settings.tokenizer_for is not None:
             raise _no_twin(f"with --tokenizer-for {settings.tokenizer_for} there is none")
         if not has_twin(Pipeline.parse(settings.spec)):
             raise _no_twin(f"{settings.spec} has no twin")
 
     def prepare(self, prepared: Prepared) -> Any:
-        if not prepared.languages.has_twin:
-            raise _no_twin(f"the tokenizer of {prepared.files[TOKENIZER]} has no twin")
-        _check_differs(prepared)
+        without = f"the tokenizer of {prepared.files[TOKENIZER]} has no twin"
+        if prepared.pairs is None and self.words:
+            raise UsageError(
+                f"{without}, so the objective needs a dictionary of words",
+                where="--objective",
+                fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
+                id="no-dictionary",
+            )
+        if prepared.languages.has_twin:
+            _check_differs(prepared)
+        elif not self.words:
+            raise _no_twin(without)
         return prepared.pairs
 
 
@@ -93,26 +107,6 @@ def _check_differs(prepared: Prepared) -> None:
         fix="give an objective without a dictionary, e.g. mlm or xlm, or words of another script: --t trans,…",
         id="no-lexicon",
     )
-
-
-class AnyDictionaryNeed(DictionaryNeed):
-    """The same or, without a twin, a dictionary of words: a `WordDictionary`."""
-
-    def check(self, settings: TrainingSettings) -> None:
-        return None
-
-    def prepare(self, prepared: Prepared) -> Any:
-        if prepared.pairs is None:
-            raise UsageError(
-                f"the tokenizer of {prepared.files[TOKENIZER]} has no twin, so the objective "
-                "needs a dictionary of words",
-                where="--objective",
-                fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
-                id="no-dictionary",
-            )
-        if prepared.languages.has_twin:
-            _check_differs(prepared)
-        return prepared.pairs
 
 
 class LanguageIdsNeed(Need):
@@ -171,5 +165,5 @@ class LinksNeed(Need):
 
 
 DICTIONARY = DictionaryNeed()
-ANY_DICTIONARY = AnyDictionaryNeed()
+ANY_DICTIONARY = DictionaryNeed(words=True)
 LANGUAGE_IDS = LanguageIdsNeed()

@@ -20,13 +20,13 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
 from derivlang.core.errors import DataError, UsageError
 from derivlang.training.batch import Pieces, SubwordRows
-from derivlang.training.dictionary import JointDictionary, WordDictionary
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.streams.base import DICTIONARY_KEY, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
 from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
+from derivlang.training.translations import Translations
 
 _AT_ONCE = 1 << 10  # rows in which an entry is looked for at once
 
@@ -47,13 +47,13 @@ class CodeSwitched(SentencePairs):
 
     def open(self, material: StreamInputs) -> PairRows:
         settings, dictionary = material.settings, material.found[DICTIONARY_KEY]
-        if isinstance(dictionary, WordDictionary):
+        if dictionary.words:
             return self._of_words(material, dictionary)
         data = material.encoded[self.length(settings) // 2]
         copies = Copies(data, Fraction(100), seed=settings.dictionary_seed)
         return SwitchedRows(self, copies, self.length(settings), dictionary)
 
-    def _of_words(self, material: StreamInputs, dictionary: WordDictionary) -> SwitchedWordRows:
+    def _of_words(self, material: StreamInputs, dictionary: Translations) -> SwitchedWordRows:
         """Return the rows of sentences of a file. Raise UsageError if there is none."""
         settings = material.settings
         if material.pairs is None:
@@ -86,7 +86,7 @@ class Copies(DerivedPairs):
 class SwitchedRows(PairRows):
     """The rows of `Copies`, with words of the second half replaced."""
 
-    def __init__(self, stream: CodeSwitched, source: Copies, length: int, dictionary: JointDictionary):
+    def __init__(self, stream: CodeSwitched, source: Copies, length: int, dictionary: Translations):
         super().__init__(stream, source, length)
         self.switch, self.dictionary = stream.switch, dictionary
         blocks = (np.arange(begin, min(begin + _AT_ONCE, self.n)) for begin in range(0, self.n, _AT_ONCE))
@@ -102,8 +102,7 @@ class SwitchedRows(PairRows):
         out = self._copies(numbers, keys)
         at = self._able(out) & (keys.uniform("switch", out.word_ids) < self.switch)
         bits = keys.bits("switched", np.arange(self.length)[None])
-        out.clean_ids[at] = self.dictionary.synonyms(out.clean_ids[at], bits[at])
-        out.language[at] = 1 - out.language[at]
+        out.clean_ids[at], out.language[at] = self.dictionary.translate(out.clean_ids[at], out.language[at], bits[at])
         return replace(out, translated=at)
 
     def _copies(self, numbers: Ints, keys: Keys) -> SubwordRows:
@@ -120,5 +119,4 @@ class SwitchedRows(PairRows):
 
     def _able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: positions of the copy whose word has an entry."""
-        able = self.dictionary.has(rows.clean_ids) & (rows.word_ids >= 0) & ~rows.shared & (rows.side == 1)
-        return whole_words(rows, able)
+        return whole_words(rows, self.dictionary.able(rows) & (rows.side == 1))

@@ -20,39 +20,33 @@ from derivlang.core.arrays import Int64, Ints, UInt64, offsets_of, owners, posit
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
-from derivlang.training.dictionary import WordDictionary
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.streams.bitext import FilePairs, PairFile, WordLists
 from derivlang.training.streams.pairs import PairRows, SentencePairs
+from derivlang.training.translations import Translations
 
 
-def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, seed: int) -> PairFile:
+def code_switched(file: PairFile, dictionary: Translations, switch: float, seed: int) -> PairFile:
     """Return the sentences of both sides, each with its copy. switch: share of the words with an entry to replace.
 
     Raise DataError if no word has an entry, or if more have one in the dictionary with its sides exchanged.
     """
-    both = (file.source, file.derived)
-    types: list[str] = []
-    n_images: list[int] = []
-    images: list[str] = []
-    for language, side in enumerate(both):
-        for word in side.types.to_pylist():
-            types.append(word)
-            translations = dictionary.of(word, language)
-            n_images.append(len(translations))
-            images += translations
-    n, first = np.array(n_images, np.int64), offsets_of(np.array(n_images, np.int64))[:-1] + len(types)
-    codes = np.concatenate([both[0].codes, both[1].codes + len(both[0].types)]).astype(np.int64)
-    offsets = np.append(both[0].offsets, both[0].offsets[-1] + both[1].offsets[1:])
-    if not n[codes].any():
+    sides = (file.source, file.derived)
+    types = pa.concat_arrays([side.types for side in sides])
+    codes = np.concatenate([sides[0].codes, sides[1].codes + len(sides[0].types)]).astype(np.int64)
+    offsets = np.append(sides[0].offsets, sides[0].offsets[-1] + sides[1].offsets[1:])
+    spoken = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in sides])
+    known, exchanged = (_known(sides, dictionary, languages)[codes] for languages in ((0, 1), (1, 0)))
+    able = known >= 0
+    if not able.any():
         raise DataError(
             "no word of the sentence pairs has an entry in the dictionary",
             where="--dictionary",
             fix="give a dictionary of words of both languages, the source's first",
             id="no-entry",
         )
-    if (n[codes] > 0).sum() < _n_known(both, dictionary):
+    if able.sum() < (exchanged >= 0).sum():
         raise DataError(
             "more words of the sentence pairs have an entry if the sides of the dictionary are exchanged",
             where="--dictionary",
@@ -60,23 +54,19 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
             id="exchanged",
         )
     uniform = (_bits("switch", seed, offsets) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    at = (n[codes] > 0) & (uniform < switch)
-    chosen = (_bits("switched", seed, offsets)[at] >> np.uint64(1)) % n[codes[at]].astype(np.uint64)
-    copies = codes.copy()
-    copies[at] = first[codes[at]] + chosen.astype(np.int64)
-    every = pa.array(types + images, pa.string())
-    spoken = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in both])
+    at = able & (uniform < switch)
+    copies, language = codes.copy(), spoken.copy()
+    ids, language[at] = dictionary.translate(known[at], spoken[at], _bits("switched", seed, offsets)[at])
+    copies[at] = ids + len(types)
+    every = pa.concat_arrays([types, pa.array(dictionary.words, pa.string())])
     own, copied = (WordLists(every, some.astype(np.int32), offsets) for some in (codes, copies))
-    return PairFile(own, copied, None, file.sha256, (spoken, spoken ^ at))
+    return PairFile(own, copied, None, file.sha256, (spoken, language))
 
 
-def _n_known(sides: Sequence[WordLists], dictionary: WordDictionary) -> int:
-    """Return the number of words in the text that have an entry in the dictionary with its sides exchanged."""
-    known = 0
-    for language, side in enumerate(sides):
-        has = [bool(dictionary.of(word, 1 - language)) for word in side.types.to_pylist()]
-        known += int(np.array(has, bool)[side.codes].sum())
-    return known
+def _known(sides: Sequence[WordLists], dictionary: Translations, languages: Sequence[int]) -> Int64:
+    """Return int64[T]: the id of each type of both sides, read in a language each; -1 without a translation."""
+    found = (dictionary.find(side.types.to_pylist(), language) for side, language in zip(sides, languages, strict=True))
+    return np.concatenate(list(found))
 
 
 def _bits(what: str, seed: int, offsets: Int64) -> UInt64:
