@@ -1,30 +1,26 @@
-"""A study whose commands are called in this process: no server is started, which would load torch first.
+"""A study whose commands run in this process: no server is started, which would load torch first.
 
 monkeypatch.setattr("derivlang.studies.processes.Server", Here)
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from contextlib import chdir
+from collections.abc import Mapping, Sequence
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
-from typing import Any
 
-from derivlang.cli import child
-from derivlang.core.messages import DerivlangWarning
+from derivlang.cli.main import main
 
 
 class Here:
-    """A server that makes its calls in this process, one at a time."""
+    """A server that runs its commands in this process, one at a time."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
 
-    def call(self, function: str, keywords: Mapping[str, Any], log: Path) -> int:
-        with chdir(self.folder), warnings.catch_warnings():
-            warnings.simplefilter("ignore", DerivlangWarning)
-            log.write_text(child._CALLS[function](**keywords), "utf-8")
+    def call(self, arguments: Sequence[str], log: Path) -> int:
+        with log.open("a", encoding="utf-8") as file, chdir(self.folder), redirect_stdout(file):
+            main(list(arguments))
         return 0
 
     def end(self) -> None:

@@ -389,14 +389,15 @@ def test_the_server_of_a_study_loads_what_its_calls_use(tmp_path: Path) -> None:
     code = f"""
 import json, sys
 from importlib import import_module
-import derivlang
 from derivlang.cli import child
+from derivlang.cli.main import main
 for name in {{*child._TRAINING, *child._REPORT}}:
     import_module(name)
 child._load(child._TRAINING)
 before = set(sys.modules)
-options = dict(model="tiny", vocab_size=400, steps=2, threads=1)
-derivlang.pretrain("demo", "trans,inv", {str(tmp_path / "run")!r}, **options).evaluate(measure="alignment")
+run = {str(tmp_path / "run")!r}
+main(["pretrain", *"--source demo --t trans,inv --model tiny --vocab-size 400 --steps 2 --threads 1 -o".split(), run])
+main(["evaluate", run, "--measure", "alignment"])
 print("LOADED " + json.dumps([name for name in sys.modules if name not in before]))
 """
     large = ("transformers", "accelerate", "pandas", "sympy", "scipy", "derivlang.training", "derivlang.lexical")

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -437,8 +437,8 @@ def test_no_module_in_the_folder_of_a_study_is_imported(
     out.mkdir()
     for name in ("click", "derivlang"):
         (out / f"{name}.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
-    step = PlannedCommand("tok", ("tokenizer",), {"source": "demo", "out": "tok", "vocab_size": 200})
-    wrong = replace(step, name="wrong", keywords={**step.keywords, "vocab_size": -1})
+    step = PlannedCommand("tok", ("tokenizer", "train", "demo", "-o", "tok", "--vocab-size", "200"))
+    wrong = replace(step, name="wrong", arguments=(*step.arguments[:-1], "-1"))
     with running.Processes(Place(out), threads=None) as processes:
         processes.call(step)
         with pytest.raises(DataError, match=r"wrong: .*vocab"):
@@ -449,27 +449,27 @@ def test_no_module_in_the_folder_of_a_study_is_imported(
 
 def test_a_call_that_is_killed_takes_no_other_with_it(tmp_path: Path) -> None:
     model = str(written(tmp_path, MODEL, "small.toml"))
-    options = {"source": "demo", "spec": "trans,inv", "model": model, "steps": 1_000_000, "threads": 1}
+    options = f"--source demo --t trans,inv --model {model} --steps 1000000 --threads 1".split()
     (tmp_path / "logs").mkdir()
     server = running.Server(tmp_path, environment())
     try:
         with ThreadPoolExecutor() as pool:
             codes = {}
             for name in ("a", "b"):
-                keywords = {**options, "out": str(tmp_path / name)}
-                codes[name] = pool.submit(server.call, "pretrain", keywords, tmp_path / f"{name}.log")
+                arguments = ("pretrain", *options, "-o", str(tmp_path / name))
+                codes[name] = pool.submit(server.call, arguments, tmp_path / f"{name}.log")
             for name in codes:
                 wait_for((tmp_path / name / "log.jsonl").exists)
             calls = children(server._process.pid)
             assert len(calls) == 2
             os.kill(calls[0], signal.SIGKILL)
             wait_for(lambda: sum(code.done() for code in codes.values()) == 1)
-            tokenizer = {"source": "demo", "out": str(tmp_path / "tok"), "vocab_size": 200}
-            assert server.call("tokenizer", tokenizer, tmp_path / "tok.log") == 0
+            tokenizer = ("tokenizer", "train", "demo", "-o", str(tmp_path / "tok"), "--vocab-size", "200")
+            assert server.call(tokenizer, tmp_path / "tok.log") == 0
             server._process.kill()  # as for lack of memory: what it has begun ends as well
             assert sorted(code.result() for code in codes.values()) == [-15, -9]
             wait_for(lambda: not Path("/proc", str(calls[1])).exists())
-            assert server.call("tokenizer", tokenizer, tmp_path / "tok.log") == -15
+            assert server.call(tokenizer, tmp_path / "tok.log") == -15
     finally:
         server.end()
 
@@ -498,8 +498,9 @@ class Finished:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
 
-    def call(self, function: str, keywords: Mapping[str, Any], log: Path) -> int:
-        run = str(keywords["out"] if "out" in keywords else keywords["run"])
+    def call(self, arguments: Sequence[str], log: Path) -> int:
+        function = arguments[0]
+        run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[1]
         self.calls.append(f"{function} {Path(run).name}")
         if function == "pretrain" and Path(run).name in self.fail:
             log.write_text("derivlang: the loss became NaN or infinite [not-finite]\n")

@@ -1,13 +1,13 @@
-"""The steps of a study, `python -m derivlang.cli.child [once]`: calls of `derivlang.FUNCTION`, a process each.
+"""The steps of a study, `python -m derivlang.cli.child [once]`: command lines, a process each.
 
 It reads calls from standard input, a JSON object in a line each, and writes how each ended to standard output:
 
-    {"call": 0, "function": "pretrain", "keywords": {…}, "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
+    {"call": 0, "arguments": ["pretrain", …], "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
 
-It loads torch and what else the calls need once, which takes seconds, and if it can while the call before is at work.
-It forks for each call, so that a call that dies takes no other with it. With `once`, for systems that cannot fork so,
-it makes one call and ends with its exit code. A call ends with the messages and exit codes of a command, in its log.
-When standard input ends, so do the calls, as by SIGTERM: only the study holds the other end, however it ends.
+It loads torch and what else the commands need once, which takes seconds, and if it can while the call before is at
+work. It forks for each call, so that a call that dies takes no other with it. With `once`, for systems that cannot fork
+so, it makes one call and ends with its exit code. The output of a command, with its messages, is in its log. When
+standard input ends, so do the calls, as by SIGTERM: only the study holds the other end, however it ends.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, BinaryIO
 
-import derivlang
-from derivlang.cli.main import ends_at_once, exit_code, reported
-from derivlang.cli.messages import echo
+from derivlang.cli.main import ends_at_once, exit_code
+from derivlang.cli.main import main as command
 from derivlang.cli.streams import message
-from derivlang.core.errors import DerivlangError
 
 # What a call loads; one that needs a missing package says so.
 _TRAINING = (
-    "derivlang.commands.training",
+    "derivlang.cli.pretrain",
+    "derivlang.cli.evaluate",
     "derivlang.training.options",
     "derivlang.training.run",
     "derivlang.evaluation.cell",
@@ -44,6 +42,7 @@ _TRAINING = (
     "pyarrow.pandas_compat",
 )
 _REPORT = (
+    "derivlang.cli.report",
     "derivlang.evaluation.report.write",
     "derivlang.evaluation.report.figures",
     "matplotlib.backends.backend_agg",
@@ -70,11 +69,7 @@ def _make(request: dict[str, Any], life: BinaryIO) -> int:
             os.dup2(file.fileno(), standard)
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
     try:
-        with reported(continues=True):
-            try:
-                echo(_CALLS[request["function"]](**request["keywords"]))
-            except DerivlangError as error:  # in the words of options, which are the keys of a study's file
-                raise error.__cause__ if isinstance(error.__cause__, DerivlangError) else error from None
+        command(request["arguments"])
     except SystemExit as ended:
         if isinstance(ended.code, str):  # of a plug-in
             message(ended.code)
@@ -97,8 +92,8 @@ class _Server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the study ends the calls
         signal.signal(signal.SIGCHLD, self._ended)  # also while a request is waited for
         for request in self._requests:
-            function = json.loads(request)["function"]
-            _load(_LOADED.get(function, ()))
+            call = json.loads(request)
+            _load(_LOADED.get(call["arguments"][0], ()))
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if (process := os.fork()) == 0:
                 os.close(held)
@@ -108,9 +103,9 @@ class _Server:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
                 return request, os.fdopen(life, "rb")
-            self._calls[process] = json.loads(request)["call"]
+            self._calls[process] = call["call"]
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            _load(_LOADED_NEXT.get(function, ()))
+            _load(_LOADED_NEXT.get(call["arguments"][0], ()))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for process in list(self._calls):
             os.kill(process, signal.SIGTERM)
@@ -145,25 +140,6 @@ def _load(names: tuple[str, ...]) -> None:
 def _end_with(pipe: BinaryIO) -> None:
     pipe.read(1)  # nothing is written to it, so this waits for its end
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _pretrain(*, data_only: bool = False, **options: Any) -> str:
-    run = derivlang.pretrain(data_only=data_only, **options)
-    return str(run.path) if data_only else json.dumps(run.record["result"])
-
-
-def _evaluate(run: str, **options: Any) -> str:
-    columns = ["task", "metric", "regime", "group", "step", "ft_seed", "value"]
-    return str(derivlang.Run(run).evaluate(**options)[columns].to_string(index=False))
-
-
-# The functions of a study's steps; each returns what the log says of its result.
-_CALLS: dict[str, Callable[..., str]] = {
-    "tokenizer": lambda **options: json.dumps(derivlang.tokenizer(**options)),
-    "pretrain": _pretrain,
-    "evaluate": _evaluate,
-    "report": lambda runs, **options: str(derivlang.report(*runs, **options)),
-}
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
     {"objective": "mlm", "tie": False, "lr": 2e-3}   ->   --objective mlm --no-tie --lr 2e-3
 
-    and, for the Python function, {"objective": "mlm", "tie": False, "lr": 0.002}
-
 A declared setting of a command is a key of a study without a line here.
 """
 
@@ -12,12 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.keywords import keyword_of
 from derivlang.core.settings import Declared, declared, setting, text_of, with_defaults
 from derivlang.engine.options import MakeOptions
 from derivlang.evaluation.asked import Numbers, asked_for
@@ -121,14 +117,6 @@ class CommandOptions:
             for each in value if isinstance(value, list) else [value]:
                 arguments += [str(one.option), text_of(each)]
         return tuple(arguments)
-
-    def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the Python function for some values, as JSON has them."""
-        keywords = {keyword_of(one): _read(one, value) for one, value in self._typed(values)}
-        return {
-            name: str(value) if isinstance(value, Path) else value.values if isinstance(value, Numbers) else value
-            for name, value in keywords.items()
-        }
 
     def _typed(self, values: Mapping[str, Any]) -> list[tuple[Declared, Any]]:
         """Return the settings of some values. A flag that is off by default is left out if its value is false."""

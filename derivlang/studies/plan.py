@@ -43,7 +43,7 @@ _OF_DATA = ("tokenizer", "tokenizer-for", "limit", "parser", "derived-source")
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommand:
-    """A command of a study. arguments: as they are typed. keywords: for its Python function.
+    """A command of a study. arguments: as they are typed.
 
     cell: its cell, or None for a shared step or the report. facts: what its result depends on, except data; it stands
     in the record of what is done, so it has no path of this machine.
@@ -51,7 +51,6 @@ class PlannedCommand:
 
     name: str
     arguments: tuple[str, ...]
-    keywords: Mapping[str, Any]
     cell: Cell | None = None
     facts: Any = None
 
@@ -79,9 +78,8 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
             read = {**where, **reading}
             arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer,
                          *PRETRAIN.arguments(read))  # fmt: skip
-            keywords = {"source": source, "out": tokenizer, "vocab_size": size, **PRETRAIN.keywords(read)}
             facts = _portable({"source": source, "vocab-size": size, **reading})
-            planned = PlannedCommand(tokenizer, arguments, keywords, facts=facts)
+            planned = PlannedCommand(tokenizer, arguments, facts=facts)
             other = tokenizers.setdefault(tokenizer, planned).arguments
             if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
                 differ = next(
@@ -99,20 +97,18 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
             **where, **options, **machine, "data-as-is": place.as_is, "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
-        keywords = {**PRETRAIN.keywords(values), "out": run}
-        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, keywords, cell, _portable(cell.options)))
+        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, cell, _portable(cell.options)))
         if cell.evaluation:
             values = {**cell.evaluation, **parses, **where, **machine}
             arguments = ("evaluate", run, *EVALUATE.arguments(values))
-            keywords = {"run": run, **EVALUATE.keywords(values)}
             asked = list(EVALUATE.arguments(cell.evaluation))
-            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, keywords, cell, asked))
+            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell, asked))
     return [*tokenizers.values(), *steps, report_of(["."])]
 
 
 def report_of(runs: list[str]) -> PlannedCommand:
     """Return the command that writes the report of some runs, or of the whole study, `.`."""
-    return PlannedCommand("report", ("report", *runs, "-o", "report"), {"runs": runs, "out": "report"})
+    return PlannedCommand("report", ("report", *runs, "-o", "report"))
 
 
 def in_order(study: StudyFile) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""The processes of a study: a call of a Python function each (cli/child.py), with a log each in OUT/logs.
+"""The processes of a study: a command each (cli/child.py), with a log each in OUT/logs.
 
 They end with the study.
 """
@@ -10,11 +10,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from derivlang.core.errors import DataError
 from derivlang.store.disk import create, disk, reopen
@@ -60,7 +60,7 @@ class Processes:
             if not (self._servers and FORKS):
                 self._servers.append(Server(self._place.out, self._environment))
             server = self._servers[-1]
-        code = server.call(step.arguments[0], step.keywords, log.resolve())
+        code = server.call(step.arguments, log.resolve())
         if code:
             words = log.read_text("utf-8", "replace").strip().splitlines()[-3:]
             told = " ".join(" ".join(words).split()).removeprefix("derivlang: ")
@@ -76,7 +76,7 @@ class Processes:
 
 
 class Server:
-    """A process that runs the calls of a study (cli/child.py), several at a time if it can fork."""
+    """A process that runs the commands of a study (cli/child.py), several at a time if it can fork."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]):
         with reopen(folder / "logs" / "processes.log") as log:  # of the server itself
@@ -90,13 +90,13 @@ class Server:
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
-    def call(self, function: str, keywords: Mapping[str, Any], log: Path) -> int:
-        """Call a function with its output in a log, and return the exit code when it has ended."""
+    def call(self, arguments: Sequence[str], log: Path) -> int:
+        """Run a command with its output in a log, and return the exit code when it has ended."""
         with self._lock:
             self._codes.append(code := Future[int]())
             if self._has_ended:
                 return _ENDED
-            request = {"call": len(self._codes) - 1, "function": function, "keywords": keywords, "log": str(log)}
+            request = {"call": len(self._codes) - 1, "arguments": arguments, "log": str(log)}
             self._write(json.dumps(request).encode() + b"\n")
         return code.result()
 

@@ -57,7 +57,7 @@ def prepare(
                 done.add(kind)
                 say(f"{folder}")
                 name = folder.replace("/", "-")
-                processes.call(replace(step, name=name, keywords={**step.keywords, "data_only": True}))
+                processes.call(replace(step, name=name, arguments=(*step.arguments, "--data-only")))
     folders = dict.fromkeys(str(place.out / data_folder(cell, study)) for cell in study.cells)
     return {"out": str(place.out), "data": list(folders)}
 
