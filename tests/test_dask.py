@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -177,7 +177,7 @@ def test_a_worker_that_joins_later_is_checked_with_its_first_rank(
     (tmp_path / "other" / "sitecustomize.py").write_text(
         "import derivlang.core.version as found\nfound.__version__ = '0.0.9'\n"
     )
-    checks = iter([lambda *arguments: None, cluster._check_workers])
+    checks: Iterator[Callable[..., None]] = iter([lambda *arguments: None, cluster._check_workers])
     monkeypatch.setattr(cluster, "_check_workers", lambda *arguments: next(checks)(*arguments))
     with worker(scheduler, tmp_path, tmp_path / "other"):
         ran = run("make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out", "--engine", f"dask:{scheduler}", code=1)

@@ -155,7 +155,7 @@ def _check_workers(client: Any, out: Path) -> None:
 def _has_workers(client: Any) -> bool:
     """Return whether the scheduler is there, and has a worker."""
     try:
-        return client.status == "running" and bool(client.nthreads())
+        return bool(client.status == "running" and client.nthreads())
     except (OSError, TimeoutError):  # the scheduler is gone as well
         return False
 
