@@ -40,9 +40,9 @@ from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at
-from derivlang.store.card import CARD, card
+from derivlang.store.card import card
 from derivlang.store.making import Making
-from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, shards_of
+from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, dump, shards_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,8 @@ def _look(job: Job, options: MakeOptions) -> Known:
         with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
             job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
     with stage("planning"):
-        return Known(job.seen, _plan(job, options), reference)
+        splits, size = list(options.splits), options.shard_tokens
+        return Known(job.seen, make_plan(job, splits=splits, shard_tokens=size, limit=options.limit), reference)
 
 
 def _apart(job: Job, reference: str | None, wanted: Collection[str]) -> list[str]:
@@ -189,10 +190,6 @@ def asked_for(job: Job, files: Files, splits: list[str], options: MakeOptions) -
     }
     del asked["fingerprint"]  # a finished set's fingerprint includes the fitted lexicon
     return asked
-
-
-def _plan(job: Job, options: MakeOptions) -> Plan:
-    return make_plan(job, splits=list(options.splits), shard_tokens=options.shard_tokens, limit=options.limit)
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:

@@ -8,18 +8,24 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.engine.facts import Facts, differences, facts_of, versions
+from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan
 from derivlang.engine.stored import restored, stored
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.parsing.registry import find_parser
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import store_at
 from derivlang.store.base import Store
@@ -28,6 +34,8 @@ from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_types
 
 FORMAT = 1  # of plans and drafts
+# What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
+Facts = Mapping[str, str | None]
 _SOURCE_LEXICON = "source-lexicon.tsv"
 _KEPT = f"{SPEC_FILES}/"
 
@@ -102,3 +110,40 @@ def _check_facts(here: Facts, planned: Facts, out: Path) -> None:
             fix="install the same versions, or plan the set again with those that are here: all its tasks run again",
             id="other-workers",
         )
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of this process, by name; None for a package that is not installed."""
+    try:
+        spacy = version("spacy")
+    except PackageNotFoundError:
+        spacy = None
+    return {
+        "derivlang": __version__,
+        "pyarrow": pa.__version__,
+        "numpy": np.__version__,
+        "unicode": unicodedata.unidata_version,
+        "spacy": spacy,
+    }
+
+
+def facts_of(job: Job) -> dict[str, str | None]:
+    """Return the versions, and the fingerprints of pipeline and parser, which cover the files that a spec names.
+
+    DerivlangError if this process cannot read what the job names.
+    """
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language).fingerprint
+    return {**versions(), "pipeline": job.pipeline.fingerprint(job.lexicon_text), "parser": parser}
+
+
+def differences(actual: Facts, expected: Facts) -> str:
+    """Return what differs, for a message: "numpy 2.1.0 (here 2.4.6), …"; "" if nothing does.
+
+    expected: of this process. Facts that only one of them has differ, too.
+    """
+    names = dict.fromkeys([*expected, *actual])
+    return ", ".join(
+        f"{name} {actual.get(name)} (here {expected.get(name)})"
+        for name in names
+        if actual.get(name) != expected.get(name)
+    )

@@ -29,12 +29,11 @@ from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.counting import Counting, NotReady, begin, open_draft, remove_draft
 from derivlang.engine.events import Events
-from derivlang.engine.facts import differences
 from derivlang.engine.job import run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
-from derivlang.engine.plan_file import give, take
+from derivlang.engine.plan_file import differences, give, take
 from derivlang.engine.stored import with_stamps
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing

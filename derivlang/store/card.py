@@ -10,7 +10,6 @@ from typing import Any
 
 from derivlang.store.manifest import counts_of, data_folder, document_of, shards_of
 
-CARD = "README.md"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _PLAIN_PATH = re.compile(r"data[a-f0-9-]*/[A-Za-z0-9._-]+\*\.parquet")
 # Words that YAML does not read as strings; `no` is also the code of Norwegian.

@@ -11,8 +11,10 @@ Standard output, pipes and devices are written to as they are. At a URL nothing 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
@@ -21,10 +23,10 @@ from typing import Any, BinaryIO
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
+from derivlang.core.visible import visible
 from derivlang.formats.places import is_remote
 from derivlang.store.disk import create, disk, held, locked, remove, stage_lock_of, stage_of
 from derivlang.store.record import digest
-from derivlang.store.streams import StreamOutput
 
 
 def is_stream(out: Path) -> bool:
@@ -160,3 +162,28 @@ def _open_stream(out: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         where = "standard output" if stdout else str(out)
         raise StoreError(f"cannot write: {error.strerror}", where=where, id="cannot-write") from None
+
+
+class StreamOutput(io.BufferedWriter):
+    """A stream of bytes that counts its position, which pyarrow asks for even if it is a pipe.
+
+    A terminal sees control characters as escapes. descriptor: of the open stream, which is closed with this object.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(io.FileIO(descriptor, "wb"))
+        self._written = 0
+        self._decoder = getincrementaldecoder("utf-8")("replace") if os.isatty(descriptor) else None
+
+    def write(self, data: Any) -> int:
+        """Write bytes, and return their number."""
+        n = len(data)
+        if self._decoder is not None:
+            data = visible(self._decoder.decode(data), keep="\t\n").encode()
+        super().write(data)
+        self._written += n
+        return n
+
+    def tell(self) -> int:
+        """Return the number of bytes so far."""
+        return self._written

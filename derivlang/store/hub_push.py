@@ -27,8 +27,8 @@ from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.core.messages import first_names, warn
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
-from derivlang.store.card import CARD
 from derivlang.store.listing import file_hash
+from derivlang.store.manifest import CARD
 from derivlang.store.record import difference
 
 MAIN = "main"

@@ -28,9 +28,7 @@ from derivlang.core.messages import counted
 from derivlang.core.seal import is_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.base import Store
-from derivlang.store.card import CARD
-from derivlang.store.manifest import LEXICON, NAME, Derived, read_manifest, shards_of
-from derivlang.store.own_files import own_files
+from derivlang.store.manifest import CARD, LEXICON, NAME, Derived, read_manifest, shards_of
 from derivlang.store.record import check_types, difference, record_text
 from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
 
@@ -289,7 +287,7 @@ class Making(ABC):
     def older_files(self) -> set[str]:
         """Return the names of the files of the set that is there; none if there is none that can be read."""
         with suppress(DerivlangError):
-            return set(own_files(Derived(self.out, changed=True)))
+            return set(Derived(self.out, changed=True).own_files())
         return set()
 
     def check_draft(self, *, force: bool = False) -> None:

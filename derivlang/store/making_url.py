@@ -31,7 +31,6 @@ from derivlang.store.making import (
     stage_of,
 )
 from derivlang.store.manifest import NAME, Derived, read_manifest, shards_of
-from derivlang.store.own_files import own_files
 from derivlang.store.task_record import STAGE
 from derivlang.store.url_store import UrlStore
 
@@ -148,7 +147,7 @@ class UrlMaking(Making):
         if begun is None or self._older_plan() != self.plan:
             self._clean(None)
         else:
-            self._clean(own_files(Derived(self.out, changed=True)).keys())
+            self._clean(Derived(self.out, changed=True).own_files())
 
     def _clean(self, own: Collection[str] | None) -> None:
         """Remove the stage but for a draft, its plan last, and what the finished set has replaced.

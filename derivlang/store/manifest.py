@@ -23,12 +23,14 @@ from derivlang.core.schema import Schema
 from derivlang.core.seal import is_intact, sealed
 from derivlang.core.splits import split_name
 from derivlang.formats.opening import is_utf8
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.record import Kind, check_types, read_record, record_text
 
 NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
+CARD = "README.md"
 FORMAT = 2  # of a derived folder: a version reads the folders of one format
 # The version of the rules that belong to no transform: reading, the columns of sentences, Parquet pages. Raise it when
 # a change of the code changes a byte of some set. It is part of the plan's hash; the package version is not.
@@ -146,6 +148,13 @@ class Derived:
                 id="unknown-split",
             )
         return list(self.manifest["splits"][split]["shards"])
+
+    def own_files(self) -> dict[str, Path]:
+        """Return the files of the set by their names in the folder, the manifest last. They need not be there."""
+        shards = [shard["file"] for shard in shards_of(self.manifest)]
+        kept = [f"{SPEC_FILES}/{file}" for file in sorted(self.pipeline.files_to_keep())]
+        lexicon = [LEXICON] if self.manifest["lexicon"] else []
+        return {name: self.folder / name for name in (CARD, *lexicon, *kept, *shards, NAME)}
 
     def choose_split(self, split: str | None, *, first: bool = False) -> str:
         """Return the split of this name (`dev` is validation). For None, the only one, or the first if `first`."""

@@ -11,19 +11,17 @@ from contextlib import suppress
 from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.at import store_at
-from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.listing import file_hash
 from derivlang.store.making import begun_plan
-from derivlang.store.manifest import Derived, data_folder
-from derivlang.store.own_files import own_files
+from derivlang.store.manifest import CARD, Derived, data_folder
 from derivlang.store.task_record import STAGE
 
 
 def foreign_files(derived: Derived) -> Iterator[str]:
     """Yield the names of files and folders that are not of the set; hidden ones are nobody's."""
     folder = derived.folder
-    own = own_files(derived)
+    own = derived.own_files()
     tops = {name.partition("/")[0] for name in own} | {data_folder(derived.manifest)}
     begun = None
     with suppress(StoreError):  # a store where no set can be made

@@ -21,12 +21,10 @@ from derivlang.evaluation.plan import STUDY
 from derivlang.evaluation.run_files import files_of_run
 from derivlang.evaluation.verify import verify_run
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.card import CARD
 from derivlang.store.foreign import split_files
 from derivlang.store.hub_push import RecordKind
 from derivlang.store.making import OTHER_PLAN
-from derivlang.store.manifest import LEXICON, NAME, Derived
-from derivlang.store.own_files import own_files
+from derivlang.store.manifest import CARD, LEXICON, NAME, Derived
 from derivlang.store.set_files import damaged_shards, foreign_files, state_of_card
 from derivlang.store.settings import PushOptions
 from derivlang.studies.verify import planned, verify_study
@@ -109,7 +107,7 @@ def _of_set(folder: Path, options: PushOptions, warn: Callable[[str], None]) -> 
     if state:
         warn(f"{folder / CARD} was edited, and is sent as it is")
     _warn_of_kept(folder, foreign_files(derived), warn)
-    files = dict(own_files(derived))
+    files = dict(derived.own_files())
     last = files.pop(NAME)
     return Parcel(folder=folder, kind="set", files={**files, NAME: last})
 
