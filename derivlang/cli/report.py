@@ -13,6 +13,7 @@ from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
 from derivlang.cli.types import OUT_FOLDER, SET_OR_FILE
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import counted
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,7 +55,7 @@ def command(
         return
     missing = result["runs"] - result["evaluated"]
     told = f", {missing} not evaluated yet" if missing else ""
-    echo(f"{out / PAGE}: {_count(result['runs'], 'run')}{told}, {_count(result['figures'], 'figure')}")
+    echo(f"{out / PAGE}: {counted(result['runs'], 'run')}{told}, {counted(result['figures'], 'figure')}")
 
 
 def _factor(text: str) -> tuple[str, str]:
@@ -63,7 +64,3 @@ def _factor(text: str) -> tuple[str, str]:
     if not (name and equals and level):
         raise UsageError(f"{text!r} is not FACTOR=LEVEL", where="--baseline", fix="e.g. objective=mlm", id="usage")
     return name, level
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"

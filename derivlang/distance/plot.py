@@ -11,7 +11,7 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.distance.measure import Figures
-from derivlang.evaluation.report.drawing import INK, canvas, finished, shown
+from derivlang.evaluation.report.figures import INK, canvas, finished, shown
 from derivlang.store.files import writing
 
 _PANELS = {  # figure of a language -> title, figure of the source (a name, or a number)

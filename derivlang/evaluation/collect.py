@@ -229,7 +229,7 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, str | None]:
     model = facts.get("model") or {}
     settings = {**(facts.get("settings") or {}), "spec": facts["spec"], "objective": facts["objective"]}
     settings |= {"source": facts["source"], "model": model.get("name"), "data": facts.get("data")}
-    settings |= {"derived_data": facts.get("derived_data")}
+    settings |= {"derived_data": facts.get("derived_data"), "parameters": model.get("parameters")}
     settings |= {"init": (facts.get("init") or {}).get("weights")}
     return {name: _text(value) for name, value in settings.items() if name != "seed"}
 

@@ -8,7 +8,8 @@
     links, layer 0: AER by argmax 89.3 %, AER by itermax 88.0 %
 
 Numbers are means over fine-tuning seeds with their standard deviation; intervals need several runs and are the
-report's. The last line of each set is its signature (`signature.py`): what a score depends on besides the run.
+report's. The last line of each set is its signature, as sacrebleu's is (Post 2018): what a score depends on besides the
+run. A report has the signature of all runs of a section, where what differs among them is listed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from derivlang.core.messages import counted
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import Float64
 from derivlang.evaluation.scores import counts_of
-from derivlang.evaluation.signature import seeds_told, set_told, signature_line, units_told
 
 _TUNED = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source",
           "oracle": "ZS, dev oracle"}  # fmt: skip
@@ -196,3 +196,26 @@ def _number(column: Column, value: float) -> str:
     """A value with its unit; a number of things, which has no counts, as it is."""
     whole = not column.formula and not column.over and value == round(value) if math.isfinite(value) else False
     return f"{value:,.0f}" if whole else f"{value:z,.1f} {column.unit}".rstrip() if math.isfinite(value) else "NaN"
+
+
+def signature_line(name: str, parts: Mapping[str, Iterable[object]]) -> str:
+    """Return the signature of a score: its name, and the values of each part; a part without any is left out."""
+    told = {key: ",".join(filter(None, (str(one) for one in some if one is not None))) for key, some in parts.items()}
+    return "|".join([name, *(f"{key}:{value}" for key, value in told.items() if value)])
+
+
+def set_told(name: str, digest: str) -> str:
+    """Return the name of a set with the first digits of its hash, if it has one."""
+    return f"{name}#{digest[:8]}" if digest else name
+
+
+def units_told(n: int, unit: str) -> str:
+    """Return the number of units of a set, "316 documents"; "" for none."""
+    return counted(n, unit) if n else ""
+
+
+def seeds_told(seeds: Iterable[int]) -> str:
+    """Return seeds as text: 1, 2, 3 -> "1-3", and 1, 2, 5 -> "1,2,5"."""
+    ordered = sorted(set(map(int, seeds)))
+    whole = len(ordered) > 1 and ordered == list(range(ordered[0], ordered[-1] + 1))
+    return f"{ordered[0]}-{ordered[-1]}" if whole else ",".join(map(str, ordered))

@@ -48,14 +48,12 @@ from scipy.stats import ttest_1samp
 from derivlang.evaluation.report.cells import MEAN, file_name, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE
 from derivlang.evaluation.report.compare import compared as of_section
-from derivlang.evaluation.report.correlation import correlation
-from derivlang.evaluation.report.drawing import GREY, INK
+from derivlang.evaluation.report.correlation import correlation, scatters_of
 from derivlang.evaluation.report.factors import INTERACTION
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
-from derivlang.evaluation.report.markdown import table_text
+from derivlang.evaluation.report.page import table_text
 from derivlang.evaluation.report.tables import curve_table
-from derivlang.evaluation.report.transfer import scatters_of
 from derivlang.evaluation.table import FACTOR
 
 
@@ -93,7 +91,7 @@ def curves() -> str:
     section = section_of(CURVES)
     table = curve_table(section, of_section(section), "perplexity", "bits")
     assert table is not None
-    return table_text(table).replace(", n=3", "")  # the page says it once
+    return table_text(table.shown).replace(", n=3", "")  # the page says it once
 
 
 def correlations() -> str:
@@ -158,14 +156,14 @@ def figures() -> dict[str, str]:
         section = section_of(name, f"{task}.{metric}")
         for one in score_figures(section, of_section(section), task, metric):
             if one.name in names:
-                found[names[one.name]] = one.svg.replace(INK, GREY)
+                found[names[one.name]] = one.files["svg"].decode()
     section = section_of(METHODS, "alignment.heldout", "contextual.words", "pos.accuracy")
     for one in scatters_of(section, of_section(section)):
         if one.name in FIGURE_3:
-            found[FIGURE_3[one.name]] = correlation_figure(section, one).svg.replace(INK, GREY)
+            found[FIGURE_3[one.name]] = correlation_figure(section, one).files["svg"].decode()
     section = section_of(IMPOSSIBLE, "ngrams.bits_3", "perplexity.bits")
     (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
-    found["impossible-languages.svg"] = correlation_figure(section, scatter).svg.replace(INK, GREY)
+    found["impossible-languages.svg"] = correlation_figure(section, scatter).files["svg"].decode()
     return found
 
 

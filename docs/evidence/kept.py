@@ -11,11 +11,11 @@ import pandas as pd
 from outcomes import FLOORS, GRIDS, IMPOSSIBLE, OUTCOMES, STARTS, Outcome
 
 import derivlang
-from derivlang.evaluation.report.cells import MEAN, Table, estimate_cell, number, p_value, signed
+from derivlang.evaluation.report.cells import MEAN, estimate_cell, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
 from derivlang.evaluation.report.factors import Section, sections_of
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
-from derivlang.evaluation.report.markdown import table_text
+from derivlang.evaluation.report.page import table_text
 from derivlang.evaluation.table import FACTOR, SETTING, write_scores
 
 PAGES = Path(__file__).parents[1] / "studies"
@@ -109,7 +109,7 @@ def text(lines: Sequence[tuple[tuple[str, ...], Mapping[str, str]]], labels: Seq
     """Return lines of (labels, cells) as a table."""
     index = pd.MultiIndex.from_tuples([names for names, _ in lines], names=labels)
     shown = pd.DataFrame([cells for _, cells in lines], index)
-    return table_text(Table("", "", shown, shown))
+    return table_text(shown)
 
 
 def estimate(name: str, row: Mapping[str, Any], outcome: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""Tables of a report as data, and how numbers are written.
+"""How numbers are written, and tables of texts.
 
 A cell is a text; what follows its line break is printed smaller: "79.2\\n78.1–80.3, n=3".
 """
@@ -6,9 +6,9 @@ A cell is a text; what follows its line break is printed smaller: "79.2\\n78.1�
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import pandas as pd
@@ -18,13 +18,14 @@ from derivlang.evaluation.report.frame import DELTA, RANGE
 
 EMPTY = "–"
 MEAN = "mean"
+Line: TypeAlias = tuple[Sequence[str], Mapping[str, str]]  # labels of a row, and its cells by column
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table. shown: its cells as text, with named labels of rows. data: its numbers, one a row, for the CSV file.
 
-    name: of its files. note, signature: plain text. latex: whether it has a LaTeX file. folded: on the page.
+    name: of its files. note, signature: plain text. latex: whether it has a LaTeX file.
     """
 
     name: str
@@ -34,15 +35,6 @@ class Table:
     note: str = ""
     signature: str = ""
     latex: bool = False
-    folded: bool = False
-
-    @property
-    def parts(self) -> tuple[list[str], list[tuple[str, ...]], list[tuple[tuple[str, ...], list[str]]]]:
-        """(names of the labels, names of each column with the name of its group, rows of (labels, cells))."""
-        labels, columns = ([name if isinstance(name, tuple) else (name,) for name in axis] for axis in self.shown.axes)
-        cells = zip(labels, self.shown.to_numpy(), strict=True)
-        rows = [(tuple(map(str, names)), list(values)) for names, values in cells]
-        return list(self.shown.index.names), columns, rows
 
     @property
     def csv(self) -> str:
@@ -52,23 +44,17 @@ class Table:
         return str(data.loc[:, (data != "").any()].to_csv(index=False, lineterminator="\n"))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a report: lines of facts, then tables and figures in order."""
+def grid(lines: Iterable[Line], names: Sequence[str]) -> pd.DataFrame:
+    """Return lines as a table; those with the same labels are one row. names: of the labels.
 
-    id: str
-    title: str
-    facts: list[str] = field(default_factory=list)
-    blocks: list[Any] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class Document:
-    """A report, as the page and the Markdown show it."""
-
-    title: str
-    told: str
-    parts: list[Part]
+    Labels that are empty in all rows are left out.
+    """
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for labels, cells in lines:
+        rows.setdefault(tuple(labels), {}).update(cells)
+    used = [place for place in range(len(names)) if any(labels[place] for labels in rows)] or [0]
+    index = pd.MultiIndex.from_tuples([[labels[place] for place in used] for labels in rows])
+    return pd.DataFrame(list(rows.values()), index.set_names([names[place] for place in used])).fillna(EMPTY)
 
 
 def number(value: float, unit: str = PERCENT) -> str:
@@ -92,25 +78,28 @@ def p_value(value: float) -> str:
     return EMPTY if value != value else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def estimate_cell(row: Mapping[str, Any], column: Column, planned: int = 0, more: str = "") -> str:
+def interval(row: Mapping[str, Any], column: Column) -> str:
+    """Return the interval of a row of `compare`, "" without one; of a share it is cut at 0 and 100."""
+    low, high = row["low"], row["high"]
+    if row["kind"] == MEAN and row["regime"] not in (DELTA, RANGE):
+        low, high = column.within(low, high)
+    write = number if row["kind"] == MEAN else signed
+    between = "–" if row["kind"] == MEAN and low >= 0 else " to "
+    return between.join([write(low, column.unit), write(high, column.unit)]) if row["low"] == row["low"] else ""
+
+
+def estimate_cell(row: Mapping[str, Any], column: Column, planned: int = 0) -> str:
     """Return the cell of a row of `compare`: the value; its interval, or the values of two seeds; and n.
 
-    planned: the number of runs. more: what else is said.
+    planned: the number of runs.
     """
-    score = row["kind"] == MEAN
-    write = number if score else signed
-    low, high = row["low"], row["high"]
-    if low == low:
-        if score and row["regime"] not in (DELTA, RANGE):
-            low, high = column.within(low, high)
-        ends = write(low, column.unit), write(high, column.unit)
-        told = f"{ends[0]}–{ends[1]}" if score and low >= 0 else f"{ends[0]} to {ends[1]}"
-    else:
-        told = ", ".join(write(value, column.unit) for value in row["values"]) if row["n"] == 2 else ""
+    write = number if row["kind"] == MEAN else signed
+    seeds = ", ".join(write(value, column.unit) for value in row["values"]) if row["n"] == 2 else ""
     why = row["why"] if row["n"] > 2 or not row["n"] else ""
     n = f"n={row['n']}" + (f" of {planned}" if row["n"] < planned else "")
     star = "*" if row["p_holm"] < 0.05 else ""
-    return f"{write(row['value'], column.unit)}{star}\n" + ", ".join(filter(None, [told, why, n, more]))
+    told = ", ".join(filter(None, [interval(row, column) or seeds, why, n]))
+    return f"{write(row['value'], column.unit)}{star}\n{told}"
 
 
 def file_name(*texts: str) -> str:
@@ -123,7 +112,7 @@ def _plain(text: str) -> str:
     return plain if plain == text else f"{plain[:40]}-{crc32(text.encode()):08x}".lstrip("-")
 
 
-def listed(names: Any) -> str:
+def listed(names: Iterable[str]) -> str:
     """Return names as text: a, b and c."""
     several = list(names)
     return " and ".join(filter(None, [", ".join(several[:-1]), *several[-1:]]))

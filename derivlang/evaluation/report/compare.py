@@ -35,6 +35,7 @@ from derivlang.evaluation.table import FACTOR
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 DIFFERENCE = "difference"  # besides MEAN and INTERACTION
 OTHER_SETS = "other test sets"
+_NO_SEED = Estimate(0, float("nan"), None, why="no seed in common")
 Terms: TypeAlias = Sequence[tuple[float, Condition]]
 
 
@@ -244,7 +245,8 @@ def _row(
     seeds = _shared([values[condition] for _, condition in terms])
     sums = [_sum([(weight, values[condition][seed]) for weight, condition in terms]) for seed in seeds]
     same, lost = _one_set(sums)
-    made = _estimate(sums, same=same)
+    influences = np.stack([np.asarray(one.influence) for one in sums]) if same else None
+    made = estimate([one.value for one in sums], influences) if sums else _NO_SEED
     return {
         **{f"{FACTOR}{name}": levels.get(name) or None for name in section.factors},
         **told,
@@ -262,13 +264,6 @@ def _row(
     }
 
 
-def _estimate(values: Sequence[RunValue], *, same: bool) -> Estimate:
-    if not values:
-        return Estimate(0, float("nan"), None, why="no seed in common")
-    influences = np.stack([one.influence for one in values if one.influence is not None]) if same else None
-    return estimate([one.value for one in values], influences)
-
-
 def _with_families(section: Section, comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return comparisons with `family`, and with `p_holm` in the primary outcome's family (Holm 1979).
 
@@ -277,23 +272,16 @@ def _with_families(section: Section, comparisons: pd.DataFrame) -> pd.DataFrame:
     comparisons.loc[(comparisons["kind"] == MEAN) & (comparisons["regime"] != DELTA), "p"] = None
     primary = pd.Series(False, comparisons.index)
     if section.primary is not None:
-        task, metric, regime = section.primary
         kind = INTERACTION if section.test == INTERACTION else DIFFERENCE
-        whole = is_whole(comparisons, last_layer(comparisons, task, metric))
-        of_outcome = (
-            (comparisons["task"] == task)
-            & (comparisons["metric"] == metric)
-            & (comparisons["regime"] == regime)
-            & whole
-        )
-        primary = of_outcome & (comparisons["kind"] == kind) & (comparisons["conditions"] == 1)
+        wanted = pd.Series([*section.primary, kind, 1], ["task", "metric", "regime", "kind", "conditions"])
+        primary = (comparisons[wanted.index] == wanted).all(axis=1)
+        primary &= is_whole(comparisons, last_layer(comparisons, *section.primary[:2]))
     comparisons["family"] = np.where(primary, PRIMARY, EXPLORATORY)
     comparisons["p_holm"] = np.nan
     tested = primary & comparisons["p"].notna()
     comparisons.loc[tested, "p_holm"] = holm(comparisons.loc[tested, "p"].tolist())
-    numbers = ["n", "value", "low", "high", "p", "p_holm", "units"]
-    comparisons[numbers] = comparisons[numbers].astype(float)
-    return comparisons.astype({"n": int, "units": "Int64"})
+    numbers = dict.fromkeys(("n", "value", "low", "high", "p", "p_holm", "units"), float)
+    return comparisons.astype(numbers).astype({"n": int, "units": "Int64"})
 
 
 def is_whole(comparisons: pd.DataFrame, layer: int | None = None) -> pd.Series[bool]:

@@ -1,4 +1,9 @@
-"""Spearman's rank correlation of two scores, with a permutation test within languages; and Pearson's, with an interval.
+"""Correlations over conditions: of measures with what fine-tuning transfers, and of scores with what explains them.
+
+    alignment.heldout  and pos.accuracy      of each measure with each fine-tuned task, by their headlines
+    ngrams.bits_5      and perplexity.bits   of a column that declares what it explains, with that score
+
+Spearman's rank correlation has a permutation test within languages, Pearson's an interval.
 
     p = share of the permutations of one side with |ρ| at least as large, two-sided
 
@@ -14,16 +19,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass
 from itertools import permutations, product
 
 import numpy as np
+import pandas as pd
 
-from derivlang.core.arrays import Int64
 from derivlang.core.extras import module_of
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
+from derivlang.evaluation.report.cells import EMPTY, MEAN, Line, Table, file_name, grid, p_value
+from derivlang.evaluation.report.factors import Condition, Section
+from derivlang.evaluation.report.frame import REGIMES
+from derivlang.evaluation.report.tables import condition_of, of_score, regime_title, regimes_of, title_of
 
 PERMUTATIONS = 10_000
 _EXACT = 50_000  # permutations at most
@@ -63,13 +71,24 @@ def correlation(
     """
     stats = module_of("scipy.stats", "a report")
     n = len(first)
-    places = _places((0,) * n if groups is None else tuple(groups))
+    places = [
+        [at for at, one in enumerate(groups or [0] * n) if one == group] for group in dict.fromkeys(groups or [0])
+    ]
     exact = math.prod(math.factorial(len(group)) for group in places) <= _EXACT
     if n < 3 or len(set(first)) == 1 or len(set(second)) == 1:
         return Correlation(n, None, None, None, exact)
     rho = float(stats.spearmanr(first, second).statistic)
     a, b = (stats.rankdata(side) - (n + 1) / 2 for side in (first, second))
-    orders = _all_orders(n, places) if exact else _keyed_orders(n, places, seed)
+    if exact:  # all permutations within groups; groups (0, 2) and (1,): 0 1 2 and 2 1 0
+        some = [[place for part in parts for place in part] for parts in product(*map(permutations, places))]
+        orders = np.empty((len(some), n), np.int64)
+        orders[:, np.concatenate(places)] = some
+    else:  # keyed ones
+        keys = np.repeat(np.arange(PERMUTATIONS, dtype=np.uint64), n)
+        draws = Draws(f"permutation:seed={seed}").draw(keys, np.tile(np.arange(n), PERMUTATIONS)).reshape(-1, n)
+        orders = np.empty((PERMUTATIONS, n), np.int64)
+        for group in places:
+            orders[:, group] = np.array(group)[np.argsort(draws[:, group], axis=1, kind="stable")]
     rhos = np.abs((b[orders] @ a) / math.sqrt(float(a @ a) * float(b @ b)))
     hits, most = (int((rhos >= value - 1e-9).sum()) for value in (abs(rho), rhos.max()))
     more = 0 if exact else 1  # the order itself is not among those that are drawn
@@ -79,28 +98,82 @@ def correlation(
     return Correlation(n, rho, p, floor, exact, float(pearson.statistic), *ends)
 
 
-def _places(groups: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the points of each group: a b a   ->   (0, 2), (1,)."""
-    places: dict[Hashable, list[int]] = {}
-    for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
-    return tuple(map(tuple, places.values()))
+@dataclass(frozen=True, slots=True, eq=False)
+class Scatter:
+    """A score, x, against another one, y. points: (condition, x, y)."""
+
+    name: str
+    x: str
+    y: str
+    points: list[tuple[Condition, float, float]]
+    correlation: Correlation
 
 
-@lru_cache(maxsize=4)  # a report asks for the same permutations once per panel
-def _all_orders(n: int, places: tuple[tuple[int, ...], ...]) -> Int64:
-    """Return int64[P, n]: all permutations within groups. Groups (0, 2) and (1,): 0 1 2 and 2 1 0."""
-    flat = np.concatenate([np.array(group, np.int64) for group in places])
-    out = np.empty((math.prod(math.factorial(len(group)) for group in places), n), np.int64)
-    out[:, flat] = [[place for part in parts for place in part] for parts in product(*map(permutations, places))]
-    return out
+def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
+    """Return the correlations over three conditions or more: of each measure with each fine-tuned task, by their
+    headlines, and of each column with the score that it explains.
+
+    Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
+    """
+    columns = section.scores.columns
+    means = {key: of_score(comparisons, *key, MEAN) for key, column in columns.items() if column.over != "points"}
+    last = {key: regimes_of(some)[-1] for key, some in means.items() if len(some)}
+    tuned = [key for key in last if set(regimes_of(means[key])) <= REGIMES.keys()]
+    headlines = [key for key in last if columns[key].headline]
+    pairs = [(x, y, last[y]) for x in headlines if x not in tuned for y in headlines if y in tuned]
+    for key in last:
+        task, _, metric = columns[key].explains.rpartition(".")
+        if (task, metric) in last and last[key] in regimes_of(means[task, metric]):
+            pairs.append((key, (task, metric), last[key]))  # both of one language
+    free = next(iter(section.baseline), None)
+    scatters = []
+    for x, y, regime in pairs:
+        ends = ((x, last[x]), (y, regime))
+        sides = [_by_condition(section, means[key], side) for key, side in ends]
+        points = [(one, sides[0][one], sides[1][one]) for one in section.planned if all(one in side for side in sides)]
+        # A permutation keeps all levels but the level of the first factor with a baseline.
+        groups = [tuple(level for name, level in section.levels_of(one).items() if free not in (None, name))
+                  for one, _, _ in points]  # fmt: skip
+        if len(points) >= 3:
+            found = correlation([x for _, x, _ in points], [y for _, _, y in points], groups)
+            titles = [", ".join(filter(None, [title_of(section, *key), regime_title(side)])) for key, side in ends]
+            scatters.append(
+                Scatter(f"{file_name(*x)}-{file_name(*y)}-correlation", titles[0], titles[1], points, found)
+            )
+    return scatters
 
 
-def _keyed_orders(n: int, places: tuple[tuple[int, ...], ...], seed: int) -> Int64:
-    """Return int64[PERMUTATIONS, n]: keyed permutations within groups."""
-    keys = np.repeat(np.arange(PERMUTATIONS, dtype=np.uint64), n)
-    draws = Draws(f"permutation:seed={seed}").draw(keys, np.tile(np.arange(n), PERMUTATIONS)).reshape(-1, n)
-    out = np.empty((PERMUTATIONS, n), np.int64)
-    for group in map(list, places):
-        out[:, group] = np.array(group)[np.argsort(draws[:, group], axis=1, kind="stable")]
-    return out
+def _by_condition(section: Section, means: pd.DataFrame, regime: str) -> dict[Condition, float]:
+    some = means[(means["regime"] == regime) & means["value"].notna()]
+    return {condition_of(section, row): row["value"] for row in some.to_dict("records")}
+
+
+def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
+    """Return the table of correlations."""
+
+    def line(one: Scatter) -> Line:
+        found = one.correlation
+        values = {"ρ": _number(found.rho), "p": _p(found.p), "floor of p": _p(found.floor), "r": _number(found.r)}
+        told = {"95 % interval of r": found.interval} if found.interval else {}
+        return (one.x, one.y), {"conditions": str(found.n), **values, **told}
+
+    data = pd.DataFrame([{"Measure": one.x, "Score": one.y, **asdict(one.correlation)} for one in scatters])
+    free = next(iter(section.baseline), "")
+    note = (
+        "Spearman's ρ over conditions, each a mean over pre-training seeds. p: two-sided permutation test"
+        f"{f', which exchanges conditions that differ only in {free}' if free else ''}; over all permutations up to "
+        "50,000, else over 10,000. Floor: the smallest p that is possible with these conditions; where it is above "
+        "0.05, no ρ is significant. r: Pearson's, with Fisher's interval, of four conditions or more. All are "
+        "exploratory. Conditions share levels and a source, so they are not independent: p is too small, and the "
+        "interval too narrow."
+    )
+    shown = grid(map(line, scatters), ["Measure", "Score"])
+    return Table("correlation", "Correlations over conditions", shown, data.rename(columns={"n": "conditions"}), note)
+
+
+def _number(value: float | None) -> str:
+    return EMPTY if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def _p(value: float | None) -> str:
+    return EMPTY if value is None else p_value(value)

@@ -193,7 +193,7 @@ def _section(
         baseline={name: level for name, level in baseline.items() if name in factors},
         primary=outcomes.get(told.get("primary") or ""),
         test=told.get("test") or LEVEL,
-        notes=tuple(_notes(told, baseline, factors, runs, outcomes)),
+        notes=_notes(told, baseline, factors, runs, outcomes),
     )
 
 
@@ -296,17 +296,20 @@ def _notes(
     factors: Sequence[str],
     runs: Mapping[str, tuple[Condition, int]],
     outcomes: Mapping[str, Outcome],
-) -> Iterable[str]:
-    """Yield what a reader has to know of the comparisons."""
-    for name, level in baseline.items():
-        if name in factors and level not in {condition[factors.index(name)] for condition, _ in runs.values()}:
-            yield f"The baseline {name} {level} has no result: nothing is compared with it."
-    if told.get("primary") and told["primary"] not in outcomes:
-        yield f"The primary outcome {told['primary']} has no result."
-    if told.get("changed_primary"):
-        yield "The primary outcome was changed after runs existed, so its tests were not planned."
-    if max(Counter(condition for condition, _ in runs.values()).values()) == 1:
-        yield "Each condition has one seed: there are no intervals and no tests."
+) -> tuple[str, ...]:
+    """Return what a reader has to know of the comparisons."""
+    there = {(name, level) for condition, _ in runs.values() for name, level in zip(factors, condition, strict=True)}
+    missing = [one for one in baseline.items() if one[0] in factors and one not in there]
+    seeds = max(Counter(condition for condition, _ in runs.values()).values())
+    notes = {
+        **{f"The baseline {name} {level} has no result: nothing is compared with it.": True for name, level in missing},
+        f"The primary outcome {told.get('primary')} has no result.": told.get("primary") not in (None, "", *outcomes),
+        "The primary outcome was changed after runs existed, so its tests were not planned.": told.get(
+            "changed_primary"
+        ),
+        "Each condition has one seed: there are no intervals and no tests.": seeds == 1,
+    }
+    return tuple(note for note, is_said in notes.items() if is_said)
 
 
 def told_of(levels: Levels) -> str:

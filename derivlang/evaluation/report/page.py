@@ -1,91 +1,137 @@
-"""A report as one self-contained HTML page, of the template page.html, which escapes all text."""
+r"""A report as one self-contained HTML page, of the template page.html, and as Markdown; tables as LaTeX.
+
+All text is escaped, as names come from files. LaTeX tables are for `\usepackage{booktabs,graphicx}`: one that is wider
+than the text is made smaller. What is smaller in a cell stands in brackets behind its value.
+"""
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from html import escape
 from importlib import resources
-from itertools import groupby
-from typing import Any, TypeAlias
+
+import pandas as pd
 
 from derivlang.core.extras import module_of
-from derivlang.evaluation.report.cells import EMPTY, Document, Table
+from derivlang.evaluation.report.cells import Table
+from derivlang.evaluation.report.figures import Figure
 
-_TEMPLATE = "page.html"
-Line: TypeAlias = tuple[Sequence[tuple[int, str, int]], Sequence[Sequence[str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class TableLayout:
-    """A table as HTML needs it. labels, names: of the columns. groups: (title, number of columns) above names, or ().
-
-    texts: which columns hold words. bodies: (title above its rows or None, rows of labels as (place, label, number of
-    rows that share it), and of cells as [value, what is smaller]).
-    """
-
-    labels: Sequence[str]
-    names: Sequence[str]
-    groups: Sequence[tuple[str, int]]
-    texts: Sequence[bool]
-    bodies: Sequence[tuple[str | None, Sequence[Line]]]
+_TEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "–": "--",
+    "×": r"$\times$", "Δ": r"$\Delta$", "ρ": r"$\rho$", "<": "$<$", ">": "$>$", "|": "$|$", "…": r"\dots{}", '"': "''",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}  # fmt: skip
+_MARKS = re.compile("|".join(map(re.escape, _TEX)))
+_MARKDOWN = re.compile(r"[\\`*_\[\]~|]|://")  # markup of emphasis, code, links and cell borders
+_FIRST = re.compile(r"^([#+=-]+|\d+[.)])(?=\s|$)")  # markup that begins a heading or a list
 
 
-def page(document: Document) -> str:
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a report: results in sentences, tables and figures; then settings and tables that are folded."""
+
+    title: str
+    results: Sequence[str]
+    blocks: Sequence[Table | Figure]
+    settings: Sequence[str]
+    folded: Sequence[Table]
+
+
+def page(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
     """Return the whole page. Raise UsageError without jinja2."""
-    page: str = _template().render(document=document).lstrip()
-    return page
-
-
-@cache
-def _template() -> Any:
-    """Return the compiled template. It calls `layout`, `by_kind` and `base64`."""
     jinja2 = module_of("jinja2", "a report")
-    from markupsafe import Markup  # jinja2 depends on it
-
     options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = jinja2.Environment(**options)
-    base64 = {"base64": lambda content: b64encode(content).decode()}
-    environment.globals |= {"layout": layout, "by_kind": by_kind, "text": Markup(' class="text"'), **base64}
-    return environment.from_string((resources.files(__package__ or "") / _TEMPLATE).read_text("utf-8"))
+    template = (resources.files(__package__ or "") / "page.html").read_text("utf-8")
+    made = jinja2.Environment(**options).from_string(template)
+    return str(made.render(title=title, told=told, parts=parts, html=html_table, base64=_base64)).lstrip()
 
 
-def by_kind(blocks: Sequence[Any]) -> list[tuple[str, list[Any]]]:
-    """Return tables and figures in order, neighbours of one kind together: figures stand side by side."""
-    kinds = groupby(blocks, key=lambda block: "table" if isinstance(block, Table) else "figures")
-    return [(kind, list(some)) for kind, some in kinds]
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode()
 
 
-def layout(one: Table) -> TableLayout:
-    """Return the layout of a table.
+def html_table(shown: pd.DataFrame) -> str:
+    """Return a table as HTML. Equal labels of neighbouring rows share a cell."""
 
-    If first labels have several rows, they become titles above their rows: a narrow screen has no room for a column.
-    """
-    labels, columns, rows = one.parts
-    titled = len(labels) > 1 and 2 * len({names[0] for names, _ in rows}) <= len(rows)
-    texts = [not all(map(_is_number, cells)) for cells in zip(*(cells for _, cells in rows), strict=True)]
-    bodies: list[tuple[str | None, list[Line]]] = []
-    for title, some in groupby(rows, key=lambda row: row[0][0] if titled else None):
-        lines = list(some)
-        heads = _heads([names[titled:] for names, _ in lines])
-        cells = [[cell.partition("\n")[::2] for cell in cells] for _, cells in lines]
-        bodies.append((title, list(zip(heads, cells, strict=True))))
-    grouped = [(group, len(list(some))) for group, some in groupby(columns, key=lambda names: names[0])]
-    groups = grouped if len(columns[0]) > 1 else []
-    return TableLayout(labels[titled:], [names[-1] for names in columns], groups, texts, bodies)
+    def wrapped(label: object) -> str:
+        return re.sub("([,:])", r"\1<wbr>", escape(str(label)))
+
+    def cell(text: str) -> str:
+        value, _, note = escape(text).partition("\n")
+        return f"{value}<small>{note}</small>" if note else value
+
+    styler = shown.rename_axis(index=_renamed(shown, wrapped)).style
+    styler = styler.format(cell).format_index(wrapped, axis=0).format_index(wrapped, axis=1)
+    return str(styler.to_html(exclude_styles=True))
 
 
-def _heads(rows: Sequence[Sequence[str]]) -> list[list[tuple[int, str, int]]]:
-    """Return the labels of each row. One that equals the one above, with all labels before it, shares its cell."""
-    heads: list[list[tuple[int, str, int]]] = [[] for _ in rows]
-    for place in range(len(rows[0])):
-        for _, group in groupby(enumerate(rows), key=lambda row: row[1][: place + 1]):
-            (first, row), *others = group
-            heads[first].append((place, row[place], 1 + len(others)))
-    return heads
+def latex(one: Table) -> str:
+    """Return a table with its note and its signature as LaTeX."""
+    shown = one.shown.map(lambda cell: tex(_in_brackets(cell))).rename(columns=tex, index=tex)
+    text = shown.rename_axis(index=_renamed(shown, tex)).reset_index(allow_duplicates=True).to_latex(
+        index=False, escape=False, caption=f"{tex(one.title)}. {tex(one.note)}", label=f"tab:{one.name}",
+        column_format="l" * shown.index.nlevels + "r" * shown.shape[1], position="ht",
+    )  # fmt: skip
+    # \width is the width of the table itself
+    fits = "\\centering\n\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{\\begin{tabular}"
+    text = text.replace(r"\begin{tabular}", fits).replace(r"\end{tabular}", r"\end{tabular}}")
+    signature = tex(one.signature).replace("$|$", r"$|$\allowbreak ")
+    return str(text.replace(r"\end{table}", f"\\par\\footnotesize\\texttt{{{signature}}}\n\\end{{table}}"))
 
 
-def _is_number(cell: str) -> bool:
-    text = cell.partition("\n")[0]
-    return text in ("", EMPTY, "NaN") or text.lstrip("−+< ")[:1].isdigit()
+def tex(plain: object) -> str:
+    """Return text without LaTeX markup."""
+    return _MARKS.sub(lambda match: _TEX[match[0]], str(plain))
+
+
+def markdown(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
+    """Return the whole report as Markdown. Figures are named by their PNG files."""
+    out = [f"# {text(title)}", *map(text, told)]
+    for part in parts:
+        out += [f"## {text(part.title)}", _list(part.results)]
+        for one in (*part.blocks, "### Settings", *part.folded):
+            if isinstance(one, Table):
+                out += [f"### {text(one.title)}", table_text(one.shown), text(one.note), text(one.signature)]
+            elif isinstance(one, Figure):
+                out += [f"![{text(one.caption)}](figures/{one.name}.png)", text(one.caption)]
+            else:
+                out += [one, _list(part.settings)]
+    return "\n\n".join(map(str.rstrip, filter(None, out))) + "\n"
+
+
+def table_text(shown: pd.DataFrame) -> str:
+    """Return a table as Markdown."""
+    labels, columns = shown.index.names, list(shown.columns)
+    rule = _line(["---"] * len(labels) + ["---:"] * len(columns))
+    rows = zip(shown.index, shown.to_numpy(), strict=True)
+    return _line(map(text, [*labels, *columns])) + rule + "".join(
+        _line(map(text, [*(names if isinstance(names, tuple) else [names]), *map(_in_brackets, cells)]))
+        for names, cells in rows
+    )  # fmt: skip
+
+
+def text(plain: object) -> str:
+    """Return one line of Markdown that shows this text, without markup and HTML."""
+    line = escape(" ".join(str(plain).split()), quote=False)
+    line = _MARKDOWN.sub(lambda match: "".join(f"&#{ord(c)};" for c in match[0]), line)
+    return _FIRST.sub(lambda match: f"&#{ord(match[0][0])};{match[0][1:]}", line)
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {text(line)}" for line in lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _in_brackets(cell: str) -> str:
+    value, _, note = cell.partition("\n")
+    return f"{value} ({note})" if note else value
+
+
+def _renamed(shown: pd.DataFrame, escaped: Callable[[object], str]) -> list[str]:
+    return [escaped(name) for name in shown.index.names]

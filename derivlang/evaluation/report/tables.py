@@ -1,36 +1,33 @@
-"""Tables of a section, from the rows of `compare`: a score by factor, contrasts, by layer, over steps, every score."""
+"""Tables of a section, from the rows of `compare`: a score by condition, contrasts, over steps, every score."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from derivlang.core.messages import counted
-from derivlang.evaluation.columns import Column
+from derivlang.evaluation.lines import seeds_told, set_told, signature_line, units_told
 from derivlang.evaluation.report.cells import (
     EMPTY,
     MEAN,
+    Line,
     Table,
     estimate_cell,
     file_name,
+    grid,
     listed,
     number,
     p_value,
     signed,
 )
-from derivlang.evaluation.report.compare import DIFFERENCE, PRIMARY, is_whole, last_layer
-from derivlang.evaluation.report.factors import INTERACTION, NONE, Condition, Section
-from derivlang.evaluation.report.frame import CHANCE, FLOORS, RANGE, REGIMES, ZS
-from derivlang.evaluation.report.listings import signature
+from derivlang.evaluation.report.compare import PRIMARY, is_whole, last_layer
+from derivlang.evaluation.report.factors import INTERACTION, NONE, Condition, Section, told_of
+from derivlang.evaluation.report.frame import CHANCE, FLOORS, RANGE, REGIMES
+from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.statistics import FEW_UNITS
 from derivlang.evaluation.table import FACTOR
-
-_COMPARED = ("difference", "p", "p (Holm)", "by seed")  # columns of a contrast
-_ACROSS = 6  # levels at most of a factor whose levels are columns
-_INTERVALS = "Means over n pre-training seeds, with 95 % intervals."
 
 
 def title_of(section: Section, task: str, metric: str) -> str:
@@ -64,27 +61,37 @@ def condition_of(section: Section, row: Mapping[str, Any]) -> Condition:
 
 
 def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table:
-    """Return the table of a score by condition: rows of x and other factors, columns of regimes and of lines."""
-    some = of_score(comparisons, task, metric, MEAN)
-    column = section.scores.columns[task, metric]
-    lines = next((name for name in section.factors[1:2] if len(section.levels[name]) <= _ACROSS), None)
+    """Return the table of a score: a row for each condition that was planned, a column for each regime."""
+    some, column = of_score(comparisons, task, metric, MEAN), section.scores.columns[task, metric]
+    regimes = [*regimes_of(some), *(one for one in FLOORS if one in set(some["regime"]))]
     published = _published(section, task, metric, column.headline)
-    sources = dict.fromkeys(str(one["source"]) for one in published if one.get("source"))
+    means = {(condition_of(section, row), row["regime"]): row for row in some.to_dict("records")}
+
+    def line(condition: Condition) -> Line:
+        cells: dict[str, str] = {}
+        for regime in regimes:
+            row, title = means.get((condition, regime)), regime_title(regime) or column.shown
+            cells[title] = estimate_cell(row, column, section.planned[condition]) if row else EMPTY
+            cells |= {
+                f"{title}, published": number(one["value"], column.unit)
+                for one in published
+                if one.get("regime", "") == regime and _named_by(section, one, condition)
+            }
+        return [level or "none" for level in condition] or ["all"], cells
+
     layer = last_layer(comparisons, task, metric)
     note = [
-        f"Columns: {lines}." if lines else "",
         f"Unit: {column.unit}." if column.unit else "",
-        {"down": "Smaller is better.", "up": ""}.get(column.better, ""),
+        "Smaller is better." if column.better == "down" else "",
         f"Layer {layer}." if layer is not None else "",
-        _floor(section, some, task, metric),
-        f"Published: {'; '.join(sources)}." if sources else "",
-        _INTERVALS,
-        _few(some),
+        _floor(section, some),
+        f"Published: {'; '.join(dict.fromkeys(str(one.get('source')) for one in published))}." if published else "",
+        intervals_told(some),
     ]
     return Table(
         file_name(task, metric),
-        f"{title_of(section, task, metric)}{_by(section)}",
-        _grid(section, some, column, lines=lines, published=published, floors=True),
+        f"{title_of(section, task, metric)}{f', by {listed(section.factors)}' if section.factors else ''}",
+        grid(map(line, section.planned), section.factors or [section.name or "runs"]),
         some,
         " ".join(filter(None, note)),
         signature(section, task, metric),
@@ -93,78 +100,75 @@ def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: 
 
 
 def contrast_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str, kind: str) -> Table | None:
-    """Return the table of differences or of interactions, a line for each condition; None if there are none."""
-    some = of_score(comparisons, task, metric, kind)
-    regimes = regimes_of(some)
-    some = some[some["regime"].isin(regimes)]
+    """Return the table of differences or of interactions, a row for each; None if there are none."""
+    some, column = of_score(comparisons, task, metric, kind), section.scores.columns[task, metric]
+    some = some[some["regime"].isin(regimes_of(some))]
     if some.empty:
         return None
-    column = section.scores.columns[task, metric]
-    cells: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
-    for row in some.to_dict("records"):
-        contrasted = row["factor"].split(" × ")
-        told = section.label(condition_of(section, row), contrasted) if row["conditions"] == 1 else (
-            f"mean of {row['conditions']} conditions"
-        )  # fmt: skip
-        line = cells.setdefault((row["factor"], row["contrast"], told), {})
-        of = regime_title(row["regime"]) or column.shown
-        line[of, "difference"] = estimate_cell(row, column)
-        line[of, "p"] = p_value(row["p"])
-        if row["family"] == PRIMARY:
-            line[of, "p (Holm)"] = p_value(row["p_holm"])
-        line[of, "by seed"] = "" if row["n"] == 2 else ", ".join(signed(value, column.unit) for value in row["values"])
-    used = {name for line in cells.values() for name in line}
-    columns = [one for one in product([regime_title(one) or column.shown for one in regimes], _COMPARED) if one in used]
-    index = pd.MultiIndex.from_tuples(cells, names=["Factor", "Contrast", "Condition"])
-    shown = pd.DataFrame(cells.values(), index).reindex(columns=pd.MultiIndex.from_tuples(columns)).fillna("")
-    if (shown.index.get_level_values("Condition") == "").all():
-        shown.index = shown.index.droplevel("Condition")
-    primary = (some["family"] == PRIMARY).any()
-    baseline = ", ".join(f"{name} {level}" for name, level in section.baseline.items())
-    note = {
-        DIFFERENCE: f"A level minus the baseline ({baseline}), paired by pre-training seed, on the same test set.",
-        INTERACTION: f"How far a difference from the baseline ({baseline}) depends on another factor.",
-    }[kind]
-    mean = "A mean of conditions is over those that all sides have, each with the same weight."
-    family = (
+
+    def line(row: Mapping[str, Any]) -> Line:
+        told = section.label(condition_of(section, row), row["factor"].split(" × "))
+        if row["conditions"] > 1:
+            told = f"mean of {row['conditions']} conditions"
+        cells = {
+            "difference": estimate_cell(row, column),
+            "p": p_value(row["p"]),
+            "by seed": ", ".join(signed(value, column.unit) for value in row["values"]),
+            **({"p (Holm)": p_value(row["p_holm"])} if row["family"] == PRIMARY else {}),
+        }
+        return (regime_title(row["regime"]), row["factor"], row["contrast"], told), cells
+
+    tests, baseline = some["family"].eq(PRIMARY).sum(), told_of(section.baseline)
+    title = "interactions" if kind == INTERACTION else "contrasts with the baseline"
+    note = [
+        f"How far a difference from the baseline ({baseline}) depends on another factor."
+        if kind == INTERACTION
+        else f"A level minus the baseline ({baseline}), paired by pre-training seed, on the same test set.",
+        "A mean of conditions is over those that all sides have, each with the same weight."
+        if some["conditions"].max() > 1
+        else "",
         f"p: of no difference. The primary outcome is {'.'.join(filter(None, section.primary))}: "
-        f"{some['family'].eq(PRIMARY).sum()} tests, corrected by Holm's method; * is p < 0.05 after it. "
-        "All other p-values are exploratory."
-        if primary and section.primary
-        else "p: of no difference; all are exploratory and not corrected."
-    )
+        f"{counted(tests, 'test')}, corrected by Holm's method; * is p < 0.05 after it. All other p-values are "
+        "exploratory."
+        if tests and section.primary
+        else "p: of no difference; all are exploratory and not corrected.",
+        _few(some),
+    ]
     return Table(
         file_name(task, metric, f"{kind}s"),
-        f"{title_of(section, task, metric)}, {'contrasts with the baseline' if kind == DIFFERENCE else 'interactions'}",
-        shown,
+        f"{title_of(section, task, metric)}, {title}",
+        grid(map(line, some.to_dict("records")), ["Regime", "Factor", "Contrast", "Condition"]),
         some,
-        " ".join(filter(None, [note, mean if len(section.factors) > 1 else "", family, _few(some)])),
+        " ".join(filter(None, note)),
         signature(section, task, metric),
         latex=True,
     )
 
 
-def layer_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table | None:
-    """Return the table of a score by layer, or None if the score has no layers."""
-    some = of_score(comparisons, task, metric, MEAN, layers=True)
-    if some["layer"].nunique() < 2:
-        return None
-    return _over(section, some, task, metric, "layer", "by layer", "Layer 0 is the embeddings. ")
-
-
 def curve_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table | None:
     """Return the table of a score over steps, or None if no checkpoint was evaluated."""
     some = curve_rows(section, comparisons, task, metric)
-    return None if some is None else _over(section, some, task, metric, "step", "over steps", "")
+    if some is None:
+        return None
+    some, column = some[some["regime"].isin(regimes_of(some))], section.scores.columns[task, metric]
+    several = some["regime"].nunique() > 1
+
+    def line(row: Mapping[str, Any]) -> Line:
+        condition = condition_of(section, row)
+        labels = [regime_title(row["regime"]) if several else "", *(level or "none" for level in condition)]
+        return labels, {f"{row['step']:,}": estimate_cell(row, column, section.planned[condition])}
+
+    shown = grid(map(line, some.to_dict("records")), ["Regime", *section.factors])
+    title = f"{title_of(section, task, metric)}, over steps"
+    return Table(file_name(task, metric, "steps"), title, shown, some, intervals_told(some))
 
 
 def curve_rows(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> pd.DataFrame | None:
     """Return the means of checkpoints and of finished models, which get their last step; None without checkpoints."""
-    layer = last_layer(comparisons, task, metric)
     some = comparisons[
         (comparisons["task"] == task) & (comparisons["metric"] == metric) & (comparisons["kind"] == MEAN)
     ]
-    some = some[is_whole(some.assign(step=pd.NA), layer)]
+    some = some[is_whole(some.assign(step=pd.NA), last_layer(comparisons, task, metric))]
     if some["step"].notna().sum() == 0:
         return None
     last: dict[Condition, int] = {}
@@ -178,115 +182,72 @@ def curve_rows(section: Section, comparisons: pd.DataFrame, task: str, metric: s
 def every_score(section: Section, comparisons: pd.DataFrame, task: str) -> Table:
     """Return the table of all numbers of a task in finished models: rows of outcomes, columns of conditions."""
     some = comparisons[(comparisons["task"] == task) & (comparisons["kind"] == MEAN) & comparisons["step"].isna()]
-    columns = [section.label(condition) or "mean" for condition in section.planned]
-    cells: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in some.to_dict("records"):
-        layer = "" if pd.isna(row["layer"]) else str(row["layer"])
+
+    def line(row: Mapping[str, Any]) -> Line:
         column = section.scores.columns[task, row["metric"]]
-        place = (column.shown, regime_title(row["regime"]), row["split"], row["group"], layer)
-        cells.setdefault(place, {})[section.label(condition_of(section, row)) or "mean"] = estimate_cell(row, column)
-    names = ["Score", "Regime", "Split", "Part", "Layer"]
-    index = pd.MultiIndex.from_tuples(cells, names=names)
-    shown = pd.DataFrame(cells.values(), index).reindex(columns=columns).fillna(EMPTY)
-    empty = [name for name in names[1:] if (shown.index.get_level_values(name) == "").all()]
-    shown.index = shown.index.droplevel(empty)
-    return Table(file_name(task, "scores"), f"{task}: every score", shown, some, _INTERVALS, folded=True)
+        layer = "" if pd.isna(row["layer"]) else str(row["layer"])
+        labels = (column.shown, regime_title(row["regime"]), row["split"], row["group"], layer)
+        return labels, {section.label(condition_of(section, row)) or "mean": estimate_cell(row, column)}
+
+    shown = grid(map(line, some.to_dict("records")), ["Score", "Regime", "Split", "Part", "Layer"])
+    return Table(file_name(task, "scores"), f"{task}: every score", shown, some, intervals_told(some))
 
 
-def _over(section: Section, some: pd.DataFrame, task: str, metric: str, over: str, title: str, note: str) -> Table:
-    """Return the table of a score over layers or steps: rows of conditions, columns of its places."""
-    some = some[some["regime"].isin(regimes_of(some)) & some[over].notna()]
-    shown = _grid(section, some, section.scores.columns[task, metric], over)
-    name = f"{title_of(section, task, metric)}, {title}"
-    return Table(file_name(task, metric, f"{over}s"), name, shown, some, note + _INTERVALS, folded=True)
+def signature(section: Section, task: str, metric: str) -> str:
+    """Return the signature of a metric in a section. What differs among its runs is listed."""
+    rows = section.of_score[task, metric]
+    some = rows[(rows["regime"] != CHANCE) & rows["final"]]
+    some = some[is_whole(some.assign(step=pd.NA, layer=pd.NA))]
+    of_sets = some.drop_duplicates(["set_hash", "formula"]).to_dict("records")
+    parts = {
+        "set": dict.fromkeys(set_told(*names) for names in zip(some["set"], some["set_hash"], strict=True)),
+        "split": some["split"].unique(),
+        "units": dict.fromkeys(units_told(units_of(row), row["unit"]) for row in of_sets),
+        **{name: [value] for name, value in section.of_task.get(task, {}).items()},
+        "seeds": [seeds_told(some["seed"])],
+        "ft_seeds": [seeds_told(some["ft_seed"].dropna())],
+        "derivlang": some["version"].unique(),
+    }
+    return signature_line(f"{task}.{metric}", parts)
 
 
-def _grid(
-    section: Section,
-    some: pd.DataFrame,
-    score: Column,
-    over: str = "",
-    lines: str | None = None,
-    published: Sequence[Mapping[str, Any]] = (),
-    floors: bool = False,
-) -> pd.DataFrame:
-    """Return the cells of means: rows of the factors but `lines`, x last; columns of regimes, places and lines.
-
-    over: layer or step, whose places are columns. floors: whether a task has columns of these, too. A condition that
-    was planned and has no result is EMPTY; what was never planned is blank.
-    """
-    regimes = regimes_of(some)
-    if floors and ZS in regimes:
-        regimes += [one for one in FLOORS if one in some["regime"].unique()]
-    order = [name for name in (*section.factors[1:], *section.factors[:1]) if name != lines]
-
-    def row_of(condition: Mapping[str, str]) -> Condition:
-        return tuple(condition[name] for name in order)
-
-    def column_of(regime: str, place: Any, level: str) -> tuple[str, ...]:
-        title = [] if over and len(regimes) == 1 else [regime_title(regime) or ("" if over else score.shown)]
-        return (*title, *([f"{place:,}"] if over else []), *([level] if lines else []))
-
-    cells: dict[Any, dict[Any, str]] = {}
-    for row in some[some["regime"].isin(regimes)].to_dict("records"):
-        condition = condition_of(section, row)
-        told = [f"published {number(one['value'], score.unit)}" for one in published
-                if one.get("regime", "") == row["regime"] and _named_by(section, one, condition)]  # fmt: skip
-        named = section.levels_of(condition)
-        column = column_of(row["regime"], row[over] if over else None, named[lines] if lines else "")
-        cell = estimate_cell(row, score, section.planned[condition], ", ".join(told))
-        cells.setdefault(row_of(named), {})[column] = cell
-    places = sorted(some[over].unique()) if over else [None]
-    across = section.levels[lines] if lines else ("",)
-    columns = list(product(regimes, places, across))
-    planned = {(row_of(one), one[lines] if lines else "") for one in map(section.levels_of, section.planned)}
-    rows = [one for one in product(*(section.levels[name] for name in order)) if one in {row for row, _ in planned}]
-    values = [
-        [
-            cells.get(row, {}).get(column_of(*column), EMPTY if (row, column[-1]) in planned else "")
-            for column in columns
-        ]
-        for row in rows
-    ]
-    labels = [[level or "none" for level in row] for row in rows]
-    index = pd.MultiIndex.from_tuples(labels, names=order) if order else pd.Index([section.name or "all"], name="runs")
-    names = [(*head, last or "none") for *head, last in (column_of(*column) for column in columns)]
-    titles = pd.MultiIndex.from_tuples(names) if len(names[0]) > 1 else pd.Index([name for (name,) in names])
-    return pd.DataFrame(values, index, titles)
+def signatures(section: Section) -> Table:
+    """Return the table of the signatures of all metrics."""
+    lines = (((task, metric), {"Signature": signature(section, task, metric)}) for task, metric in section.of_score)
+    shown = grid(lines, ["Task", "Score"])
+    return Table("signatures", "Signatures", shown, shown.reset_index(), "How a score was computed, for a paper.")
 
 
-def _by(section: Section) -> str:
-    return f", by {listed(section.factors)}" if section.factors else ""
+def units_of(row: Mapping[str, Any]) -> int:
+    """Return the number of units of a row of scores; 0 without counts."""
+    return len(counts_of(row["formula"], row["counts"])) if row["counts"] is not None and row["formula"] else 0
+
+
+def intervals_told(some: pd.DataFrame) -> str:
+    """Return what the cells of means have: intervals, if some do, and a warning if they are of few units."""
+    told = ", with 95 % intervals" if some["low"].notna().any() else ""
+    return f"Means over n pre-training seeds{told}. {_few(some)}".rstrip()
 
 
 def _few(some: pd.DataFrame) -> str:
-    """Return a warning, as a sentence, if intervals are of few units."""
-    few = some[some["low"].notna() & (some["units"] < FEW_UNITS)]
-    if few.empty:
-        return ""
-    least = few.loc[few["units"].idxmin()]
-    there = counted(least["units"], least["unit"])
-    return f"The test set has {there}: intervals of fewer than {FEW_UNITS} are inexact."
+    few = some[some["low"].notna() & (some["units"] < FEW_UNITS)].sort_values("units")[["units", "unit"]].to_numpy()
+    return f"The test set has {counted(*few[0])}: intervals of fewer than {FEW_UNITS} are inexact." if len(few) else ""
 
 
-def _floor(section: Section, some: pd.DataFrame, task: str, metric: str) -> str:
+def _floor(section: Section, some: pd.DataFrame) -> str:
     """Return what the floor of a score is, as a sentence: of a task in ZS, or the range of chance levels."""
     if RANGE in some["regime"].unique():
-        known = {section.untrained(condition) is not None for condition in section.planned}
-        names = {True: "ZS of the untrained model", False: "the chance level"}
-        floor = ", or else ".join(names[one] for one in (True, False) if one in known)
+        known = {section.untrained(condition) is None for condition in section.planned}
+        floor = ", or else ".join(("ZS of the untrained model", "the chance level")[one] for one in sorted(known))
         return f"% of range: (ZS − floor) / (SUP − floor), with {floor} as the floor."
-    rows = section.of_score[task, metric]
-    some = rows[(rows["regime"] == CHANCE) & rows["final"]]
-    values = some.loc[is_whole(some.assign(step=pd.NA), last_layer(some, task, metric)), "value"].dropna()
-    if values.empty:
-        return ""
-    return f"Chance: {' to '.join(dict.fromkeys([number(values.min()), number(values.max())]))}."
+    values = some.loc[some["regime"] == CHANCE, "value"].dropna()
+    ends = dict.fromkeys([number(values.min()), number(values.max())])
+    return f"Chance: {' to '.join(ends)}." if len(values) else ""
 
 
 def _published(section: Section, task: str, metric: str, headline: bool) -> list[Mapping[str, Any]]:
     """Return the published numbers of a score that the study names; those without a metric are of the headline."""
-    published: Iterable[Mapping[str, Any]] = section.scores.of_study(section.name).get("published") or ()
+    published = section.scores.of_study(section.name).get("published") or ()
     other = metric if headline else None
     return [one for one in published if one["task"] == task and one.get("metric", other) == metric]
 

@@ -1,0 +1,146 @@
+"""What a reader has to know of a section, in sentences and small tables: result, languages, settings, sets, runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from derivlang.core.messages import counted, first_names
+from derivlang.evaluation.columns import PERCENT
+from derivlang.evaluation.report.cells import EMPTY, MEAN, Table, grid, interval, number, p_value, signed
+from derivlang.evaluation.report.compare import DIFFERENCE
+from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
+from derivlang.evaluation.report.frame import RANGE, ZS, not_finite
+from derivlang.evaluation.report.tables import condition_of, of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.table import SETTING
+from derivlang.evaluation.tasks.registry import TASKS
+from derivlang.training.objectives.registry import find_objective, objective_names
+from derivlang.transforms.registry import find_transform, transform_names
+
+_SHOWN = {"source": "Source", "spec": "Derived languages", "objective": "Objectives", "model": "Model",
+          "parameters": "Parameters", "steps": "Training steps"}  # fmt: skip
+
+
+def results_of(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Iterator[str]:
+    """Yield the result in sentences, then what it is about: the differences of a score, floors, languages, models."""
+    means, column = of_score(comparisons, task, metric, MEAN), section.scores.columns[task, metric]
+    regimes = regimes_of(means)
+    regime = section.primary[2] if section.primary else ZS if ZS in regimes else regimes[-1]
+    title = ", ".join(filter(None, [title_of(section, task, metric), regime_title(regime)]))
+    differences = of_score(comparisons, task, metric, DIFFERENCE)
+    for _, some in differences[differences["regime"] == regime].groupby(["factor", "contrast"], sort=False):
+        row = some.loc[some["conditions"].idxmax()]  # the mean over conditions, if there are several
+        facts = [f"95 % interval {interval(row, column)}, p {p_value(row['p'])}" if row["low"] == row["low"] else "",
+                row["why"], counted(row["n"], "seed"),
+                f"mean of {row['conditions']} conditions" if row["conditions"] > 1 else "",
+                "no difference was found" if row["low"] <= 0 <= row["high"] else ""]  # fmt: skip
+        unit = "points" if column.unit == PERCENT else column.unit
+        value = " ".join(filter(None, [signed(row["value"], column.unit), unit]))
+        yield f"{title}: {row['contrast']} = {value} ({', '.join(filter(None, facts))})."
+    shares = [(row["value"], section.label(condition_of(section, row)) or "all runs")
+              for row in means[means["regime"] == RANGE].to_dict("records")
+              if section.levels_of(condition_of(section, row)).get(CONTROL) != UNTRAINED]  # fmt: skip
+    if shares:
+        way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
+        yield f"{title_of(section, task, metric)}: of the way from the floor to SUP, ZS goes {way}."
+    yield from section.notes
+    for name, shown in _SHOWN.items():
+        if values := _values(section, name):
+            yield f"{shown}: {'; '.join(values)}."
+    yield from _summaries(section)
+
+
+def _values(section: Section, name: str) -> list[str]:
+    rows = section.rows
+    values = rows[f"{SETTING}{name}"].dropna().unique() if f"{SETTING}{name}" in rows else ()
+    return [re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", text) if text.isdecimal() else text
+            for text in map(str, values)]  # fmt: skip
+
+
+def _summaries(section: Section) -> Iterator[str]:
+    """Yield what the transforms, objectives and tasks of the runs are, where their packages are there."""
+    kinds: list[tuple[Iterable[str], Callable[[str], Any], list[str]]] = [
+        (transform_names(), find_transform, _values(section, "spec")),
+        (objective_names(), find_objective, _values(section, "objective")),
+        (TASKS.names(), TASKS.find, list(section.rows["task"].unique())),
+    ]
+    for names, find, used in kinds:
+        for name in names:
+            if any(re.search(rf"(^|,){re.escape(name)}(?![\w-])", one) for one in used):
+                yield f"{name}: {find(name).summary()}"
+
+
+def settings_of(section: Section) -> list[str]:
+    """Return what is known of a section: its factors, what all runs share, its test, and values that are NaN."""
+    what = "interactions" if section.test == "interaction" else "differences from the baseline, in each condition"
+    bad = section.rows[not_finite(section.rows["value"])].groupby(["task", "metric"], sort=False)["run"]
+    return [
+        *(f"{name}: {', '.join(level or 'none' for level in section.levels[name])}" for name in section.factors),
+        *([f"Given by these, or by the seed: {', '.join(section.follows)}."] if section.follows else []),
+        *([f"The same in all runs: {told_of(section.constant)}"] if section.constant else []),
+        *(f"{task}: {told_of(settings)}" for task, settings in section.of_task.items()),
+        *([f"Primary outcome: {'.'.join(filter(None, section.primary))}; tested: {what}."] if section.primary else []),
+        *(f"{len(runs):,} values of {task} {metric} are NaN or infinite: {first_names(runs.unique())}."
+          for (task, metric), runs in bad),
+    ]  # fmt: skip
+
+
+def test_rows(section: Section) -> Table | None:
+    """Return the table of the rows of test sets (cut, unscored, in train), by task; None if nothing is known.
+
+    Runs cut sentences with their own tokenizers, so a cell has the range over runs.
+    """
+    numbers = pd.DataFrame([
+        {"task": task, "name": name.replace("_", " "), "value": value}
+        for run in section.runs
+        for task, told in (section.scores.of_run("tests", section.name, run) or {}).items()
+        for name, value in told.items()
+    ])  # fmt: skip
+    if numbers.empty:
+        return None
+    ranges = numbers.groupby(["task", "name"], sort=False)["value"].agg(["min", "max"])
+    lines = (((task,), {name: " to ".join(dict.fromkeys([f"{low:,}", f"{high:,}"]))})
+             for (task, name), (low, high) in zip(ranges.index, ranges.to_numpy(), strict=True))  # fmt: skip
+    note = (
+        "Numbers of the derived test set. Cut: sentences longer than the model reads. Unscored: labels that have no "
+        "score. Cut answers: answers outside of what the model reads; they count as wrong. In train: rows that "
+        "also stand in the part of the train set that was taken, or in the whole of it."
+    )
+    return Table("test-rows", "Rows of test sets", grid(lines, ["Task"]), numbers, note)
+
+
+def run_list(section: Section) -> Table:
+    """Return the table of all runs with their training data; those without a result, too."""
+    rows = section.rows.groupby("run", sort=False).agg({**dict.fromkeys(("fingerprint", "weights", "version"), "first"),
+                                                        "step": "max"})  # fmt: skip
+    prefix = f"{section.name}/"
+    states = {name.removeprefix(prefix): state for name, state in (section.scores.told.get("states") or {}).items()
+              if name.startswith(prefix)}  # fmt: skip
+    lines = {}
+    for run in dict.fromkeys([*section.runs, *states]):
+        condition, seed = section.runs.get(run, ((EMPTY,) * len(section.factors), EMPTY))
+        origin = rows.loc[run].to_dict() if run in rows.index else {}
+        doses = section.scores.of_run("doses", section.name, run) or {}
+        lines[run] = {
+            **section.levels_of(condition),
+            "seed": seed,
+            **origin,
+            "state": states.get(run, "done"),
+            **{name.replace("_", " "): value for name, value in doses.items()},
+        }
+    data = pd.DataFrame(list(lines.values()), pd.Index(lines, name="Run"), dtype=object)
+    note = (
+        "The origin of every number above, and the training data over the whole run. Tokens: sub-words of all streams, "
+        "without padding. Shares are from 0 to 1."
+    )
+    return Table("runs", "Runs", data.map(_amount), data.reset_index(), note)
+
+
+def _amount(value: object) -> str:
+    """Return a number or a name as text."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return EMPTY if value != value else f"{value:,}" if isinstance(value, int) else number(value)
+    return str(value or EMPTY)
