@@ -29,7 +29,7 @@ from derivlang.training import prepare as preparing
 from derivlang.training.data import STAMPS, Data, damages, write_stamps
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
-from derivlang.training.packing import cut, pack, restrict
+from derivlang.training.packing import cut, pack
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.prepare_languages import LEXICONS
 from derivlang.training.settings import RunPaths
@@ -101,31 +101,13 @@ def test_instances_close_when_the_next_piece_does_not_fit(lengths: list[int], ro
     assert pack(np.array(lengths, np.int64), room).tolist() == expected
 
 
-@laws
-@given(sizes=st.lists(st.lists(st.integers(1, 4), max_size=4), max_size=6), seed=st.integers(0, 99))
-def test_an_order_restricted_to_pieces(sizes: list[list[int]], seed: int) -> None:
-    """sizes: of the pieces of each sentence."""
-    random = np.random.default_rng(seed)
-    sentences = offsets_of(np.array([sum(s) for s in sizes], np.int64))
-    pieces = offsets_of(np.array([n for s in sizes for n in s], np.int64))
-    order = np.concatenate(
-        [
-            np.zeros(0, np.int64),
-            *(a + random.permutation(b - a) for a, b in pairwise(sentences)),
-        ]
-    )
-    found = restrict(order, pieces)
-    expected = [i for a, b in pairwise(pieces) for i in order.tolist() if a <= i < b]
-    assert found.tolist() == expected
-
-
 # rows
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_rows_by_a_slow_loop(spec: str) -> None:
-    data, languages = pair(spec).data, pair(spec).languages
-    table, special_ids = languages.twin.joint.table(), data.special_ids
+    data = pair(spec).data
+    special_ids = data.special_ids
     instances = np.repeat(np.arange(data.n_instances(SOURCE)), 2)
     language = np.tile([SOURCE, DERIVED], data.n_instances(SOURCE))
     found = data.rows(instances, language)
@@ -134,15 +116,13 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
     assert not found.side.any()
     for row, (instance, spoken) in enumerate(zip(instances.tolist(), language.tolist(), strict=True)):
         ids, words, sentences = [special_ids.begin], [-1], [-1]
-        for place, p in enumerate(range(data.instances[instance], data.instances[instance + 1])):
+        for place, p in enumerate(range(*data.instances[spoken][instance : instance + 2].tolist())):
             first, last = data.pieces[p], data.pieces[p + 1]
             column = len(ids)
             number = list(accumulate(data.begins[first + 1 : last].tolist(), initial=0))
-            for k in range(first, last):
-                at = first + int(data.order[k]) if spoken == DERIVED else k
-                kept = data.kept is not None and data.kept[at]
-                ids.append(int(table[data.ids[at]]) if spoken == DERIVED and not kept else int(data.ids[at]))
-                words.append(column + number[at - first])
+            for k in range(*data.starts[2 * p + spoken : 2 * p + spoken + 2].tolist()):
+                ids.append(int(data.ids[k]))
+                words.append(column + number[data.slots[k]])
                 sentences.append(place)
             ids.append(special_ids.end)
             words.append(-1)
@@ -159,12 +139,17 @@ def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None
     table = languages.twin.joint.table().astype(np.int64)
     pieces = np.arange(len(data.pieces) - 1)
     for p in pieces.tolist():
-        here = slice(int(data.pieces[p]), int(data.pieces[p + 1]))
-        assert sorted(data.order[here].tolist()) == list(range(here.stop - here.start))
+        source, derived = (slice(*data.starts[2 * p + n : 2 * p + n + 2].tolist()) for n in (SOURCE, DERIVED))
+        assert data.slots[source].tolist() == sorted(data.slots[derived].tolist())
+        assert len(data.slots[source]) == data.pieces[p + 1] - data.pieces[p]
+        images = dict(zip(data.slots[derived].tolist(), data.ids[derived].tolist(), strict=True))
+        for slot, i, shared in zip(data.slots[source].tolist(), data.ids[source], data.shared[source], strict=True):
+            assert images[slot] == (i if shared else table[i])
+            assert shared == (images[slot] == i)
     offsets = np.arange(len(pieces) + 1)
     left, right = (data.rows_of(pieces, offsets, np.full(len(pieces), n), SEQ_LEN) for n in (SOURCE, DERIVED))
     for a, b, x, y in zip(left.clean_ids, right.clean_ids, left.word_ids, right.word_ids, strict=True):
-        if data.kept is None:
+        if not languages.twin.map.overlap:
             assert sorted(table[a].tolist()) == sorted(b.tolist())
         assert sorted(x.tolist()) == sorted(y.tolist())
 
@@ -173,7 +158,6 @@ def test_every_subword_is_in_one_row() -> None:
     data = pair().data
     found = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
     words = found.clean_ids[found.word_ids >= 0]
-    assert words.tolist() == np.asarray(data.ids).tolist()
     expected = np.concatenate([pair().languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
     assert words.tolist() == expected.tolist()
 
@@ -196,12 +180,17 @@ def test_word_ids_are_words_and_no_two_words_of_a_row_share_one() -> None:
         assert len(set(changes)) == len(changes)
 
 
+def source_ids(data: Data) -> Int64:
+    n_pieces = len(data.pieces) - 1
+    return data.tokens(np.arange(n_pieces), np.full(n_pieces, SOURCE)).ids
+
+
 def word_starts(data: Data) -> list[bool]:
     """Does a word begin at a sub-word? By the entries' suffix."""
     entries = pair().languages.tokenizer.bpe.entries
     special = pair().languages.tokenizer.n_special
     out, before = [], True
-    for i in np.asarray(data.ids).tolist():
+    for i in source_ids(data).tolist():
         out.append(before)
         before = entries[i].endswith("</w>") or i < special
     return out
@@ -284,7 +273,7 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     assert derived.clean_ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
     source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
     if source is not None:
-        assert np.asarray(data.ids).tolist() == languages.encoder.batch(source).ids.tolist()
+        assert source_ids(data).tolist() == languages.encoder.batch(source).ids.tolist()
 
 
 def has_source(out: Path) -> bool:
@@ -336,9 +325,9 @@ def prepared(folder: Path, spec: str = "trans,inv", **changes: object) -> Data:
 def test_files_are_mapped_and_small(tmp_path: Path) -> None:
     data = prepared(tmp_path / "data")
     assert isinstance(data.ids, np.memmap)
-    assert isinstance(data.order, np.memmap)
+    assert isinstance(data.slots, np.memmap)
     assert isinstance(data.begins, np.memmap)
-    assert (data.ids.dtype, data.order.dtype, data.begins.dtype) == (np.uint16, np.uint16, np.uint8)
+    assert (data.ids.dtype, data.slots.dtype, data.begins.dtype) == (np.uint16, np.uint16, np.uint8)
     with pytest.raises(ValueError, match="read-only"):
         data.ids[0] = 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data"]
@@ -384,7 +373,9 @@ def test_data_is_taken_as_it_is(tmp_path: Path) -> None:
         take(tmp_path / "other", pair().languages, seq_len=SEQ_LEN)
 
 
-@pytest.mark.parametrize("name", ["ids", "order", "begins", "sentences", "keys", "pieces", "instances"])
+@pytest.mark.parametrize(
+    "name", ["ids", "slots", "shared", "begins", "sentences", "keys", "pieces", "starts", "instances-1"]
+)
 def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
     prepared(tmp_path / "data")
     path = tmp_path / "data" / f"{name}.bin"
@@ -497,7 +488,7 @@ def test_the_recipe_counts_rows_of_a_stream(tmp_path: Path) -> None:
 def test_the_recipe_counts_what_there_is() -> None:
     data = pair().data
     recipe = json.loads((data_folder() / f"train-{SEQ_LEN}" / "data.json").read_text("utf-8"))
-    assert recipe["subwords"] == data.n_subwords == len(data.ids)
+    assert recipe["subwords"] == data.n_subwords == len(data.ids) // 2
     assert recipe["sentences"] == len(data.keys) == len(data.sentences) - 1
     assert recipe["instances"] == data.n_instances(SOURCE)
     assert recipe["cut_sentences"] == int((np.diff(data.sentences) > SEQ_LEN - 2).sum())

@@ -379,7 +379,9 @@ def test_a_dictionary_without_an_entry_in_the_text(tmp_path: Path) -> None:
     """Its one entry is a sub-word that is never a whole word."""
     prepared = pair()
     words = prepared.data.begins
-    alone = set(prepared.data.ids[:-1][(words[:-1] == 1) & (words[1:] == 1)].tolist())
+    pieces = np.arange(len(prepared.data.pieces) - 1)
+    ids = prepared.data.tokens(pieces, np.zeros_like(pieces)).ids
+    alone = set(ids[:-1][(words[:-1] == 1) & (words[1:] == 1)].tolist())
     n_special = prepared.languages.tokenizer.n_special
     number = next(i for i in range(n_special, prepared.languages.tokenizer.size) if i not in alone)
     both = (prepared.languages.tokenizer, prepared.languages.twin.tokenizer)

@@ -313,8 +313,8 @@ def test_an_objective_that_needs_both_languages(name: str, tmp_path: Path) -> No
 def test_no_sentence_of_a_half_is_in_the_other() -> None:
     data = loader().streams[0].source.data  # type: ignore[attr-defined]
     (source, derived), rows = halves(data), loader(halves=True).streams[0].source
-    first, last = data.first_pieces(0)[list(source)]
-    begin, end = data.first_pieces(1)[list(derived)]
+    first, last = data.instances[0][list(source)]
+    begin, end = data.instances[1][list(derived)]
     assert 0 == first < last <= begin < end == len(data.pieces) - 1
     sentence = np.searchsorted(data.sentences, data.pieces[:-1], "right")
     assert not {*sentence[first:last].tolist()} & {*sentence[begin:end].tolist()}

@@ -1,32 +1,36 @@
-"""The encoded corpus of a trainer: the sub-words of both languages in pieces, and the rows that are made of them.
+"""The encoded corpus of a trainer: the sub-words of each language in pieces, and the rows that are made of them.
 
-A *piece* is a sentence, or a part of one that fits into a row: a range of slots (`languages/base.py`), so both
-languages have the same pieces. An *instance* is a row of whole pieces. `twin_data.py` and `text_data.py` say what the
-files of both kinds of languages hold; these files are common to both:
+A *piece* is a sentence, or a part of one that fits into a row: a range of slots (`languages/base.py`), so all
+languages have the same pieces. An *instance* is a row of whole pieces. A piece may have another number of sub-words in
+each language, so each is packed into rows of its own.
 
     DATA/data.json                           source, settings, counts and fingerprint
     DATA/begins.bin                          [K] 1: the slot begins a word
     DATA/sentences.bin, keys.bin             int64[S + 1] slot offsets, uint64[S] content keys
     DATA/pieces.bin                          int64[P + 1] slot offsets
+    DATA/ids.bin, slots.bin                  [M] id and slot (in its piece) of each sub-word, language by language in a
+                                             piece; ids uint16, or int32 above 65,536
+    DATA/shared.bin                          [M] 1: all languages have the same id in its slot; only with a twin
+    DATA/starts.bin                          int64[P * L + 1] where the sub-words of each piece and language begin
+    DATA/instances-0.bin, instances-1.bin    int64[I + 1] piece offsets, of each language
     DATA/stamps.json                         size and time of each file, as they were written
 
-Opening data reads the hash of a file only if its size or time is another one, as in a copy: a billion sub-words are
-7 GB. `derivlang verify RUN` reads the hashes of all.
+A sub-word takes some 11 bytes in two languages. Opening data reads the hash of a file only if its size or time is
+another one, as in a copy. `derivlang verify RUN` reads the hashes of all.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import (
-    Bool,
     Int64,
     Ints,
     UInt64,
@@ -36,31 +40,62 @@ from derivlang.core.arrays import (
     owners,
     positions,
 )
-from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.listing import file_hash
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training.batch import Pieces, SubwordRows
-from derivlang.training.languages import ParallelBatch, SpecialIds
-from derivlang.training.settings import Packing
+from derivlang.training.languages import DERIVED, SOURCE, Languages, SpecialIds
+from derivlang.training.settings import LONGEST
 
-FORMAT = 2
+FORMAT = 3
 NAME, STAMPS = "data.json", "stamps.json"
 _LONGEST = 1 << 20  # maximum seq_len of a valid recipe
 _DTYPES = ("<u2", "<i4", "<i8", "|u1")
 
 
-@dataclass(frozen=True, eq=False)
-class Data(ABC):
-    """Encoded data: the arrays of the files, the large ones memory-mapped. recipe: the content of data.json."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Data:
+    """Encoded data: the arrays of the files, the large ones memory-mapped.
+
+    instances: by language, the first piece of each row, and the end of the last one. by_slot: whether each slot has one
+    sub-word in every language. stream: whether rows are cut from a stream, and not of whole pieces. recipe: the content
+    of data.json.
+    """
 
     begins: Ints
     sentences: Int64
     keys: UInt64
     pieces: Int64
+    ids: Ints
+    slots: Ints
+    shared: Ints
+    starts: Int64
+    instances: tuple[Int64, ...]
     special_ids: SpecialIds
     seq_len: int
+    by_slot: bool = False
+    stream: bool = False
     recipe: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path, recipe: dict[str, Any], languages: Languages) -> Data:
+        """Open the data of a folder. Raise StoreError if a file is cut off or changed."""
+        arrays = {
+            name: mapped(folder, name, recipe) for name in ("begins", "sentences", "keys", "ids", "slots", "shared")
+        }
+        pieces = _offsets(folder, "pieces", recipe, len(arrays["begins"]))
+        names = instance_files(languages)
+        return cls(
+            **arrays | {"keys": arrays["keys"].view(np.uint64)},
+            pieces=pieces,
+            starts=_offsets(folder, "starts", recipe, len(arrays["ids"])),
+            instances=tuple(_offsets(folder, name, recipe, len(pieces) - 1) for name in names),
+            special_ids=languages.special_ids,
+            seq_len=recipe["seq_len"],
+            by_slot=languages.has_twin,
+            stream=recipe.get("packing") == "stream",
+            recipe=recipe,
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -68,17 +103,15 @@ class Data(ABC):
         return fingerprint
 
     @property
-    @abstractmethod
     def n_subwords(self) -> int:
         """The number of sub-words of the source."""
+        return int(self.sizes(np.arange(len(self.pieces) - 1), SOURCE).sum())
 
-    @abstractmethod
     def n_instances(self, language: int) -> int:
         """Return the number of rows of a language in an epoch."""
-
-    @abstractmethod
-    def first_pieces(self, language: int) -> Int64:
-        """Return int64[n + 1]: the first piece of each row of a language, and the end of the last one."""
+        if self.stream:
+            return int(np.diff(self._stream[:: len(self.pieces) - 1])[language]) // self.seq_len
+        return len(self.instances[language]) - 1
 
     def filled(self, language: int, instances: tuple[int, int] | None = None) -> int:
         """Return the number of positions that are not padding in rows of a language.
@@ -86,27 +119,107 @@ class Data(ABC):
         instances: the first of them, and the last + 1; None for all.
         """
         first, last = instances or (0, self.n_instances(language))
-        ends = self.first_pieces(language)
-        begin, end = int(ends[first]), int(ends[last])
-        pieces = np.arange(begin, end)
+        if self.stream:
+            return (last - first) * self.seq_len
+        begin, end = self.instances[language][[first, last]].tolist()
         # each piece has </s>, each row <s>
-        return int(self.sizes(pieces, np.full(len(pieces), language)).sum()) + end - begin + last - first
+        return int(self.sizes(np.arange(begin, end), language).sum()) + end - begin + last - first
 
-    @abstractmethod
-    def sizes(self, pieces: Int64, language: Ints) -> Int64:
-        """Return int64[P]: the number of sub-words of pieces [P], each in a language [P]."""
+    def sizes(self, pieces: Int64, language: Ints | int) -> Int64:
+        """Return int64[P]: the number of sub-words of pieces [P], each in a language [P], or all in one."""
+        cell = self._cells(pieces, language)
+        return self.starts[cell + 1] - self.starts[cell]
 
-    @abstractmethod
     def tokens(self, pieces: Int64, language: Ints) -> Pieces:
-        """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED)."""
+        """Return the sub-words of pieces [P], each in a language [P].
 
-    @abstractmethod
+        The slots 0 1 2 of a piece belong to its words 0 0 1, so sub-words in the slots 2 0 are of the words 1 0.
+        """
+        sizes = self.sizes(pieces, language)
+        at = expand_ranges(self.starts[self._cells(pieces, language)], sizes)
+        words, begins = self.words(pieces)
+        word = words[np.repeat(begins[:-1], sizes) + self.slots[at]]
+        spoken = np.repeat(np.asarray(language, np.int8), sizes)
+        return Pieces(self.ids[at].astype(np.int64), word, spoken, self.shared[at].astype(bool))
+
     def links(self, pieces: Int64) -> Int64:
-        """Return int64[2, L]: linked positions in the source tokens of pieces [P] and in the derived ones."""
+        """Return int64[2, L]: linked positions in the source tokens of pieces [P] and in the derived ones.
 
-    @abstractmethod
+        A sub-word is linked to that of its slot; if words have different numbers of them, to all of its word's image.
+
+        words of the source tokens 0 1 1, of the derived ones 1 0 0  ->  [[0, 0, 1, 2], [1, 2, 0, 0]]
+        """
+        source, derived = (self._numbered(pieces, language) for language in (SOURCE, DERIVED))
+        # the source's numbers ascend, so the partners of a derived sub-word are neighbours
+        first, last = np.searchsorted(source, derived, "left"), np.searchsorted(source, derived, "right")
+        left, right = expand_ranges(first, last - first), np.repeat(np.arange(len(derived)), last - first)
+        order = np.lexsort((right, left))
+        return np.stack([left[order], right[order]])
+
+    def _numbered(self, pieces: Int64, language: int) -> Int64:
+        """Return int64[M]: the slot or the word of each sub-word of pieces, other numbers in other pieces."""
+        spoken = np.full(len(pieces), language)
+        sizes = self.sizes(pieces, spoken)
+        at = expand_ranges(self.starts[self._cells(pieces, spoken)], sizes)
+        number = self.slots[at] if self.by_slot else self.tokens(pieces, spoken).words
+        return (np.repeat(np.arange(len(pieces)), sizes) << 20) + number
+
+    def _cells(self, pieces: Int64, language: Ints | int) -> Int64:
+        """Return int64[P]: the places of pieces [P] in `starts`, each in a language [P]."""
+        return np.asarray(pieces) * len(self.instances) + np.asarray(language, np.int64)
+
     def rows(self, instances: Ints, language: Ints) -> SubwordRows:
-        """Return the rows of instances [B], each in a language [B] (SOURCE or DERIVED)."""
+        """Return the rows of instances [B], each in a language [B]."""
+        instances, language = np.asarray(instances, np.int64), np.asarray(language)
+        if self.stream:
+            return self._cut_from_stream(instances, language)
+        ends = np.zeros((2, len(instances)), np.int64)
+        for number, first in enumerate(self.instances):
+            some = language == number
+            ends[:, some] = first[instances[some] + [[0], [1]]]
+        sizes = ends[1] - ends[0]
+        return self.rows_of(expand_ranges(ends[0], sizes), offsets_of(sizes), language, self.seq_len)
+
+    @cached_property
+    def _stream(self) -> Int64:
+        """int64[L * P + 1]: the offset of each piece in the streams of all languages, one after the other."""
+        pieces = np.arange(len(self.pieces) - 1)
+        return offsets_of(np.concatenate([self.sizes(pieces, n) + 2 for n in range(len(self.instances))]))
+
+    def _cut_from_stream(self, instances: Int64, language: Ints) -> SubwordRows:
+        """Return rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H positions, as the released code does.
+
+        two pieces, "a b" and "c d e", H 5: stream [0, 4, 9]
+        instance 0  <s> a b </s> <s>      piece 0 0 0 0 1    place in the piece  -1 0 1 2 -1    (-1 <s>, size </s>)
+        """
+        width, before = self.seq_len, language.astype(np.int64)[:, None] * (len(self.pieces) - 1)
+        at = self._stream[before] + instances[:, None] * width + np.arange(width)
+        piece = np.searchsorted(self._stream, at, "right") - 1
+        place = at - self._stream[piece] - 1
+        piece -= before
+        sizes = self.sizes(piece, language[:, None])
+        inside = (place >= 0) & (place < sizes)
+        flat = np.where(inside, self.starts[self._cells(piece, language[:, None])] + place, 0)
+        ids = self.ids[flat].astype(np.int64)
+        ids[place == -1], ids[place == sizes] = self.special_ids.begin, self.special_ids.end
+        # word ids, numbered from 0 in each row
+        some, which = np.unique(piece, return_inverse=True)
+        words, begins = self.words(some)
+        in_piece = words[np.where(inside, begins[which.reshape(at.shape)] + self.slots[flat], 0)]
+        number = piece - piece[:, :1]
+        _, word = np.unique((np.arange(len(at))[:, None] << 40) + number * LONGEST * 2 + in_piece, return_inverse=True)
+        word = word.reshape(at.shape)
+        word -= word.min(axis=1, keepdims=True)
+        return SubwordRows(
+            clean_ids=ids,
+            word_ids=np.where(inside, word, -1).astype(np.int32),
+            sentence_ids=np.where(inside, number, -1).astype(np.int32),
+            language=np.repeat(language.astype(np.int8)[:, None], width, axis=1),
+            side=np.zeros(at.shape, np.int8),
+            positions=None,
+            lengths=np.full(len(at), width, np.int64),
+            shared=self.shared[flat].astype(bool) & inside,
+        )
 
     def words(self, pieces: Int64) -> tuple[Int64, Int64]:
         """Return (int64[K]: the word of each slot of pieces, counted in its piece; int64[P + 1]: offsets of pieces)."""
@@ -153,36 +266,6 @@ class Data(ABC):
         return out
 
 
-class DataWriter(ABC):
-    """What `encode.py` writes of one kind of languages. types: the type of each file that is written batch by batch."""
-
-    types: dict[str, str]
-
-    def facts(self) -> dict[str, Any]:
-        """Return what data.json records of the batches so far; {} for nothing."""
-        return {}
-
-    @abstractmethod
-    def arrays(self, batch: Batch, both: ParallelBatch, pieces: Int64, begins: Bool) -> dict[str, Any]:
-        """Return what a batch adds to the files of `types`.
-
-        pieces: int64[P + 1], slot offsets; begins: bool[K], the slots that begin a word.
-        """
-
-    @abstractmethod
-    def last(self, pieces: Int64, seq_len: int, packing: Packing) -> dict[str, Int64]:
-        """Return the int64 files that follow from all pieces, int64[P + 1] slot offsets: the files of instances."""
-
-    @abstractmethod
-    def sizes(
-        self, pieces: Int64, last: dict[str, Int64], seq_len: int, packing: Packing
-    ) -> tuple[int, list[tuple[int, int]]]:
-        """Return (source sub-words, for each language its rows and their positions that are not padding).
-
-        last: what `last` returned.
-        """
-
-
 def read_recipe(folder: Path) -> dict[str, Any]:
     """Return `data.json`. Raise StoreError if it is missing, damaged or of another format."""
     fix = "remove the folder, and run pretrain again"
@@ -191,15 +274,12 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     return read_record(folder / NAME, "recipe of encoded data", _check, id="data", fix=fix)
 
 
-def common(folder: Path, recipe: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays that all data has, by name."""
-    arrays = {name: mapped(folder, name, recipe) for name in ("begins", "sentences", "keys")}
-    arrays["keys"] = arrays["keys"].view(np.uint64)
-    arrays["pieces"] = read_offsets(folder, "pieces", recipe, len(arrays["begins"]))
-    return arrays
+def instance_files(languages: Languages) -> list[str]:
+    """Return the names of the files of instances, by language."""
+    return [f"instances-{number}" for number in range(len(languages.own))]
 
 
-def read_offsets(folder: Path, name: str, recipe: dict[str, Any], end: int) -> Int64:
+def _offsets(folder: Path, name: str, recipe: dict[str, Any], end: int) -> Int64:
     """Return the offsets of a file, in memory. Raise StoreError unless they ascend from 0 to `end`."""
     offsets: Int64 = np.array(mapped(folder, name, recipe))
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) < 0).any():
@@ -216,7 +296,7 @@ def _check(recipe: dict[str, Any]) -> None:
     if recipe.get("format") != FORMAT:
         raise ValueError(f"format {short(recipe.get('format'))}, but this version reads {FORMAT}")
     dicts: dict[str, Kind] = dict.fromkeys(("files", "sha256", "reading"), dict)
-    check_types(recipe, {**dicts, "fingerprint": str, "seq_len": int, "kept": bool})
+    check_types(recipe, {**dicts, "fingerprint": str, "seq_len": int})
     if not 3 <= recipe["seq_len"] <= _LONGEST:
         raise ValueError(f"seq_len is {recipe['seq_len']}")
     for name, (dtype, n) in recipe["files"].items():

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, UInt64
+from derivlang.core.arrays import Int64, UInt64, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
@@ -23,12 +23,10 @@ from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import digest
-from derivlang.training.data import FORMAT, NAME, STAMPS, Data, mapped, read_recipe, write_stamps
+from derivlang.training.data import FORMAT, NAME, STAMPS, Data, instance_files, mapped, read_recipe, write_stamps
 from derivlang.training.languages import SOURCE, Languages, ParallelBatch
-from derivlang.training.packing import cut
+from derivlang.training.packing import cut, pack
 from derivlang.training.settings import Packing
-from derivlang.training.text_data import TextData, TextWriter
-from derivlang.training.twin_data import TwinData, TwinWriter
 
 DATA = ArtifactKind(
     noun="encoded text",
@@ -50,9 +48,6 @@ DATA = ArtifactKind(
 
 # Gets the content keys of all sentences, uint64[S], and returns what the recipe says of them.
 Check: TypeAlias = Callable[[UInt64], Mapping[str, Any]]
-
-# By `Languages.has_twin`: how encoded data is read and written.
-_KINDS: dict[bool, tuple[Any, Any]] = {True: (TwinData, TwinWriter), False: (TextData, TextWriter)}
 
 
 def encode(
@@ -156,22 +151,21 @@ def _write(
     check: Check | None,
 ) -> dict[str, Any]:
     """Write the files of a split, and return the recipe. check: as of `encode`."""
-    writer = _KINDS[languages.has_twin][1](languages)
-    types = {**writer.types, "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
+    names = ("sentences", "keys", "pieces", "starts", *instance_files(languages))
+    types = dict.fromkeys(names, "<i8") | {"slots": "<u2", "shared": "|u1", "begins": "|u1"}
+    types["ids"] = "<u2" if languages.size <= 1 << 16 else "<i4"
     whole = sha256(json.dumps(wanted, sort_keys=True).encode())
-    sizes: dict[str, int] = {}
-    hashes: dict[str, Any] = {}
+    sizes = dict.fromkeys(types, 0)
+    hashes: dict[str, Any] = {name: sha256() for name in types}
     done = cut_sentences = 0
+    unknown = np.zeros((len(languages.own), 2), np.int64)
     pieces: list[Int64] = []
-    every_key: list[UInt64] = []
+    counts: list[Int64] = []
     with ExitStack() as stack:
-        files: dict[str, BinaryIO] = {}
+        files = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in types}
 
         def write(name: str, values: Any) -> None:
             data = np.ascontiguousarray(values, types[name])
-            if name not in files:
-                files[name] = stack.enter_context((folder / f"{name}.bin").open("wb"))
-                hashes[name], sizes[name] = sha256(), 0
             whole.update(data.data)
             hashes[name].update(data.data)
             files[name].write(data.data)
@@ -180,62 +174,77 @@ def _write(
         write("sentences", [0])
         for batch in source.batches(split, limit):
             both = languages.both(batch)
-            keys = _keys(batch, both)
             begins = both.begins()
-            words = np.cumsum(begins, dtype=np.int64)
-            cuts = cut(both.blocks, words, seq_len - 2)
+            cuts = cut(both.blocks, np.cumsum(begins, dtype=np.int64), seq_len - 2)
             cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
-            for name, values in writer.arrays(batch, both, cuts, begins).items():
+            unknown += [(int(np.count_nonzero(side.ids == languages.unknown_id)), len(side.ids)) for side in both.sides]
+            arrays, numbers = _subwords(both, cuts, has_twin=languages.has_twin)
+            arrays |= {"begins": begins, "sentences": both.blocks[1:] + done, "keys": _keys(batch, both).view(np.int64)}
+            for name, values in arrays.items():
                 write(name, values)
-            write("sentences", both.blocks[1:] + done)
-            write("keys", keys.view(np.int64))
             pieces.append(cuts[:-1] + done)
-            if check is not None:
-                every_key.append(keys)
+            counts.append(numbers)
             done += int(both.offsets[-1])
         if not done:
             raise DataError(f"the split {split} of {source.corpus.name} holds no words", id="empty-split")
-        offsets = np.append(np.concatenate(pieces), done)
-        write("pieces", offsets)
-        last = writer.last(offsets, seq_len, wanted["packing"])
-        for name, values in last.items():
-            types[name] = "<i8"
-            write(name, values)
+        write("pieces", np.append(np.concatenate(pieces), done))
+        numbers = np.concatenate(counts)
+        write("starts", offsets_of(numbers.ravel()))
+        for name, lengths in zip(instance_files(languages), numbers.T, strict=True):
+            write(name, pack(lengths + 1, seq_len - 1, single=wanted["packing"] == "single"))
     write_stamps(folder)
-    subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
-    _check_rows(by_language[SOURCE][0], seq_len)
-    checked = {} if check is None else check(np.concatenate(every_key))
-    rows, filled = (sum(side) for side in zip(*by_language, strict=True))
-    return {
+    recipe = {
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
-        "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
         "sha256": {name: hashed.hexdigest() for name, hashed in hashes.items()},
-        "subwords": subwords,
         "sentences": sizes["keys"],
-        "instances": by_language[SOURCE][0],
         "cut_sentences": cut_sentences,
-        "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
-        **writer.facts(),
-        **checked,
+        "unknown_percent": [round(100 * int(n) / max(int(of), 1), 2) for n, of in unknown],
         "fingerprint": whole.hexdigest()[:16],
     }
+    data = Data.open(folder, recipe, languages)
+    _check_rows(data)
+    rows, filled = (sum(map(count, range(len(unknown)))) for count in (data.n_instances, data.filled))
+    return {
+        **recipe,
+        "subwords": data.n_subwords,
+        "instances": data.n_instances(SOURCE),
+        "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
+        **({} if check is None else check(data.keys)),
+    }
+
+
+def _subwords(both: ParallelBatch, pieces: Int64, *, has_twin: bool) -> tuple[dict[str, Any], Int64]:
+    """Return (the sub-words of a batch, those of a piece and a language together; int64[P, L], their numbers).
+
+    pieces [0, 2, 4], source slots 0 1 2 3, derived slots 3 0 2 1  ->  slots [0, 1, 0, 1, 0, 1, 1, 0] in their pieces
+    """
+    slots, ids = (np.concatenate([getattr(side, name) for side in both.sides]) for name in ("slots", "ids"))
+    n, piece = len(both.sides), owners(pieces)[slots].astype(np.int64)
+    cell = piece * n + owners(offsets_of([len(side.ids) for side in both.sides]))
+    shared = np.zeros(len(ids), bool)
+    if has_twin:  # each slot has one sub-word in every language
+        source, derived = (side.ids[np.argsort(side.slots)] for side in both.sides)
+        shared = (source == derived)[slots]
+    order = np.argsort(cell, kind="stable")
+    arrays = {"ids": ids[order], "slots": (slots - pieces[piece])[order], "shared": shared[order]}
+    return arrays, np.bincount(cell, minlength=(len(pieces) - 1) * n).reshape(-1, n)
 
 
 def open_data(folder: Path, languages: Languages) -> Data:
     """Open the data of a folder. Raise StoreError if it is not one, or a file is cut off or changed."""
-    data: Data = _KINDS[languages.has_twin][0].open(folder, read_recipe(folder), languages)
-    _check_rows(data.n_instances(SOURCE), data.seq_len)
+    data = Data.open(folder, read_recipe(folder), languages)
+    _check_rows(data)
     return data
 
 
-def _check_rows(n_rows: int, seq_len: int) -> None:
+def _check_rows(data: Data) -> None:
     """Raise DataError if a stream is shorter than a row."""
-    if not n_rows:
+    if not data.n_instances(SOURCE):
         raise DataError(
-            f"the source has fewer sub-words than a row of a stream, {seq_len}",
+            f"the source has fewer sub-words than a row of a stream, {data.seq_len}",
             where="--seq-len",
             fix="lower it, or give --packing sentences",
             id="empty-split",

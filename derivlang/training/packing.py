@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, owners
+from derivlang.core.arrays import Int64, Ints
 
 
 def cut(sentences: Int64, words: Ints, most: int) -> Int64:
@@ -51,15 +51,3 @@ def pack(lengths: Int64, room: int, *, single: bool = False) -> Int64:
         # the last piece that ends at most `room` sub-words after the last cut
         cuts.append(int(np.searchsorted(ends, ends[cuts[-1]] + room, "right")) - 1)
     return np.array(cuts, np.int64)
-
-
-def restrict(order: Ints, pieces: Int64) -> Int64:
-    """Return int64[M]: the order with the sub-words of each piece together, as source positions.
-
-    order: [M], a gather within sentences. pieces: int64[P + 1] offsets, finer than the sentences'. The sub-words of a
-    piece keep their derived order.
-
-        order [3, 0, 2, 1], pieces [0, 2, 4]  ->  [0, 1, 3, 2]
-    """
-    piece = owners(pieces)[order]
-    return np.asarray(order, np.int64)[np.argsort(piece, kind="stable")]

@@ -11,9 +11,10 @@ import time
 import numpy as np
 import torch
 
-from derivlang.core.arrays import offsets_of
+from derivlang.core.arrays import offsets_of, owners
 from derivlang.core.keys import mix
 from derivlang.training.config import ModelConfig
+from derivlang.training.data import Data
 from derivlang.training.devices import device_of, within_memory
 from derivlang.training.kernels import use_kernels
 from derivlang.training.languages import SpecialIds
@@ -26,7 +27,6 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import Packed, PackedRows
 from derivlang.training.trainer import LossModule, optimizer_of
-from derivlang.training.twin_data import TwinData
 
 _SPECIALS = 12
 
@@ -82,7 +82,7 @@ def steps_per_second(net: LossModule, loader: Loader, settings: TrainingSettings
     return (step - every) / (now - began)
 
 
-def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:
+def made_up(vocab_size: int, seq_len: int, rows: int) -> Data:
     """Return data of full rows: two sentences of uniformly drawn sub-words each, reversed in the derived language."""
     size = (seq_len - 3) // 2
     sizes = np.tile([size, seq_len - 3 - size], rows)
@@ -91,21 +91,23 @@ def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:
     draws = mix(np.arange(n, dtype=np.uint64) + np.uint64(1 << 32))
     ids = (_SPECIALS + draws % np.uint64(vocab_size - _SPECIALS)).astype(np.int32)
     place = np.arange(n) - np.repeat(offsets[:-1], sizes)
-    return TwinData(
-        ids=ids,
-        order=(np.repeat(sizes, sizes) - 1 - place).astype(np.uint16),
+    turned = np.repeat(sizes, sizes) - 1 - place
+    derived = ids[np.repeat(offsets[:-1], sizes) + turned] + vocab_size - _SPECIALS
+    order = np.argsort(np.tile(owners(offsets), 2), kind="stable")  # both languages of a piece together
+    return Data(
+        ids=np.concatenate([ids, derived])[order],
+        slots=np.concatenate([place, turned])[order],
+        shared=np.zeros(2 * n, np.uint8),
+        starts=offsets_of(np.repeat(sizes, 2)),
         begins=np.ones(n, np.uint8),
         sentences=offsets,
         keys=mix(np.arange(len(sizes), dtype=np.uint64)),
         pieces=offsets,
-        instances=np.arange(0, len(sizes) + 1, 2),
-        kept=None,
-        table=np.arange(vocab_size, dtype=np.int32)
-        + np.where(np.arange(vocab_size) >= _SPECIALS, vocab_size - _SPECIALS, 0).astype(np.int32),
+        instances=(np.arange(0, len(sizes) + 1, 2),) * 2,
         special_ids=SpecialIds(0, 1, 2, 4),
         seq_len=seq_len,
+        by_slot=True,
         recipe={},
-        stream=offsets_of(sizes + 2),
     )
 
 

@@ -1207,7 +1207,7 @@ def _encoded_seed(name: str) -> Callable[[], list[bytes]]:
 
 
 reader("encoded data", "json", _encoded_seed("data.json"), "training.data", "training.encode")(_encoded("data.json"))
-for _file in ("pieces.bin", "instances.bin", "ids.bin"):
+for _file in ("pieces.bin", "instances-0.bin", "starts.bin", "ids.bin"):
     reader(f"encoded {_file}", "bytes", _encoded_seed(_file))(_encoded(_file))
 
 

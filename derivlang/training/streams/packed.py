@@ -93,8 +93,8 @@ def halves(data: Data) -> list[tuple[int, int]]:
     middle = int(
         np.searchsorted(data.pieces, data.sentences[len(data.sentences) // 2])
     )  # a piece that begins a sentence
-    source = int(np.searchsorted(data.first_pieces(SOURCE), middle, "right")) - 1
-    derived = int(np.searchsorted(data.first_pieces(DERIVED), middle))
+    source = int(np.searchsorted(data.instances[SOURCE], middle, "right")) - 1
+    derived = int(np.searchsorted(data.instances[DERIVED], middle))
     ranges = [(0, source), (derived, data.n_instances(DERIVED))]
     if any(last <= first for first, last in ranges):
         raise DataError("half of the text has no row", where="--halves", fix="give more text", id="no-text")

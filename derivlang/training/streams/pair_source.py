@@ -69,7 +69,7 @@ class DerivedPairs(PairSource):
         first, last = (np.searchsorted(data.pieces, ends) for ends in (sentences[chosen], sentences[chosen + 1]))
         self.data, self.special_ids = data, data.special_ids
         pieces = expand_ranges(first, last - first)
-        sizes = np.stack([data.sizes(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED)], axis=1)
+        sizes = np.stack([data.sizes(pieces, side) for side in (SOURCE, DERIVED)], axis=1)
         some = (sizes >= shortest).all(axis=1)  # words of other scripts may have no sub-words
         self.pieces, self.sizes = pieces[some], sizes[some]
         self._facts = {
