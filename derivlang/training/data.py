@@ -121,7 +121,7 @@ class Data:
         first, last = instances or (0, self.n_instances(language))
         if self.stream:
             return (last - first) * self.seq_len
-        begin, end = self.instances[language][[first, last]].tolist()
+        begin, end = map(int, self.instances[language][[first, last]])
         # each piece has </s>, each row <s>
         return int(self.sizes(np.arange(begin, end), language).sum()) + end - begin + last - first
 
@@ -170,9 +170,9 @@ class Data:
 
     def rows(self, instances: Ints, language: Ints) -> SubwordRows:
         """Return the rows of instances [B], each in a language [B]."""
-        instances, language = np.asarray(instances, np.int64), np.asarray(language)
+        language = np.asarray(language)
         if self.stream:
-            return self._cut_from_stream(instances, language)
+            return self._cut_from_stream(np.asarray(instances, np.int64), language)
         ends = np.zeros((2, len(instances)), np.int64)
         for number, first in enumerate(self.instances):
             some = language == number

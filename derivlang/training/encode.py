@@ -223,7 +223,7 @@ def _subwords(both: ParallelBatch, pieces: Int64, *, has_twin: bool) -> tuple[di
     """
     slots, ids = (np.concatenate([getattr(side, name) for side in both.sides]) for name in ("slots", "ids"))
     n, piece = len(both.sides), owners(pieces)[slots].astype(np.int64)
-    cell = piece * n + owners(offsets_of([len(side.ids) for side in both.sides]))
+    cell = piece * n + owners(offsets_of(np.array([len(side.ids) for side in both.sides])))
     shared = np.zeros(len(ids), bool)
     if has_twin:  # each slot has one sub-word in every language
         source, derived = (side.ids[np.argsort(side.slots)] for side in both.sides)

@@ -51,7 +51,8 @@ class Translations:
     def has(self, ids: Ints, language: Ints | int) -> Bool:
         """Return bool of the shape of `ids`: whether an id has a translation. language: of each id, or of all."""
         keys = self._keys(ids, language)
-        return self.offsets[keys + 1] > self.offsets[keys]
+        found: Bool = self.offsets[keys + 1] > self.offsets[keys]
+        return found
 
     def able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: the sub-words of words that have a translation, and are not in both languages."""

@@ -115,7 +115,8 @@ def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric
         return list(_points(section, task, metric))
     means, layers = (of_score(comparisons, task, metric, MEAN, layers=layers) for layers in (False, True))
     steps = curve_rows(section, comparisons, task, metric)
-    regimes, figures = regimes_of(means), []
+    regimes = regimes_of(means)
+    figures: list[Figure] = []
     for regime in regimes[1:] or regimes:
         for over, rows in (("", means), ("layer", layers), ("step", means[:0] if steps is None else steps)):
             figures += _figures(

@@ -37,7 +37,7 @@ class Part:
     results: Sequence[str]
     blocks: Sequence[Table | Figure]
     settings: Sequence[str]
-    folded: Sequence[Table]
+    folded: Sequence[Table | Figure]
 
 
 def page(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
