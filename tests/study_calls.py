@@ -1,6 +1,6 @@
 """A study whose commands run in this process: no server is started, which would load torch first.
 
-monkeypatch.setattr("derivlang.studies.processes.Server", Here)
+monkeypatch.setattr("derivlang.studies.run.Server", Here)
 """
 
 from __future__ import annotations

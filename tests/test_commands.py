@@ -280,7 +280,7 @@ measure = "alignment"
 
 def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr("derivlang.studies.processes.Server", Here)
+    monkeypatch.setattr("derivlang.studies.run.Server", Here)
     file = tmp_path / "grid.toml"
     file.write_text(STUDY, "utf-8")
     made = derivlang.study(file, tmp_path / "python", threads=1)

@@ -47,7 +47,7 @@ EXEMPT = {
     "sources.corpus": "what it has just written",
     "studies.text": "bytes of treebanks, which pretrain reads",
     "studies.plan": "a level that it has just written",
-    "studies.processes": "the log of a command that it has just run",
+    "studies.run": "the log of a command that it has just run",
     "training.memory": "/proc and /sys",
     "training.record": "a level of the command line, where any text is one",
 }

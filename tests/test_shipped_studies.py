@@ -13,8 +13,8 @@ import click
 import pytest
 
 from derivlang.core.errors import UsageError
+from derivlang.studies.estimate import listing
 from derivlang.studies.file import StudyFile, read, scales, shipped
-from derivlang.studies.listing import listing
 from derivlang.studies.plan import plan
 from derivlang.studies.scales import scaled
 from derivlang.studies.settings import Place

@@ -26,9 +26,8 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.seal import sealed
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.studies import processes as running
-from derivlang.studies.begins import stages
-from derivlang.studies.cells import Cell
+from derivlang.studies import run as running
+from derivlang.studies.cells import Cell, stages
 from derivlang.studies.commands import EVALUATE, TypedFloat
 from derivlang.studies.estimate import cost, fine_tuning, shared_cost
 from derivlang.studies.file import StudyFile, only, read
@@ -637,12 +636,12 @@ def test_a_file_that_finished_cells_do_not_fit_is_refused(
     old: str, new: str, message: str, tmp_path: Path, processes: type[Finished]
 ) -> None:
     place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID)
-    run_study(only(study, ["perm.0.1"]), place, whole=study)
+    run_study(only(study, ["perm.0.1"]), place)
     before = snapshot(place.out)
     other = study_of(tmp_path, GRID.replace(old, new))
     for some in (other, only(other, ["perm.25.1"])):
         with pytest.raises(StoreError, match=message):
-            run_study(some, place, whole=other)
+            run_study(some, place)
     assert snapshot(place.out) == before
     assert names_of(processes.calls, "pretrain") == ["perm.0.1"]
 
@@ -671,7 +670,7 @@ def test_files_that_changed_since_cells_were_finished_are_refused(
     written(tmp_path, MODEL, "small.toml")
     text = with_pairs(GRID.replace('source = "demo"', 'source = "text.txt"\nmodel = "small.toml"'))
     place, study = Place(tmp_path / "out"), study_of(tmp_path, text)
-    run_study(only(study, ["perm.0.1"]), place, whole=study)
+    run_study(only(study, ["perm.0.1"]), place)
     before = snapshot(place.out)
     written(tmp_path, (tmp_path / name).read_text() + "# more\n", name)
     with pytest.raises(StoreError, match=r"the content of .* has changed since|another content of the source"):
@@ -848,12 +847,12 @@ def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
     study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
-    assert prepare(study, place, said.append, whole=whole)["data"] == [str(place.out / "data" / "trans-inv")]
+    assert prepare(study, place, said.append)["data"] == [str(place.out / "data" / "trans-inv")]
     assert said == ["text", "tokenizer", "data/trans-inv"]
     assert not (place.out / "runs").exists()
     place = Place(place.out.rename(tmp_path / "moved"), as_is=True)
     (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")  # held-out sentences are needed
-    assert run_study(study, place, whole=whole)["report"] is None
+    assert run_study(study, place)["report"] is None
     run_folder = place.out / "runs" / "trans-inv.mlm.1"
     assert json.loads((run_folder / "evaluation.json").read_text())["measures"]["perplexity"]
     assert {"study.json", "logs", "runs"} <= {path.name for path in place.out.iterdir()}

@@ -15,11 +15,6 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.seal import sealed
-from derivlang.studies.file import read
-from derivlang.studies.plan import plan
-from derivlang.studies.records import check_fits, mark_done
-from derivlang.studies.settings import Place
 from derivlang.training import run_folder
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.doses import counts_of
@@ -95,49 +90,6 @@ def test_embeddings_that_nothing_trains(tmp_path: Path) -> None:
         trained(tmp_path / "run", "align-mlm", freeze="encoder,embeddings")
     assert error.value.id == "nothing-to-train"
     trained(tmp_path / "run", "align-mlm", freeze="layers=0-0", steps=1)
-
-
-STUDY = """
-[study]
-source = "demo"
-steps = 6
-[factors]
-objective = ["{objective}"]
-"""
-
-
-SHORT_ROWS: dict[str, Any] = {"model": "tiny", "seq_len": 32, "batch_size": 16, "steps": 6, "vocab_size": 300}
-
-
-@pytest.mark.parametrize(
-    ("options", "settings", "told"),
-    [
-        ("", SHORT_ROWS, "seq_len is 32, not 128"),
-        ("seq-len = 32", SHORT_ROWS, "batch_size is 16, not 4"),
-        ("seq-len = 32\nbatch-size = 16", SHORT_ROWS, ""),
-        ("tokens = 3072", {**SHORT_ROWS, "seq_len": 128, "batch_size": 4}, ""),  # 6 steps follow from them, not 7,000
-        ("", {**SHORT_ROWS, "model": "a-checkpoint"}, ""),  # whose defaults are others
-        ("", {}, ""),  # of a version without settings in its records
-    ],
-)
-def test_a_study_does_not_mix_runs_of_a_model_s_former_defaults_with_new_ones(
-    options: str, settings: dict[str, Any], told: str, tmp_path: Path
-) -> None:
-    text = STUDY.format(objective="mlm") + f't = ["trans,inv"]\n[cell]\n{options}\n'
-    file = tmp_path / "a.toml"
-    file.write_text(text.replace("steps = 6\n", "") if "tokens" in options else text)
-    place = Place(tmp_path / "out")
-    (step,) = (one for one in plan(read(str(file)), place) if one.arguments[0] == "pretrain")
-    assert step.cell is not None
-    record = place.out / "runs" / step.cell.name / run_folder.RUN
-    record.parent.mkdir(parents=True)
-    record.write_text(json.dumps(sealed({"status": "done", "fingerprint": "0123", "settings": settings})))
-    mark_done(step, place)
-    if not told:
-        check_fits(step, place)
-        return
-    with pytest.raises(StoreError, match=f"was trained otherwise: {told}"):
-        check_fits(step, place)
 
 
 def test_a_resumed_run_keeps_its_language_ids(tmp_path: Path) -> None:

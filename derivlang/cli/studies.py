@@ -19,7 +19,7 @@ from derivlang.store.settings import FileOptions
 from derivlang.studies.settings import Extent, Place
 
 if TYPE_CHECKING:
-    from derivlang.studies.asked import AskedStudy
+    from derivlang.studies.file import StudyFile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
@@ -52,7 +52,7 @@ def list_studies(*, as_json: bool) -> None:
     from derivlang.core.extras import EXTRAS, require_torch
 
     require_torch(*EXTRAS["train"])  # what a cell reads follows from its objective
-    from derivlang.studies.listing import lines_of, listing
+    from derivlang.studies.estimate import lines_of, listing
 
     studies = listing()
     echo(json.dumps(studies, ensure_ascii=False) if as_json else "\n".join(lines_of(studies)))
@@ -65,51 +65,51 @@ def study_command(name: str, scale: str | None, out: Path | None, as_json: bool,
     require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
     import time
 
-    from derivlang.studies.asked import asked_for
+    from derivlang.studies.file import asked_for
+    from derivlang.studies.run import prepare, run_study
 
-    asked = asked_for(name, out, options, scale)
+    study, place, extent = asked_for(name, out, options, scale)
     if options["dry_run"]:
-        _dry_run(asked, options["rate"], as_json=as_json)
+        _dry_run(study, place, options["rate"], as_json=as_json)
         return
     if options["array"]:
-        _array(asked, force=options["force"], as_json=as_json)
+        _array(study, place, extent, force=options["force"], as_json=as_json)
         return
     began = time.perf_counter()
-    with Bar(shown=False, begins="" if out else f"writing to {asked.place.out}{os.sep}") as bar:
+    with Bar(shown=False, begins="" if out else f"writing to {place.out}{os.sep}") as bar:
 
         def told(line: str) -> None:
             bar.begin()
             tell(line)
 
-        summary = asked.run(told, data_only=options["data_only"])
+        summary = (prepare if options["data_only"] else run_study)(study, place, told)
     summary["seconds"] = round(time.perf_counter() - began, 1)
     what = summary.get("report") or summary["out"]
     echo(json.dumps(summary) if as_json else f"{what}  in {summary['seconds'] / 60:.1f} minutes")
 
 
-def _array(asked: AskedStudy, *, force: bool, as_json: bool) -> None:
+def _array(study: StudyFile, place: Place, extent: Extent, *, force: bool, as_json: bool) -> None:
     """Write the scripts of an array, and print their commands."""
-    from derivlang.studies.array import write_array
+    from derivlang.studies.plan import write_array
 
-    scripts = write_array(asked.study, asked.place, asked.extent, force=force)
+    scripts = write_array(study, place, extent, force=force)
     commands = [command for some in scripts.values() for command in some]
     echo(json.dumps({"commands": commands}) if as_json else "\n".join(commands))
-    first, *later = (str(asked.place.out / script) for script in scripts)
+    first, *later = (str(place.out / script) for script in scripts)
     after = f", then {', '.join(later)}, each when the one before is done (--dependency=afterok:JOB)" if later else ""
     say(f"wrote {first}: first --data-only, then sbatch it{after}, then the same command without --array")
 
 
-def _dry_run(asked: AskedStudy, speed: float | None, *, as_json: bool) -> None:
+def _dry_run(study: StudyFile, place: Place, speed: float | None, *, as_json: bool) -> None:
     """Print the commands with sizes, estimated time and disk. speed: in sub-words per second, None to measure it."""
     from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
     from derivlang.studies.plan import model_of, plan
 
-    study, place = asked.study, asked.place
     narrow = all(is_narrow(cell) for cell in study.cells)
     threads = place.threads or study.threads
     rate, how = _rate(model_of(study.cells[0]), threads, speed, narrow=narrow)
     costs = {cell.name: cost(cell, rate) for cell in study.cells}
-    steps = [step for step in plan(study, place) if study is asked.whole or step.arguments[0] != "report"]
+    steps = [step for step in plan(study, place) if study.whole is None or step.arguments[0] != "report"]
     shared = shared_cost(study, place)
     workers = place.workers or study.workers
     seconds = total_seconds(list(costs.values()), shared, workers)

@@ -87,7 +87,7 @@ def _verify(path: Path) -> dict[str, Any]:
 
         return verify_run(path)
     if (path / "study.json").exists():
-        from derivlang.studies.verify import verify_study
+        from derivlang.studies.records import verify_study
 
         return verify_study(path)
     if (path / "model.json").exists():

@@ -21,7 +21,7 @@ class Study(InFolder):
     @property
     def runs(self) -> dict[str, Run]:
         """The runs of the study's cells that are there, by the name of the cell. Raise StoreError as `verify`."""
-        from derivlang.studies.verify import planned
+        from derivlang.studies.records import planned
 
         return {cell.name: Run(cell) for cell in planned(self.path).cells if cell.exists()}
 
@@ -40,7 +40,7 @@ class Study(InFolder):
 
         Return {"ok", "out", "checked", "problems", "notes"}. Raise StoreError if the folder is not a study.
         """
-        from derivlang.studies.verify import verify_study
+        from derivlang.studies.records import verify_study
 
         with ProgressBar():
             return verify_study(self.path)
@@ -59,12 +59,13 @@ def study(
     from derivlang.core.extras import EXTRAS, require_torch
 
     require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
-    from derivlang.studies.asked import asked_for
+    from derivlang.studies.file import asked_for
+    from derivlang.studies.run import prepare, run_study
 
-    asked = asked_for(str(file), None if out is None else local(out, "studies"), options, scale)
-    with ProgressBar() as bar, bar.stage(f"study {asked.study.name}", None):
-        asked.run(lambda line: bar.note(now=line), data_only=data_only)
-    return Study(asked.place.out)
+    asked, place, _ = asked_for(str(file), None if out is None else local(out, "studies"), options, scale)
+    with ProgressBar() as bar, bar.stage(f"study {asked.name}", None):
+        (prepare if data_only else run_study)(asked, place, lambda line: bar.note(now=line))
+    return Study(place.out)
 
 
 @takes(Place, Extent)

@@ -1,9 +1,15 @@
-"""The cells of a grid: every combination of its factors' levels, with formulas filled in.
+"""The cells of a study: every combination of a grid's factors, with formulas filled in, and what each begins from.
 
     t = ["trans", "inv"], seed = [1, 2]      trans.1  inv.1  trans.2  inv.2
 
 The first factor varies fastest and the last one slowest. So with `seed` as the last factor, the first seed of every
 condition comes before the second seed of any.
+
+    init = "{t}.mlm.cold.1"            begins from the run of this cell; "{t}.mlm.cold.1@500" from its step 500
+    embeddings = "from={t}.cold"       from its embeddings
+
+A name with `/`, such as "../other/RUN", and `hub:NAME` are not cells. A level stands in a name as in a folder's name:
+`trans,inv` as trans-inv.
 """
 
 from __future__ import annotations
@@ -11,8 +17,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
@@ -20,8 +27,14 @@ from derivlang.core.settings import text_of
 from derivlang.core.slug import slug
 from derivlang.studies.commands import Level
 
-_FORMULA = re.compile(r"\{([^{}]*)\}")
+RUNS = "runs"
 Axis = tuple[Mapping[str, Level], ...]  # levels that move together: of one factor, or of the lists of a [[zip]]
+_FORMULA = re.compile(r"\{([^{}]*)\}")
+_NAME = r"(?P<runs>runs/)?(?P<cell>[^/@]*)(?P<step>@.*)?"
+_BEGINNINGS = {
+    "init": re.compile(rf"(?P<before>)(?!hub:){_NAME}"),
+    "embeddings": re.compile(f"(?P<before>from=){_NAME}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +112,65 @@ def named_in(value: Any) -> set[str]:
     """Return the factors that the formulas of a value name."""
     texts = value if isinstance(value, list) else [value]
     return {name for text in texts if isinstance(text, str) for name in _FORMULA.findall(text)}
+
+
+def linked(cells: Sequence[Cell], place: str) -> list[Cell]:
+    """Return the cells with what they need, and with the paths of these runs in place of the names.
+
+    place: the file, for errors. Raise UsageError for a name that is not a cell, and for cells that need each other.
+    """
+    names = {cell.name: None for cell in cells}
+    linked_cells = []
+    for cell in cells:
+        options = dict(cell.options)
+        needs: dict[str, None] = {}
+        for key, pattern in _BEGINNINGS.items():
+            given = options.get(key)
+            match = pattern.fullmatch(given) if isinstance(given, str) else None
+            if match is None or (match["runs"] and match["cell"] not in names):
+                continue  # a run or a checkpoint from elsewhere
+            name = slug(match["cell"])
+            if name not in names:
+                fix = f"give a cell, or a path with a /, such as ./{match['cell']}"
+                raise unknown("cell", name, names, where=f"{place}: cell {cell.name}: {key}", fix=fix)
+            options[key] = f"{match['before']}{RUNS}/{name}{match['step'] or ''}"
+            needs[name] = None
+        linked_cells.append(replace(cell, options=options, needs=tuple(needs)))
+    stages(linked_cells, place)
+    return linked_cells
+
+
+def stages(cells: Iterable[Cell], place: str = "") -> list[list[Cell]]:
+    """Return the cells in stages, each in the given order: a cell comes one stage after the last one that it needs.
+
+    Cells that are not given are taken as there. Raise UsageError for cells that need each other.
+
+        b needs a, c needs b, d needs nothing  ->  [a, d], [b], [c]
+    """
+    by_name = {cell.name: cell for cell in cells}
+    sorter = TopologicalSorter(
+        {name: [need for need in cell.needs if need in by_name] for name, cell in by_name.items()}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = error.args[1][:0:-1]  # of the first cell, of the one that it needs, and so on to the first
+        what = f"the cells {', '.join(circle)} begin from each other"
+        if len(circle) == 1:
+            what = f"the cell {circle[0]} begins from itself"
+        raise UsageError(what, where=place, fix="let one begin anew", id="study") from None
+    in_stages = []
+    while sorter.is_active():
+        ready = set(sorter.get_ready())
+        in_stages.append([cell for name, cell in by_name.items() if name in ready])
+        sorter.done(*ready)
+    return in_stages
+
+
+def with_needs(names: Iterable[str], cells: Iterable[Cell]) -> set[str]:
+    """Return the names of some cells and of all that these need."""
+    wanted = set(names)
+    for cell in itertools.chain.from_iterable(reversed(stages(cells))):
+        if cell.name in wanted:
+            wanted.update(cell.needs)
+    return wanted

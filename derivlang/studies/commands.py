@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from derivlang.core.dependencies import check_dependencies
@@ -95,32 +96,30 @@ class CommandOptions:
             if not isinstance(each, (str, int, float)) or (isinstance(each, bool) and not flag):
                 raise UsageError(f"{key} = {told} must be text or a number", where=where, id="bad-value")
 
-    def check_flags(self, values: Mapping[str, Any], where: str) -> None:
-        """Raise UsageError if a factor or a formula gives a flag another value than true or false."""
-        for key, value in values.items():
-            if self.options[key].kind is bool and value not in (False, True):
-                raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
-
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise DerivlangError for values that the command would refuse."""
         settings = {one.key: _read(one, value) for one, value in self._typed(values)}
         check_dependencies({str(one.option): one.needs for one, _ in self._typed(values)}, [self.argument])
         self.check_values(settings)
 
-    def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the arguments for some values."""
+    def arguments(self, values: Mapping[str, Any], where: str = "") -> tuple[str, ...]:
+        """Return the arguments for some values.
+
+        Raise UsageError, with `where`, if a factor or a formula gives a flag another value than true or false.
+        """
         arguments: list[str] = []
-        for one, value in self._typed(values):
-            if one.kind is bool:
-                arguments.append(one.flag(value))
-                continue
-            for each in value if isinstance(value, list) else [value]:
-                arguments += [str(one.option), text_of(each)]
+        for one, value in self._typed(values, where):
+            several = value if isinstance(value, list) else [value]
+            typed = [[one.flag(each)] if one.kind is bool else [str(one.option), text_of(each)] for each in several]
+            arguments += chain.from_iterable(typed)
         return tuple(arguments)
 
-    def _typed(self, values: Mapping[str, Any]) -> list[tuple[Declared, Any]]:
+    def _typed(self, values: Mapping[str, Any], where: str = "") -> list[tuple[Declared, Any]]:
         """Return the settings of some values. A flag that is off by default is left out if its value is false."""
         pairs = [(self.options[key], value) for key, value in values.items()]
+        for key, value in values.items():
+            if self.options[key].kind is bool and value not in (False, True):
+                raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
         return [(one, value) for one, value in pairs if one.kind is not bool or value or one.is_open]
 
 

@@ -1,11 +1,11 @@
-"""Estimates of what a study takes, for a dry run: positions, seconds and bytes of each cell, and of the shared data.
+"""What studies take: positions, seconds and bytes of cells and of the data that they share; the list of shipped ones.
 
 The rates of `tiny` are measured on two cores, the rates of wide models are assumed for an accelerator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from derivlang.sources.named import SOURCES, find_named, split_name
 from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell
 from derivlang.studies.commands import NAMES_TEXT
-from derivlang.studies.file import TEXT, StudyFile
+from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
 from derivlang.studies.plan import data_folder, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
@@ -37,6 +37,9 @@ _NARROW = 256  # width of a model below which costs are as for `tiny` on a CPU
 # Number of examples in train, dev and test, and of sub-words in a row; other tasks are assumed to be like pos.
 _SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
 _DEMO = (76, 16, 23, 22)
+RATE = 20_000.0  # sub-words per second of `tiny` on one core: 20 runs of 10,500 steps in 88 minutes, rounded down
+CORES = 2
+OPEN = "Questions that the papers leave open"
 _counted: dict[tuple[str, int, bool], int] = {}  # weights of models: to count them takes 50 ms, and cells share a model
 
 
@@ -155,3 +158,49 @@ def _bytes(cell: Cell) -> float:
 def total_seconds(costs: Sequence[Cost], shared: tuple[float, float] | None, workers: int) -> float:
     """Return the estimated seconds of a whole study."""
     return (sum(one.seconds for one in costs) + (shared[0] if shared else 0.0)) / workers
+
+
+def listing() -> list[dict[str, Any]]:
+    """Return a record of each shipped study, sorted by paper; studies without a paper come last.
+
+    Each has paper, name, title, table, runs, scales, and seconds on two cores, None for a model that needs an
+    accelerator.
+    """
+    return sorted(_records(), key=lambda one: (not one["paper"], one["paper"], one["name"]))
+
+
+def _records() -> Iterator[dict[str, Any]]:
+    for name in shipped():
+        study = read(name, check=False)
+        narrow = all(map(is_narrow, study.cells))
+        costs = [cost(cell, RATE) for cell in study.cells] if narrow else []
+        yield {
+            "paper": study.paper,
+            "name": name,
+            "title": study.title,
+            "table": study.table,
+            "runs": len(study.cells),
+            "seconds": round(total_seconds(costs, (SHARED, 0.0), CORES)) if narrow else None,
+            "scales": scales(name),
+        }
+
+
+def lines_of(found: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a listing for a person."""
+    width, last = max(len(one["name"]) for one in found), None
+    for one in found:
+        if (paper := one["paper"] or OPEN) != last:
+            yield paper if last is None else f"\n{paper}"
+            last = paper
+        told = f"{one['title']} ({one['table']})" if one["table"] else one["title"]
+        took = f"{_duration(one['seconds']):>7}" if one["seconds"] else ""
+        yield f"  {one['name']:<{width}}  {one['runs']:>3} runs {took}  {'/'.join(one['scales'])}  {told}"
+    yield (
+        f"\nRuns and times are of the first scale. Times are computed, not measured: on {CORES} cores, at {RATE:,.0f} "
+        "sub-words per second each."
+    )
+
+
+def _duration(seconds: float) -> str:
+    """5400 -> "1.5 h", 1500 -> "25 min"."""
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"

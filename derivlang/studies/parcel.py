@@ -27,7 +27,7 @@ from derivlang.store.making import OTHER_PLAN
 from derivlang.store.manifest import CARD, LEXICON, NAME, Derived
 from derivlang.store.set_files import damaged_shards, foreign_files, state_of_card
 from derivlang.store.settings import PushOptions
-from derivlang.studies.verify import planned, verify_study
+from derivlang.studies.records import planned, verify_study
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.run_folder import DATA, RUN, read
 
@@ -198,7 +198,7 @@ KINDS_OF_RECORDS = {
         own=_OF_RUN,
     ),
     STUDY: RecordKind(
-        identity=("study", "factors", "text", "tokenizers", "files", "cells"),
+        identity=("study", "factors", "text", "tokenizers", "cells"),
         words={"cells": "its cells are others", "tokenizers": "its tokenizers are others"},
         own=(CARD, f"{REPORT}/*", *(f"runs/*/{name}" for name in _OF_RUN)),
     ),

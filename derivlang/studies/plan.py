@@ -3,6 +3,7 @@
     OUT/text  OUT/tokenizer  OUT/data/SPEC          made once, by the first cell that needs them
     OUT/runs/CELL                                   pretrain, then evaluate
     OUT/report                                      tables, figures, a page
+    OUT/array.txt  OUT/array.sh                     one command per cell, for Slurm
 
 Paths are relative to OUT, because a run records the path of its source. So a study can be moved, or its cells
 distributed over machines. Cells that differ in what a tokenizer or encoded data depends on have folders of their own,
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, text_of
 from derivlang.core.slug import slug
 from derivlang.pipeline import Pipeline
-from derivlang.studies.begins import RUNS, stages
-from derivlang.studies.cells import Cell
+from derivlang.store.disk import disk
+from derivlang.store.files import writing
+from derivlang.store.folders import sweep
+from derivlang.studies.cells import RUNS, Cell, stages
 from derivlang.studies.commands import EVALUATE, PRETRAIN, Level
 from derivlang.studies.file import FIRST, StudyFile
-from derivlang.studies.settings import Place
+from derivlang.studies.settings import Extent, Place
 from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
@@ -43,20 +46,32 @@ _OF_DATA = ("tokenizer", "tokenizer-for", "limit", "parser", "derived-source")
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommand:
-    """A command of a study. arguments: as they are typed.
+    """A command of a study. arguments: as they are typed. options: what its result depends on, except data.
 
-    cell: its cell, or None for a shared step or the report. facts: what its result depends on, except data; it stands
-    in the record of what is done, so it has no path of this machine.
+    cell: its cell, or None for a shared step or the report.
     """
 
     name: str
     arguments: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
     cell: Cell | None = None
-    facts: Any = None
 
     @property
     def command(self) -> str:
         return "derivlang " + shlex.join(self.arguments)
+
+    @property
+    def run(self) -> str:
+        """The folder of its cell's run, from OUT; "" without a cell."""
+        return f"{RUNS}/{self.cell.name}" if self.cell else ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The options for the record of what is done: with the names of files in place of their absolute paths."""
+        return {
+            key: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+            for key, value in self.options.items()
+        }
 
 
 def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
@@ -71,38 +86,35 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
         run, options = f"{RUNS}/{cell.name}", dict(cell.options)
         # A tokenizer of both texts is made with the data, as it depends on the transforms.
         of_both = options.get("tokenizer-for") == "both" and "tokenizer" not in options
-        tokenizer = str(options.pop("tokenizer", _tokenizer(cell, study)))
+        tokenizer = str(options.pop("tokenizer", TOKENIZER + _differences(cell, study)))
         if "tokenizer" not in cell.options and not of_both:
             reading = {key: options[key] for key in _READING if key in options}
-            source, size = text_of(options["source"]), vocabulary_size(cell.options)
-            read = {**where, **reading}
-            arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer,
-                         *PRETRAIN.arguments(read))  # fmt: skip
-            facts = _portable({"source": source, "vocab-size": size, **reading})
-            planned = PlannedCommand(tokenizer, arguments, facts=facts)
-            other = tokenizers.setdefault(tokenizer, planned).arguments
+            read: dict[str, Any] = {
+                "source": text_of(options["source"]),
+                "vocab-size": vocabulary_size(cell.options),
+                **reading,
+            }
+            arguments = (
+                "tokenizer", "train", read["source"], "--vocab-size", str(read["vocab-size"]), "-o", tokenizer,
+                *PRETRAIN.arguments({**where, **reading}),
+            )  # fmt: skip
+            other = tokenizers.setdefault(tokenizer, PlannedCommand(tokenizer, arguments, read)).arguments
             if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
-                differ = next(
-                    (pair for pair in zip(other, arguments, strict=False) if pair[0] != pair[1]), (other, arguments)
-                )
-                raise UsageError(
-                    f"{differ[0]} and {differ[1]} would share the folder {tokenizer}",
-                    where=study.place,
-                    fix="give one of them a name that differs in letters a to z or digits",
-                    id="study",
-                )
+                pairs = zip(other, arguments, strict=False)
+                differ = next((pair for pair in pairs if pair[0] != pair[1]), (other, arguments))
+                what = f"{differ[0]} and {differ[1]} would share the folder {tokenizer}"
+                fix = "give one of them a name that differs in letters a to z or digits"
+                raise UsageError(what, where=study.place, fix=fix, id="study")
         first = {key: options.pop(key) for key in FIRST if key in options}
         values = {
             **first, **({} if of_both else {"tokenizer": tokenizer}), "data": data_folder(cell, study), **parses,
             **where, **options, **machine, "data-as-is": place.as_is, "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
-        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, cell, _portable(cell.options)))
+        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, cell.options, cell))
         if cell.evaluation:
-            values = {**cell.evaluation, **parses, **where, **machine}
-            arguments = ("evaluate", run, *EVALUATE.arguments(values))
-            asked = list(EVALUATE.arguments(cell.evaluation))
-            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell, asked))
+            arguments = ("evaluate", run, *EVALUATE.arguments({**cell.evaluation, **parses, **where, **machine}))
+            steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell.evaluation, cell))
     return [*tokenizers.values(), *steps, report_of(["."])]
 
 
@@ -157,10 +169,6 @@ def needs_trees(cell: Cell) -> bool:
     return Pipeline.parse(text_of(cell.options["t"])).needs_trees
 
 
-def _tokenizer(cell: Cell, study: StudyFile) -> str:
-    return TOKENIZER + _differences(cell, study)
-
-
 def _differences(cell: Cell, study: StudyFile) -> str:
     """Return the part of a folder's name for what a tokenizer depends on, where a cell differs from the study."""
     others = [key for key in ("source", *_READING) if cell.options.get(key) != study.shared.get(key)]
@@ -199,7 +207,56 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the names of files in place of their absolute paths."""
-    absolute = {key: Path(v).name for key, v in options.items() if isinstance(v, str) and Path(v).is_absolute()}
-    return {**options, **absolute}
+_SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=1-{cells}
+#SBATCH --cpus-per-task={threads}
+#SBATCH --output={log}
+#SBATCH --open-mode=append
+# Partition, time and accelerator are the cluster's: add lines such as #SBATCH --time=01:00:00 --gres=gpu:1
+eval "$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" {commands})"
+"""
+
+
+def write_array(study: StudyFile, place: Place, extent: Extent, *, force: bool = False) -> dict[str, list[str]]:
+    """Write a study as Slurm arrays, and return the commands of each script.
+
+    OUT/array.txt has one command per cell, and OUT/array.sh runs one of them. Cells that begin from other cells are an
+    array of their own, OUT/array-2.txt and OUT/array-2.sh, and so on. force: replace files that hold something else,
+    such as scripts with lines for a cluster.
+    """
+    source = str(Path(study.place).resolve()) if study.place.endswith(".toml") else study.place
+    out = place.out.resolve()
+    shared = {
+        "--data-dir": place.data_dir and place.data_dir.resolve(),
+        "--parses": place.parses and place.parses.resolve(),
+        "--grids": ",".join(extent.grids),
+        "--steps": extent.steps,
+        "--threads": place.threads,
+    }
+    given = [word for option, value in shared.items() if value for word in (option, str(value))]
+    given += ["--data-as-is"] * place.as_is
+    scripts: dict[str, list[str]] = {}
+    for number, cells in enumerate(stages(in_order(study)), 1):
+        stem = "array" if number == 1 else f"array-{number}"
+        commands = [
+            shlex.join(["derivlang", "study", source, "-o", str(out), *given, "--cells", cell.name]) for cell in cells
+        ]
+        if any("\n" in command for command in commands):
+            raise UsageError("a path has a line break", where="--array", id="bad-value")
+        script = _SCRIPT.format(
+            name=study.name,
+            cells=len(commands),
+            threads=place.threads or study.threads or 1,
+            log=shlex.quote(str(out / "logs" / f"{stem}-%a.log")),
+            commands=shlex.quote(str(out / f"{stem}.txt")),
+        )
+        with disk(out):
+            (out / "logs").mkdir(parents=True, exist_ok=True)  # Slurm makes no folder for its logs
+        sweep(out)
+        for name, text in ((f"{stem}.txt", "".join(command + "\n" for command in commands)), (f"{stem}.sh", script)):
+            with writing(out / name, replace=None if force else False) as file:
+                file.write(text.encode())
+        scripts[f"{stem}.sh"] = commands
+    return scripts

@@ -1007,16 +1007,15 @@ dictionary = "d.txt"\n[evaluate]\nmeasure = "alignment"\n[[grid]]\n[grid.factors
 
 def _records(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.studies.records import check_fits, check_shared, is_done, other_beginning
+        from derivlang.studies.records import check_fits, check_shared, is_done, other_beginning, verify_study
         from derivlang.studies.settings import Place
-        from derivlang.studies.verify import verify_study
 
         study, steps, out = _study_folder()
         shutil.copytree(out, folder / "out")
         (folder / "out" / name).write_bytes(data)
         seal(folder / "out" / name)
         place = Place(folder / "out")
-        check_shared(study, steps, place)
+        check_shared(study, place)
         for step in steps:
             check_fits(step, place)
             if step.cell is not None:
@@ -1040,7 +1039,6 @@ for _name in (
         "json",
         lambda name=_name: [(_study_folder()[2] / name).read_bytes()],
         "studies.records",
-        "studies.verify",
     )(_records(_name))
 reader("run.json", "json", _run_seed("run.json"), "evaluation.collect")(_collected("run.json"))
 reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.results", "evaluation.verify")(
