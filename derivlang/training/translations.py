@@ -56,7 +56,8 @@ class Translations:
 
     def able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: the sub-words of words that have a translation, and are not in both languages."""
-        return self.has(rows.clean_ids, rows.language) & (rows.word_ids >= 0) & ~rows.shared
+        able: Bool = self.has(rows.clean_ids, rows.language) & (rows.word_ids >= 0) & ~rows.shared
+        return able
 
     def translate(self, ids: Ints, language: Ints, bits: UInt64) -> tuple[Int64, Int64]:
         """Return a translation of each id and its language, chosen uniformly by uint64 bits of the same shape.
