@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from derivlang.cli.dependent import option
-from derivlang.cli.studies import study_command, study_options
+from derivlang.cli.study import study_command, study_options
 from derivlang.cli.types import completes
 from derivlang.studies.settings import SCALES
 
