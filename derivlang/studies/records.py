@@ -160,9 +160,9 @@ def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
     return {"changed_primary": True, "former_primary": before.get("primary")} if there else {}
 
 
-def _told(text: list[str], labelled: bool) -> str:
+def _told(text: list[str] | None, labelled: bool) -> str:
     """Return the sources of a joined text, for a message."""
-    return f"{', '.join(map(str, text)) or 'nothing'}{' with labels' if labelled else ''}"
+    return f"{', '.join(map(str, text or ())) or 'nothing'}{' with labels' if labelled else ''}"
 
 
 def check_shared(study: StudyFile, place: Place) -> None:
