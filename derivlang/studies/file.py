@@ -204,7 +204,12 @@ class _Reader:
         check_known(head, _STUDY, "key of [study]", where)
         for key, value in head.items():
             kind, form = _STUDY[key], _FORMS[_STUDY[key]]
-            if not isinstance(value, kind) or isinstance(value, bool) or not value or (isinstance(value, int) and value < 1):
+            if (
+                not isinstance(value, kind)
+                or isinstance(value, bool)
+                or not value
+                or (isinstance(value, int) and value < 1)
+            ):
                 raise UsageError(f"{key} = {value!r} must be {form}", where=where, id="bad-value")
         for key in _JOINED:
             for source in head.get(key, ()):

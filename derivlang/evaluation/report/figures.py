@@ -161,6 +161,7 @@ def _figures(section: Section, rows: pd.DataFrame, over: str, regime: str) -> It
                 axes.set(xlabel=shown(axis), ylabel=_ylabel(section.scores.columns[task, metric], regime))
                 axes.set_title(shown(title), fontsize=9.5, loc="left")
                 _draw(axes, some, joined=not levels)
+                axes.locator_params("x", integer=bool(over))
                 if section.scores.columns[task, metric].unit == PERCENT and axes.get_ylim()[0] > 0:
                     axes.set_ylim(bottom=0)  # where the scale begins
                 if levels:
