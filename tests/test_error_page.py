@@ -43,7 +43,7 @@ def test_each_message_stands_beside_its_own_fix() -> None:
     assert ("the line has an empty FORM", columns) in pairs
     assert (
         "not a run: there is no run.json, here or in its subfolders",
-        "make one: derivlang pretrain … -o RUN",
+        "name the folder of runs: {below} / make one: derivlang pretrain … -o RUN",
     ) in pairs
 
 
