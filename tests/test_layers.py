@@ -277,12 +277,9 @@ def test_an_entity_does_not_go_on_from_one_unit_to_the_next() -> None:
 
 def test_classes_without_a_b_or_an_i_of_some_type() -> None:
     """A set whose entities of a type are all of one word may not name its I-."""
-    for classes in (("O", "B-PER"), ("B-PER", "I-PER")):
-        try:
-            spans = Spans.from_tags("ner_tags", np.array([classes.index("B-PER")], np.int32), classes, np.array([0, 1]))
-            assert [classes[tag] for tag in spans.tags(1)] == ["B-PER"]
-        except LayerError:
-            pass
+    classes = ("O", "B-PER")
+    spans = Spans.from_tags("ner_tags", np.array([1], np.int32), classes, np.array([0, 1]))
+    assert [classes[tag] for tag in spans.tags(1)] == ["B-PER"]
 
 
 def test_complete_classes() -> None:

@@ -71,7 +71,7 @@ CASES: list[tuple[str, str]] = [
     ("align score LINKS LINKS", ""),
     ("pretrain --source demo --t inv --objective mlm -o OUT", "train"),
     ("evaluate RUN --measure alignment", "train"),
-    ("report RUN -o OUT", "train"),
+    ("report RUN -o OUT", ""),
     ("study align-mlm-tiny -o OUT", "train"),
     ("study align-mlm-tiny -o OUT --dry-run", "train"),
     ("study align-mlm-tiny -o OUT --array", "train"),

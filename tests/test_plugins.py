@@ -391,7 +391,7 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
 
 
 def is_in_every_form(runs: tuple[Path, ...], out: Path, label: str, metric: str) -> None:
-    """A score is in the page, the Markdown, the text table, a table of its own, and a figure: without its package."""
+    """A score is in the page, the Markdown, the text table, and a table of its own: without its package."""
     forked("report", *runs, "-o", out)
     for name in ("index.html", "report.md"):
         assert label in (out / name).read_text("utf-8"), name
@@ -399,8 +399,7 @@ def is_in_every_form(runs: tuple[Path, ...], out: Path, label: str, metric: str)
     assert any(f"\t{label}\t{metric}\t" in line for line in lines)
     data = json.loads((out / "report.json").read_text("utf-8"))
     stem = re.sub("[^a-z0-9]+", "-", label.lower())
-    for folder in ("tables", "figures"):
-        assert any(name.startswith(f"{folder}/") and stem in name for name in data["files"]), folder
+    assert any(name.startswith("tables/") and stem in name for name in data["files"])
 
 
 def test_an_objective_of_a_package_trains_on_a_stream_of_its_own(site: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,8 @@ def build(job: Job, request: SourceRequest, options: MakeOptions, events: Events
     address = address_of(options.engine)
     if address is None:
         return prepare(job, options, events, partial(_run, options.workers, events))
-    from derivlang.engine.cluster import run_ranks  # imported late: few sets are made on a cluster
-
-    return prepare(job, options, events, partial(run_ranks, address, request, options, events))
+    cluster = import_module("derivlang.engine.cluster")  # by name, as it builds on ranks, and these on this module
+    return prepare(job, options, events, partial(cluster.run_ranks, address, request, options, events))
 
 
 def prepare(

@@ -248,7 +248,7 @@ class _Reader:
         return grids
 
     def _axes(self, table: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-        """Return the axes of a grid: first its factors, which are lists that move alone, then its zipped lists."""
+        """Return the axes of a grid: first its factors, which are lists that vary freely, then its zipped lists."""
         factors = [{name: levels} for name, levels in table_of(table, "factors", self.place).items()]
         axes: list[Axis] = []
         for kind, blocks in (("[factors]", factors), ("[[zip]]", tables_of(table, "zip", self.place))):

@@ -145,7 +145,8 @@ class Data:
     def links(self, pieces: Int64) -> Int64:
         """Return int64[2, L]: linked positions in the source tokens of pieces [P] and in the derived ones.
 
-        A sub-word is linked to that of its slot; if words have different numbers of them, to all of its word's image.
+        A sub-word is linked to the other one of its slot; if words have different numbers of them, to all of its word's
+        image.
 
         words of the source tokens 0 1 1, of the derived ones 1 0 0  ->  [[0, 0, 1, 2], [1, 2, 0, 0]]
         """

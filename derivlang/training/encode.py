@@ -217,7 +217,7 @@ def _write(
 
 
 def _subwords(both: ParallelBatch, pieces: Int64, *, has_twin: bool) -> tuple[dict[str, Any], Int64]:
-    """Return (the sub-words of a batch, those of a piece and a language together; int64[P, L], their numbers).
+    """Return (the sub-words of a batch, in order of pieces, then languages; int64[P, L], their numbers).
 
     pieces [0, 2, 4], source slots 0 1 2 3, derived slots 3 0 2 1  ->  slots [0, 1, 0, 1, 0, 1, 1, 0] in their pieces
     """

@@ -28,7 +28,7 @@ class Translations:
     """Pairs of translations.
 
     pairs: int64[K, 2], ids in the source and in the derived language. size: number of ids. images: int64[2K], keys of
-    the translations of every key, in both directions; offsets: int64[2 * size + 1], where those of each key begin.
+    the translations of every key, in both directions; offsets: int64[2 * size + 1], where the images of each key begin.
     words: what the ids of a dictionary of words stand for, distinct; none for sub-words. sha256: hash of the file.
     """
 
