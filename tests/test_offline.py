@@ -110,9 +110,9 @@ def written_in(traced: str, folder: Path) -> Iterator[Path]:
 
 
 def test_calls_of_strace_are_read() -> None:
-    traced = """7 openat(AT_FDCWD</work>, "a/b", O_RDONLY) = 3</work/a/b>
-7 openat(AT_FDCWD</work>, "new", O_WRONLY|O_CREAT|O_CLOEXEC, 0666) = 3</work/new>
+    traced = """7 openat(AT_FDCWD</home/me>, "a/b", O_RDONLY) = 3</home/me/a/b>
+7 openat(AT_FDCWD</home/me>, "new", O_WRONLY|O_CREAT|O_CLOEXEC, 0666) = 3</home/me/new>
 8 mkdir("/elsewhere", 0777) = 0
 8 mkdir("/there", 0777) = -1 EEXIST (File exists)
-8 renameat2(AT_FDCWD</work>, "new", 4</other>, "old", 0) = 0"""
-    assert [*map(str, written_in(traced, Path("/work")))] == ["/work/new", "/elsewhere", "/other/old"]
+8 renameat2(AT_FDCWD</home/me>, "new", 4</other>, "old", 0) = 0"""
+    assert [*map(str, written_in(traced, Path("/home/me")))] == ["/home/me/new", "/elsewhere", "/other/old"]

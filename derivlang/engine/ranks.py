@@ -255,7 +255,7 @@ def keep(
     of_draft = {} if draft is None else {"draft": draft}
     making.begin({**given, "files": planned.files, "limit": planned.limit, **of_draft})
     remove_draft(options.out)
-    return {"plan": making.plan, "tasks": len(build.names_of(planned.plan)), "done": len(making.done)}
+    return {"plan": making.plan, "tasks": len(planned.tasks), "done": len(making.done)}
 
 
 def open_plan(out: Path) -> Planned:

@@ -81,11 +81,11 @@ class Lex(Transform):
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
         """Return the map of the dictionary file; the reference vocabulary is not used."""
-        return TranslationsOfTypes(_read(self.file).entries(), self.case)
+        return WordTranslations(_read(self.file).entries(), self.case)
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         """Return the map of a saved dictionary. Raise ValueError if it is damaged."""
-        return TranslationsOfTypes(_entries(state), self.case)
+        return WordTranslations(_entries(state), self.case)
 
     def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
         """Return the image that each word takes, 0 for the word itself.
@@ -103,7 +103,7 @@ class Lex(Transform):
 
 
 @dataclass(frozen=True, slots=True)
-class TranslationsOfTypes:
+class WordTranslations:
     """The map from word types to their translations."""
 
     entries: Mapping[str, tuple[str, ...]]

@@ -183,6 +183,8 @@ def statements() -> dict[str, list[str]]:
     trained, floors = (
         [number(value("trans", regime, control=one)) for regime in (ZS, SUP)] for one in ("", "untrained")
     )
+    rows = scores(BASE).query("task == 'pos' and metric == 'accuracy' and regime == @ZS")
+    spread = rows.groupby("run")["value"].std()
     return {
         "README.md": [
             f"**{delta} points** ({trained[0]} % zero-shot, {trained[1]} % is the upper bound)",
@@ -195,6 +197,7 @@ def statements() -> dict[str, list[str]]:
             f"**Inversion costs MLM {cost} points of zero-shot POS**",
             f"**ALIGN-MLM brings {back} points back**",
             f"the model has {number(alone)} % zero-shot, {less} points less",
+            f"differ by {number(spread.min())} to {number(spread.max())} points (standard deviation)",
         ],
     }
 

@@ -297,7 +297,7 @@ def _notes(
     runs: Mapping[str, tuple[Condition, int]],
     outcomes: Mapping[str, Outcome],
 ) -> tuple[str, ...]:
-    """Return what a reader has to know of the comparisons."""
+    """Return sentences on what the comparisons lack, such as a baseline without a result."""
     there = {(name, level) for condition, _ in runs.values() for name, level in zip(factors, condition, strict=True)}
     missing = [one for one in baseline.items() if one[0] in factors and one not in there]
     seeds = max(Counter(condition for condition, _ in runs.values()).values())
