@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import runpy
 import shutil
 from copy import copy
 from pathlib import Path
@@ -21,7 +22,7 @@ project = "derivlang"
 author = "The derivlang authors"
 version = release = derivlang.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "design", "last-run.md"]  # for those who read or change the code
 nitpicky = True
 nitpick_ignore_regex = [("py:class", ".*")]  # types of signatures: other packages, and classes without an entry
 default_role = "literal"  # docstrings write `name`, as the pages do
@@ -41,6 +42,8 @@ nb_ipywidgets_js = {}  # no page loads a script from another machine
 (HERE / "examples").mkdir(exist_ok=True)
 for notebook in (HERE.parent / "examples").glob("*.ipynb"):
     shutil.copy(notebook, HERE / "examples")
+for writer in ("errors", "options", "specs"):  # pages of reference that follow from the package
+    (HERE / "reference" / f"{writer}.md").write_text(runpy.run_path(str(HERE / f"{writer}.py"))["page"](), "utf-8")
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

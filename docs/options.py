@@ -1,26 +1,20 @@
-"""Write docs/reference/options.md, the options of every command, from the help pages.
-
-python docs/options.py
-"""
+"""The page of the options of every command, from the help pages: `conf.py` writes it when the site is built."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from derivlang.cli.headings import OPTIONS, grouped
 from derivlang.cli.main import COMMANDS, main
 
-PAGE = Path(__file__).parent / "reference" / "options.md"
-
 HEAD = """# Options
 
 The help pages of all commands: `derivlang COMMAND --help` shows the same (of `pretrain`, `--help-all`).
 Every command also takes `-h, --help`, `-v, --verbose` and `-q, --quiet`.
-[Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
+[Commands](commands.md) says where they write and what they print.
 
 <!-- Not run on this page: the test suite runs the last example of every command. -->
 """
@@ -75,7 +69,3 @@ def _text(command: click.Command) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")

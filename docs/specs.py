@@ -1,7 +1,4 @@
-"""Write docs/reference/specs.md, everything that can be named in a spec or an option, from `derivlang ls --json`.
-
-python docs/specs.py
-"""
+"""The page of all that can be named in a spec or an option, from `derivlang ls --json`: `conf.py` writes it."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
@@ -18,8 +14,6 @@ from derivlang.cli.ls import IN_SEQUENCE
 from derivlang.cli.main import main
 from derivlang.core.spec import quote, text_of
 from derivlang.transforms.registry import find_transform, transform_names
-
-PAGE = Path(__file__).parent / "reference" / "specs.md"
 
 HEAD = """# Spec strings
 
@@ -42,7 +36,7 @@ name[:value][:key=value]...[,name...]
 'АЦЛ то Шелцоме ．'
 ```
 
-`derivlang ls` prints these tables, also with what other packages add. `python docs/specs.py` writes this page.
+`derivlang ls` prints these tables, also with what other packages add.
 """
 
 PARAMETERS = "\n| parameter | values | default | |\n|---|---|---|---|\n"
@@ -130,7 +124,3 @@ def _codes(names: Any) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")

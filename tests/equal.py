@@ -258,6 +258,14 @@ def differences(old: dict[str, Places], new: dict[str, Places], tolerance: float
     return out
 
 
+def one_of_each(found: list[str]) -> list[str]:
+    """The first difference of each kind of file, with how many it has. Names that differ by numbers are of a kind."""
+    kinds: dict[str, list[str]] = {}
+    for line in found:
+        kinds.setdefault(re.sub(r"\d+", "#", re.split("[,:]", line)[0]), []).append(line)
+    return [f"{lines[0]}{f'; {len(lines):,} in {kind}' * (len(lines) > 1)}" for kind, lines in kinds.items()]
+
+
 def failing(files: dict[str, Places]) -> list[str]:
     """The commands that ended with an error: how many of a name and of an error's id."""
     out: Counter[str] = Counter()
@@ -388,10 +396,7 @@ def compare(cases: dict[str, str], sides: list[Side], values: dict[str, str], as
             found += differences(before.get(case, {}), stored[case], 1e-6)
         told = f"{_cpu() - used:.1f} s of CPU, {time.monotonic() - start:.1f} s"
         print(f"{'DIFFERENT' if found else 'equal    '}  {case}: {len(lines)} commands, {len(new)} files, {told}")
-        print(
-            "".join(f"    {line}\n" for line in found[:3]) + f"    … and {len(found) - 3} more\n" * (len(found) > 3),
-            end="",
-        )
+        print("".join(f"    {line}\n" for line in one_of_each(found)), end="")
         if errors := failing(new):
             print(f"    end {'' if found else 'alike '}with an error: {', '.join(errors)}")
         sys.stdout.flush()

@@ -77,13 +77,16 @@ def read(
         tokens, tags = fields[columns.word], fields[columns.tag]
         if columns.prefix:
             tokens = [token.removeprefix(columns.prefix) for token in tokens]
-        for name, values in (("token", tokens), ("tag", tags)):
+        for what, values, id in (
+            ("the token is empty", tokens, "empty-token"),
+            ("the tag is empty", tags, "empty-tag"),
+        ):
             if "" in values:
                 raise DataError(
-                    f"the {name} is empty",
+                    what,
                     where=f"{path}:{numbers[values.index('')]}",
                     fix="write token<TAB>tag, or remove the line",
-                    id=f"empty-{name}",
+                    id=id,
                 )
         for number, tag in zip(numbers, tags, strict=True):
             if tag != tag.strip():  # it would be a class of its own beside the tag without
