@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -179,6 +182,29 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     page, found = app.serve(out)
     yield found
     page.close(verbose=False)
+
+
+def test_the_page_answers_only_to_its_own_names_takes_no_file_and_leaves_none(tmp_path: Path) -> None:
+    pytest.importorskip("gradio", reason="pip install 'derivlang[explore]'")
+    place = {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "derivlang", "explore", "--no-open"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment() | place) as process:
+        address = re.search(r"http://\S+", process.stderr.readline())[0]  # type: ignore[index, union-attr]
+
+        def asked(path: str, data: bytes | None = None, **headers: str) -> int:
+            try:
+                with urlopen(Request(address + path, data, headers), timeout=60) as answer:
+                    return int(answer.status)
+            except HTTPError as error:
+                return error.code
+
+        form = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhello\r\n--x--\r\n'
+        assert asked("config") == 200
+        assert asked("config", Host="elsewhere.example") == 400
+        assert asked("gradio_api/upload", form, **{"Content-Type": "multipart/form-data; boundary=x"}) == 403
+        process.terminate()
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def opened(button: Element) -> bool:

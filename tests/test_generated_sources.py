@@ -433,6 +433,12 @@ def test_the_switches_of_white_and_cotterell(switch: str, expected: str, tmp_pat
         ("S -> 'a' ] [1]", 1, "pcfg-syntax", "']' is neither"),
         ("S -> 'a b' [1]", 1, "pcfg-syntax", "holds a space"),
         ("S -> 'a [1]", 1, "pcfg-syntax", "is neither"),
+        (
+            "S -> A0 [1]\n" + "".join(f"A{i} -> 'a' [1]\n" for i in range(1000)),
+            None,
+            "too-large",
+            "1,001 symbols on left",
+        ),
         ("S -> S [.999999] | 'a' [.000001]", None, "pcfg-endless", "1,000,000 constituents on average"),
         ("\n# nothing\n", None, "empty-file", "holds no rule"),
     ],

@@ -4,14 +4,16 @@
     serve(folder, port=7860)     as the command runs it
 
 Nothing leaves the machine: no analytics, no fonts from elsewhere, and a header that forbids the browser any other
-address.
+address. Nothing is left on it: uploads are refused, and what Gradio writes is in a folder that goes with the process.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from functools import partial
+import tempfile
+from collections.abc import Sequence
+from functools import cache, partial
 from html import escape
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,6 +28,7 @@ SENTENCES = (
     "Ada Lovelace wrote the first program in London .",
     "Why did they leave so early ?",
 )
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LONGEST = 2000  # characters of a text
 _NO_ADDRESS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
@@ -110,12 +113,14 @@ def build(folder: Path | None = None, *, files: bool = True) -> Any:
 def serve(folder: Path | None = None, *, host: str = "127.0.0.1", port: int | None = None, browse: bool = False) -> Any:
     """Start the page and return (the running page, its address). Raises UsageError as `build`, and for a taken port.
 
-    Only on an address of this machine (127.0.0.1, ::1, localhost) may a spec name files.
+    Only on an address of this machine (127.0.0.1, ::1, localhost) may a spec name files. There a request must name one
+    of them, too: a page from elsewhere whose host's name was pointed at this machine gets no answer.
     """
     page = build(folder, files=_is_loopback(host))
+    options = launching(LOOPBACK if _is_loopback(host) else ("*",))
     try:
         _, address, _ = page.launch(
-            server_name=host, server_port=port, inbrowser=browse, prevent_thread_lock=True, quiet=True, **launching()
+            server_name=host, server_port=port, inbrowser=browse, prevent_thread_lock=True, quiet=True, **options
         )
     except OSError as error:
         raise UsageError(
@@ -124,10 +129,11 @@ def serve(folder: Path | None = None, *, host: str = "127.0.0.1", port: int | No
     return page, address
 
 
-def launching() -> dict[str, Any]:
-    """Return the arguments of `launch` that keep everything on the machine."""
+def launching(hosts: Sequence[str] = ("*",)) -> dict[str, Any]:
+    """Return the arguments of `launch` that keep everything on the machine. hosts: names of it in requests."""
     gr = _gradio()
     from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
 
     fonts = ["system-ui", "sans-serif"]
     return {
@@ -139,18 +145,28 @@ def launching() -> dict[str, Any]:
             block_info_text_color="*neutral_600"  # as dark on white as small text has to be (WCAG AA: 4.5 to 1)
         ),
         "head": f"<style>{_CSS}</style>",  # the argument css reaches only the components
-        "app_kwargs": {"middleware": [Middleware(OwnAddressOnly)]},
+        "app_kwargs": {
+            "middleware": [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(OwnAddressOnly)]
+        },
     }
 
 
 class OwnAddressOnly:
-    """ASGI middleware: a header that lets the browser load only from this server (Content-Security-Policy)."""
+    """ASGI middleware: no uploads, and a header that lets the browser load only from this server.
+
+    The header is Content-Security-Policy. The page has no place for a file, but Gradio takes files of any request.
+    """
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on; add the header to its answer."""
+        from starlette.responses import PlainTextResponse
+
+        if scope.get("path", "").endswith("/upload"):
+            await PlainTextResponse("this page takes no files", status_code=403)(scope, receive, send)
+            return
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -169,13 +185,22 @@ def _is_loopback(host: str) -> bool:
 
 
 def _gradio() -> Any:
-    """Return the module `gradio`, with its analytics off. Raise UsageError if it is not installed."""
+    """Return the module `gradio`, without analytics and with a folder for its files that goes with the process.
+
+    Raises UsageError if it is not installed.
+    """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    os.environ["GRADIO_TEMP_DIR"] = _files_of_gradio().name
     try:
         import gradio
     except ImportError:
         raise UsageError("explore needs gradio", fix="pip install 'derivlang[explore]'", id="missing-package") from None
     return gradio
+
+
+@cache
+def _files_of_gradio() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="derivlang-explore-")
 
 
 def _sentence(gr: Any, *, files: bool) -> None:

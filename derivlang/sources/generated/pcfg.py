@@ -37,6 +37,7 @@ from derivlang.sources.generated.base import Generator, Made, rows_of, rows_para
 from derivlang.syntax.phrases import Phrases
 
 _MOST_NODES = 100_000  # of a mean sentence: a row is made as a whole
+_MOST_LEFT = 1000  # left sides: eigenvalues of so large a matrix take seconds, of 2,000 half a minute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +104,15 @@ class PhraseGrammar:
 
     @classmethod
     def of(cls, rules: list[Rule], on: set[int], file: str) -> PhraseGrammar:
-        """Return the grammar of rules. on: the switches that reverse theirs. DataError pcfg-endless."""
+        """Return the grammar of rules. on: the switches that reverse theirs. DataError pcfg-endless, too-large."""
         left = {name: number for number, name in enumerate(dict.fromkeys(rule.left for rule in rules))}
+        if len(left) > _MOST_LEFT:
+            raise DataError(
+                f"the grammar has {len(left):,} symbols on left sides; at most {_MOST_LEFT:,} are possible",
+                where=file,
+                fix="leave out rules, or join symbols",
+                id="too-large",
+            )
         words = {name: len(left) + n for n, name in enumerate(dict.fromkeys(
             name for rule in rules for name, is_word in rule.right if is_word))}  # fmt: skip
         rules = sorted(rules, key=lambda rule: left[rule.left])  # stable: the rules of a left side are together
