@@ -11,13 +11,13 @@ import click
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
-from derivlang.cli.types import OUT_FOLDER, SET_OR_FILE
+from derivlang.cli.types import OUT_FOLDER, SET
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("runs", nargs=-1, required=True, type=SET_OR_FILE)
+@click.argument("runs", nargs=-1, required=True, type=SET)
 @option("-o", "--out", type=OUT_FOLDER,
               help="Folder or URL to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @option("--baseline", metavar="FACTOR=LEVEL", multiple=True,

@@ -13,14 +13,14 @@ import click
 from derivlang.cli.dependent import option
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.types import SET, SET_OR_FILE
-from derivlang.core.errors import StoreError
+from derivlang.cli.types import SET
+from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.formats.places import check_local
 
 
 @click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=SET_OR_FILE)
+@click.argument("derived", type=SET)
 @click.argument("other", type=SET, required=False)
 @option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, other: Path | None, as_json: bool) -> None:
@@ -78,7 +78,17 @@ def _verify(path: Path) -> dict[str, Any]:
         from derivlang.commands.grammar_file import GRAMMAR_FILES
         from derivlang.grammar.load import load_grammar
 
-        grammar = load_grammar(path)
+        try:
+            grammar = load_grammar(path)
+        except DataError as error:
+            if error.id != "grammar-header":
+                raise
+            raise StoreError(
+                "is neither a grammar file nor the folder of a set, a run, a study or a parser",
+                where=str(path),
+                fix=f"to make a set of it: derivlang make --t … {path}",
+                id="grammar-header",
+            ) from None
         if GRAMMAR_FILES.record_of(path).exists():
             GRAMMAR_FILES.check(path)
         return _loaded(path, has_hash=grammar.has_hash)

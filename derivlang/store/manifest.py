@@ -212,7 +212,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             sorted(str(path.parent) for path in folder.parent.glob(f"{glob.escape(folder.name)}.*/{NAME}"))
         )
         raise StoreError(
-            "there is no such folder",
+            "this is a file, not the folder of a derived set" if folder.exists() else "there is no such folder",
             where=str(folder),
             fix=f"did you mean {made}?"
             if made
