@@ -81,9 +81,9 @@ def mean(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def distances(measured: Mapping[str, Any], key: str = "sample") -> dict[str, float]:
+def distances(measured: Mapping[str, Any]) -> dict[str, float]:
     """By feature with enough dependents: how far English under the grammar is from the language, in points."""
-    return {n: 100 * abs(row["own"] - row[key]) for n, row in measured.items() if row["count"] >= FEWEST}
+    return {n: 100 * abs(row["own"] - row["sample"]) for n, row in measured.items() if row["count"] >= FEWEST}
 
 
 def kinds_of(name: str, own: str, measured: Mapping[str, Any], data: Path) -> dict[str, Any]:
@@ -106,147 +106,74 @@ def section(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
     english = next(iter(figures.values()))["features"]
     others = [f["features"] for name, f in figures.items() if name != "en"]
     every = [d for measured in others for d in distances(measured).values()]
-    alone = [d for measured in others for d in distances(measured, "alone").values()]
     far = sum(d > FAR for d in every)
     return [
-        "## Ten features of word order",
+        "## Ten features",
         "",
-        "Share of the dependents before their head, in %: in the language / in English trees under its grammar (sample), and",
-        f"their distance in points; above {FAR} in bold. Of each feature with at least {FEWEST} dependents in the language.",
-        f"The mean distance, English itself left out, is {_mean(every):.1f} points, without the 5 % of English"
-        f" {_mean(alone):.1f}; {far} of {len(every)} are above {FAR}.",
-        "",
-        *_table(figures, "features"),
-        "",
-        "English itself: "
-        + ", ".join(f"{n} {_percent(row['english'])} of {row['english_count']:,}" for n, row in english.items())
-        + ".",
-        "",
+        f"Dependents before their head. English: UD_{ENGLISH} (test), from which no grammar was learnt. Language: its PUD",
+        f"treebank, else the test split. A feature has a cell if the language has at least {FEWEST} such dependents.",
+        f"On average, the two numbers of a cell differ by {_mean(every):.1f} points; {far} of {len(every)} differ by more than"
+        f" {FAR}, in bold.",
         *_without_pud(figures),
+        "",
+        *_table(figures),
+        "",
         *_why_far(figures),
-        "### What is counted",
-        "",
-        f"English trees: UD_{ENGLISH} (test), which no grammar has learnt from. The language's trees: its PUD treebank, else",
-        "the test split that its grammar has not learnt from. Written by `python grammars/build.py DATA --features`.",
-        "",
-        "The shipped grammars have learnt from all 1,000 sentences of a PUD treebank. Of the sentences learnt from they are: "
-        + ", ".join(f"`{n}` {100_000 / f['sentences']:.0f} %" for n, f in figures.items() if "PUD" in f["treebanks"])
-        + ".",
-        "",
-        "| feature | atlas | dependent | head |",
-        "| --- | --- | --- | --- |",
+        "| feature | atlas | dependent | head | in English |",
+        "| --- | --- | --- | --- | ---: |",
         *(
-            f"| {f.name} | {f.chapter or '–'} | {' or '.join(f.tags)}, `{f.relation}` | {' or '.join(f.heads) or 'all'} |"
+            f"| {f.name} | {f.chapter or '–'} | {' or '.join(f.tags)}, `{f.relation}` | {' or '.join(f.heads) or 'all'}"
+            f" | {_percent(english[f.name]['english'])} of {english[f.name]['english_count']:,} |"
             for f in FEATURES
         ),
         "",
-        "Relative clauses are `acl:relcl`, and demonstratives `det` with `PronType=Dem`, of any UPOS; in a treebank that",
-        "marks no such difference all `acl` and all `det` of the table are counted (Vietnamese: not the demonstratives, which",
-        "are PRON and follow their noun). Left out are pronouns as subject, object and genitive, subjects and objects in",
-        "copular clauses, case markers other than ADP (English 's, Chinese de) and infinitive markers.",
+        "A relative clause is an `acl:relcl`, and a demonstrative a `det` with `PronType=Dem`. A treebank that does not mark",
+        "these has all its `acl` and `det` counted (Vietnamese has no demonstratives here). Not counted: pronouns as subject,",
+        "object and genitive, clauses with a copula, other case markers than ADP, and infinitive markers.",
         "",
     ]
 
 
 def _without_pud(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The same of grammars that have not learnt from PUD."""
-    known = {name: f for name, f in figures.items() if f.get("without PUD")}
+    """A sentence on grammars that have not learnt from PUD."""
+    known = [f for f in figures.values() if f.get("without PUD")]
     if not known:
         return []
-    every = [d for f in known.values() for d in distances(f["without PUD"]).values()]
-    both = [d for f in known.values() for d in distances(f["features"]).values()]
+    without, with_it = (
+        _mean([d for f in known for d in distances(f[key]).values()]) for key in ("without PUD", "features")
+    )
     return [
-        "### Without PUD",
-        "",
-        "The same for grammars that have not learnt from PUD: fitted without it, or, where there is nothing else, on four",
-        "fifths of its heads, measured on the last fifth, for each fifth. The mean distance of these languages is"
-        f" {_mean(every):.1f} points, with PUD {_mean(both):.1f}. All are fitted so that"
-        " [relations meet](../guide/syntax.md#relations-that-two-languages-divide-differently).",
-        "",
-        *_table(known, "without PUD"),
-        "",
+        f"Most grammars have learnt from PUD. Fitted without it, the {len(known)} grammars that can be have {without:.1f} points"
+        f" in place of {with_it:.1f}."
     ]
 
 
 def _why_far(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The far features with the reasons that numbers show."""
+    """Why some features are far."""
     far = [
-        (name, feature, f["features"][feature], f)
+        f"- `{name}`, {feature}: {KINDS[name, feature].why}"
         for name, f in figures.items()
         for feature, distance in distances(f["features"]).items()
-        if distance > FAR
+        if distance > FAR and (name, feature) in KINDS
     ]
-    if not far:
-        return []
-    rows = []
-    for name, feature, row, f in far:
-        shares = (row["own"], f["learnt"].get(feature), row["standardised"], row["alone"], row["sample"])
-        rows.append(f"| `{name}` | {feature} | {' | '.join(map(_percent, shares))} |")
-    with_kinds = [(name, feature, f["kinds"][feature]) for name, feature, _, f in far if feature in f.get("kinds", {})]
-    return [
-        f"### Further than {FAR} points",
-        "",
-        "Two things keep English away from the language's share. The treebanks learnt from may differ from the one that is",
-        "compared. And English has other contexts: *in English contexts* is the language's own share if passive auxiliaries,",
-        "and auxiliaries, subordinators and case markers beside the dependent, were as frequent as in English.",
-        "",
-        "| grammar | feature | language | trees learnt from | in English contexts | English, without mixing | English, sample |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-        *rows,
-        "",
-        *_kinds(with_kinds),
-    ]
+    return (
+        ["The relations in bold have two kinds of dependents, of which English has more or fewer:", "", *far, ""]
+        if far
+        else []
+    )
 
 
-def _kinds(rows: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
-    """The kinds of dependents that explain far features."""
-    if not rows:
-        return []
-    lines = []
-    for name, feature, counted in rows:
-        (many, before), (others, others_before) = counted["own"]["kind"], counted["own"]["others"]
-        theirs, rest = counted["english"]["kind"][0], counted["english"]["others"][0]
-        cells = (
-            KINDS[name, feature].name,
-            _of(many, many + others),
-            _of(before, many),
-            _of(others_before, others),
-            _of(theirs, theirs + rest),
-        )
-        lines.append(f"| `{name}` | {feature} | {' | '.join(cells)} |")
-    return [
-        "One relation has kinds of dependents, each with its order, and English has more or fewer of a kind. Shares of the",
-        "dependents that are of the kind, in the language's trees and in English trees, and shares before the head:",
-        "",
-        "| grammar | feature | kind | in the language | kind before the head | others before the head | in English |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-        *lines,
-        "",
-        *(f"- `{name}`, {feature}: {KINDS[name, feature].why}" for name, feature, _ in rows),
-        "",
-    ]
-
-
-def _of(part: int, whole: int) -> str:
-    return f"{_percent(part / whole if whole else None)} of {whole:,}"
-
-
-def _table(figures: Mapping[str, Mapping[str, Any]], key: str) -> list[str]:
-    header = ("grammar", *(feature.name for feature in FEATURES), "mean")
-    lines = [header, ("---",) * len(header)]
-    for name, f in figures.items():
-        found = distances(f[key])
-        cells = (_cell(f[key][each.name]) for each in FEATURES)
-        lines.append((f"`{name}`", *cells, f"{_mean(found.values()):.1f}"))
+def _table(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    lines = [("grammar", *(feature.name for feature in FEATURES)), ("---",) * (len(FEATURES) + 1)]
+    lines += [(f"`{name}`", *(_cell(f["features"][each.name]) for each in FEATURES)) for name, f in figures.items()]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def _cell(row: Mapping[str, Any]) -> str:
     if row["count"] < FEWEST:
         return "–"
-    distance = 100 * abs(row["own"] - row["sample"])
-    said = f"**{distance:.1f}**" if distance > FAR else f"{distance:.1f}"
-    return f"{_percent(row['own'])} / {_percent(row['sample'])}, {said}"
+    shares = f"{_percent(row['own'])} / {_percent(row['sample'])}"
+    return f"**{shares}**" if 100 * abs(row["own"] - row["sample"]) > FAR else shares
 
 
 def _percent(share: float | None) -> str:

@@ -162,86 +162,39 @@ def held_rows(figures: Figures) -> Iterable[tuple[str, ...]]:
 
 
 def page(figures: Figures) -> str:
-    some = next(iter(measured(figures).values()))
+    some = next(iter(measured(figures).values()))["svo"]
     lines = [
-        "# Word order: what the shipped grammars do to English",
+        "# Word order of the shipped grammars",
         "",
-        "Written by `python grammars/build.py DATA`. English is UD English-EWT, all splits, gold trees, punctuation left",
-        f"out: {some['svo']['ewt_clauses']:,} clauses with a nominal subject and a nominal object (of several, the first of each).",
-        "Expected shares are from exact probabilities, no draw is made; *sample* is the default (5 % English mixed in),",
-        "*argmax* takes the most probable order of each head. Families of more than 15 members are left out of expectations.",
+        "How near English under `syn:NAME` is to the language itself. Each cell is *in the language / in English under its",
+        "grammar*, in per cent, punctuation left out, with the default settings of `syn` (5 % English mixed in). Shares under",
+        "a grammar are exact probabilities, of heads with at most 14 dependents.",
         "",
         *missing(figures),
-        "![shares of the orders of subject, verb and object](word-order.svg)",
-        "",
         "## Subject, verb and object",
         "",
-        "Shares in the language's own treebank, then of the English clauses under the grammar.",
+        f"Clauses with a noun as subject and as object. English: the {some['ewt_clauses']:,} of UD English-EWT, of which",
+        f"{', '.join(f'{percent(s)} are {o}' for o, s in zip(SVO, some['ewt'], strict=True) if s)}. Language: the clauses, in brackets, of its treebank.",
+        "",
+        "![shares of the orders of subject, verb and object](word-order.svg)",
         "",
         *table(
-            ("grammar", "", *SVO),
-            (
-                row
-                for n, f in measured(figures).items()
-                for row in (
-                    (
-                        f"`{n}` {f['language']}",
-                        f"treebank ({f['svo']['clauses']})",
-                        *map(percent, f["svo"]["treebank"]),
-                    ),
-                    ("", "English, sample", *map(percent, f["svo"]["ewt_sample"])),
-                    ("", "English, argmax", *map(percent, f["svo"]["ewt_argmax"])),
-                )
-            ),
-        ),
-        "",
-        f"English itself: {', '.join(f'{o} {percent(s)}' for o, s in zip(SVO, some['svo']['ewt'], strict=True) if s)}.",
-        "",
-        "## Dependents before their head",
-        "",
-        "Share before the head: in the language's own treebank / English under the grammar, sample / the same without the",
-        "5 % of English.",
-        "",
-        *table(
-            ("grammar", *pair_names(measured(figures))),
+            ("grammar", *SVO),
             (
                 (
-                    f"`{n}` {f['language']}",
+                    f"`{n}` {f['language']} ({f['svo']['clauses']})",
                     *(
-                        f"{percent(p['treebank'])} / {percent(p['ewt_sample'])} / {percent(p['ewt_alone'])}"
-                        for p in f["pairs"].values()
+                        f"{100 * own:.1f} / {100 * english:.1f}"
+                        for own, english in zip(f["svo"]["treebank"], f["svo"]["ewt_sample"], strict=True)
                     ),
                 )
                 for n, f in measured(figures).items()
             ),
         ),
-        "",
-        "English itself: "
-        + ", ".join(f"{name} {percent(p['ewt'])} of {p['ewt_count']:,}" for name, p in some["pairs"].items())
-        + ".",
-        "",
-        *why(figures),
         "",
         *features.section(figures),
     ]
     return "\n".join(lines)
-
-
-def why(figures: Figures) -> list[str]:
-    """Why English under French is not as French is."""
-    if "fr" not in figures:
-        return []
-    adjective = figures["fr"]["pairs"]["adjective before noun"]
-    keys = ("treebank", "model", "ewt_alone", "model_sample", "ewt_sample")
-    seen, own, alone, own_mixed, mixed = (percent(1 - adjective[key]) for key in keys)
-    return [
-        "English under a grammar is not quite as the grammar's own treebank. The labels are the same, what they are used for",
-        "is not: English has bare nouns and noun compounds where French has determiners and prepositional phrases. And 5 %",
-        f"of English count for more than 5 % where it is sure. Adjectives after their noun: {seen} in {figures['fr']['held out']};",
-        f"the French grammar expects {own} there and {alone} in English trees, with English mixed in {own_mixed} and {mixed}.",
-        "Under `syn:fr`, then, it is the mixture that brings adjectives to the front, in French trees as much as in English",
-        "ones; with a smaller `mix` it does less, with `substrate=none` nothing.",
-    ]
 
 
 def picture(figures: Figures) -> str:
