@@ -20,8 +20,6 @@ from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scor
 from outcomes import (
     BASE,
     CONTROLS,
-    CURVES,
-    DIFFERENCES,
     FACTORS,
     FIGURE_3,
     FLOORS,
@@ -32,15 +30,12 @@ from outcomes import (
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
-    OF_MARKERS,
     OF_METHODS,
     OF_SEEDS,
-    OF_TINY,
     RUNS,
     SCATTER,
     SEEDS,
     STARTS,
-    TINY,
     WITH_ZERO_SHOT,
 )
 from scipy.stats import ttest_1samp
@@ -52,8 +47,6 @@ from derivlang.evaluation.report.correlation import correlation, scatters_of
 from derivlang.evaluation.report.factors import INTERACTION
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
-from derivlang.evaluation.report.page import table_text
-from derivlang.evaluation.report.tables import curve_table
 from derivlang.evaluation.table import FACTOR
 
 
@@ -68,7 +61,6 @@ def tables() -> dict[str, str]:
     return {
         "five-seeds": means(SEEDS, OF_SEEDS, ["objective"], ["objective"], lambda *levels: levels, intervals=True),
         "five-seeds-differences": text(differences, ["difference, zero-shot"]),
-        "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
         "base": means(
             BASE, OF_BASE, ("t", "objective", "control"), ("language", "objective", "control"), lambda *levels: levels
         ),
@@ -76,22 +68,11 @@ def tables() -> dict[str, str]:
         "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
         "methods-correlations": correlations(),
         "overlap-objective-share": gap_closed(),
-        "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
         "impossible": means(IMPOSSIBLE, OF_IMPOSSIBLE, ["language"], ["language"], _of_language, intervals=True),
-        "markers": means(IMPOSSIBLE, OF_MARKERS, ["language"], ["language"], _of_language, intervals=True),
-        "impossible-curves": curves(),
         "impossible-differences": text([_beside(*pair) for pair in CONTROLS], ["language", "beside"]),
         **{name: means(name, OF_GRIDS, factors, factors, _of_grid, intervals=True) for name, factors in GRIDS.items()},
         **{f"{name}-differences": effects(name, factors) for name, factors in GRIDS.items()},
     }
-
-
-def curves() -> str:
-    """Return the bits per word of impossible languages over steps."""
-    section = section_of(CURVES)
-    table = curve_table(section, of_section(section), "perplexity", "bits")
-    assert table is not None
-    return table_text(table.shown).replace(", n=3", "")  # the page says it once
 
 
 def correlations() -> str:
@@ -145,7 +126,6 @@ def figures() -> dict[str, str]:
     by_layer = file_name("links", "transport")
     wanted = {
         (SEEDS, "pos", "accuracy"): {"pos-accuracy-zs-by-factor": "align-mlm-seeds.svg"},
-        (CURVES, "perplexity", "bits"): {"perplexity-bits-derived-by-step": "impossible-curves.svg"},
         (METHODS, "links", "transport"): {
             file_name(by_layer, "t trans", "by-layer"): "alignment-layers-trans.svg",
             file_name(by_layer, "t trans,inv", "by-layer"): "alignment-layers-trans-inv.svg",
@@ -249,23 +229,6 @@ def _beside(language: str, control: str) -> tuple[tuple[str, ...], dict[str, str
 
 def _of_methods(language: str, objective: str, start: str, begins: str) -> tuple[str, str]:
     return language, STARTS[start] if start else f"{objective}{' from 3,500 steps' if begins else ''}"
-
-
-def _of_tiny(language: str, objective: str, choice: str, length: str) -> tuple[str, str]:
-    return language, ", ".join(filter(None, [objective, choice, "10,500 steps" if length else ""]))
-
-
-def _difference(
-    method: str, control: str, language: str, title: str, begins: str = ""
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return a line of the differences between methods that began alike. begins: the level of the factor `from`."""
-    outcome = OF_METHODS[title]
-    found = compared(METHODS, outcome, objective=control)
-    wanted = {f"{FACTOR}t": language, f"{FACTOR}objective": method, f"{FACTOR}from": begins, f"{FACTOR}start": ""}
-    row = row_of(found[found["conditions"] == 1], DIFFERENCE, outcome, **wanted)
-    cells = {"seeds": ", ".join(map(signed, row["values"])), "mean": estimate(METHODS, row, outcome)}
-    score = f"AER jointly, {title}" if title == "layer 2" else title
-    return (f"{row['contrast']}{', from 3,500 steps' if begins else ''}", language, score), cells
 
 
 def updated(page: str, made: Mapping[str, str]) -> str:

@@ -16,12 +16,6 @@ OF_SEEDS: dict[str, Outcome] = {
     "NER SUP": "ner.f1.sup",
     "NER ZS": "ner.f1.zs",
 }
-TINY = "align-mlm-tiny"
-OF_TINY: dict[str, Outcome] = {
-    **OF_SEEDS,
-    "perplexity, source": "perplexity.perplexity.source",
-    "derived": "perplexity.perplexity.derived",
-}
 BASE = "align-mlm-base"
 OF_BASE: dict[str, Outcome] = {
     "POS SUP": "pos.accuracy.sup",
@@ -35,27 +29,18 @@ OF_BASE: dict[str, Outcome] = {
 METHODS = "alignment-methods-tiny"
 OF_METHODS: dict[str, Outcome] = {
     "AER jointly, layer 1": "links.joint_transport@1",
-    "layer 2": "links.joint_transport@2",
-    "apart, OT, layer 2": "links.transport@2",
-    "apart, argmax, layer 2": "links.argmax@2",
-    "retrieval, mean": "retrieval.sentences@2",
+    "apart, layer 2": "links.transport@2",
     "<s>": "retrieval.first@2",
     "words, layer 2": "contextual.words@2",
     "embeddings": "alignment.heldout",
     "POS SUP": "pos.accuracy.sup",
     "ZS": "pos.accuracy.zs",
-    "Δ": "pos.accuracy.delta",
 }
 FACTORS = ("t", "objective", "start", "from")
 STARTS = {"cold": "cold start", "early": "cold start of 3,500 steps"}
-TLM, MIXED, ALIGN = "tlm:reset=no", "xlm-align:pairs=2:start=1500", "xlm-align:pairs=2"
-PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
-HALVES = "deshpande-halves"
 GRIDS = {  # study -> its factors, as the lines of its tables have them
-    "align-mlm-parallel": ("parallel", "objective"),
-    "align-mlm-overlap": ("overlap",),
     "overlap-objective": ("overlap", "objective"),
-    HALVES: ("halves", "objective"),
+    "deshpande-halves": ("halves", "objective"),
 }
 OF_GRIDS: dict[str, Outcome] = {
     "POS SUP": "pos.accuracy.sup",
@@ -97,7 +82,6 @@ OF_IMPOSSIBLE: dict[str, Outcome] = {
     "UAS": "dep.uas.sup",
     "minimal pairs": "blimp:demo.accuracy.derived",
 }
-CURVES = "impossible-curves"
 SCATTER = f"{file_name('ngrams', 'bits_3')}-{file_name('perplexity', 'bits')}-correlation"
 _TRANSFER = f"{file_name('pos', 'accuracy')}-correlation"
 FIGURE_3 = {
@@ -118,45 +102,13 @@ CONTROLS = [  # (language, the one that it is compared with)
     ("shuffle:by=length:final=move:seed=21", "shuffle:final=move"),
     ("shuffle:local=10:by=window:final=move", "shuffle:local=5:by=window:final=move"),
 ]
-OF_MARKERS: dict[str, Outcome] = {
-    "expected by": "regions.difference.derived",
-    "marker": "regions.marker.derived",
-    "word after it": "regions.after.derived",
-    "other words": "regions.other.derived",
-}
-# (method, its control, language, title of the outcome, perhaps another beginning)
-DIFFERENCES: list[tuple[str, ...]] = [
-    ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
-    ("weam", TLM, "trans,inv", "apart, OT, layer 2"),
-    ("weam", TLM, "trans", "layer 2"),
-    ("weam", TLM, "trans,inv", "ZS"),
-    ("weam:links=hmm", "weam", "trans", "AER jointly, layer 1"),
-    ("weam:links=hmm", "weam", "trans,inv", "AER jointly, layer 1"),
-    (ALIGN, MIXED, "trans", "layer 2"),
-    (ALIGN, MIXED, "trans,inv", "layer 2"),
-    (ALIGN, MIXED, "trans,inv", "apart, argmax, layer 2"),
-    (ALIGN, MIXED, "trans", "ZS"),
-    (f"{ALIGN}:labels=gold", ALIGN, "trans", "layer 2"),
-    (f"{ALIGN}:labels=gold", ALIGN, "trans,inv", "layer 2"),
-    (PPA, TLM, "trans", "<s>"),
-    (PPA, TLM, "trans,inv", "<s>"),
-    (PPA, TLM, "trans", "ZS"),
-    (PPA, TLM, "trans,inv", "ZS"),
-    (TLM, "mlm", "trans", "layer 2"),
-    (TLM, "mlm", "trans,inv", "layer 2"),
-    (TLM, "mlm", "trans,inv", "layer 2", "plateau"),
-    ("align-mlm", "mlm", "trans", "ZS"),
-    ("align-mlm", "mlm", "trans,inv", "ZS"),
-]
-BY_LAYER = ["links.transport@0", "links.transport@1"]  # besides the last one, for the figure
+BY_LAYER = ["links.transport@0", "links.transport@1"]  # the figure has these and the last one
 # Scores -> what is kept of them.
 OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
-    TINY: list(OF_TINY.values()),
     BASE: list(OF_BASE.values()),
-    METHODS: [*OF_METHODS.values(), *BY_LAYER],
-    IMPOSSIBLE: [*OF_IMPOSSIBLE.values(), *OF_MARKERS.values()],
-    CURVES: [OF_IMPOSSIBLE["bits per word"]],
+    METHODS: [*OF_METHODS.values(), *WITH_ZERO_SHOT.values(), "pos.accuracy.delta", *BY_LAYER],
+    IMPOSSIBLE: list(OF_IMPOSSIBLE.values()),
     FLOORS: list(OF_FLOORS.values()),
     **{name: list(OF_GRIDS.values()) for name in GRIDS},
 }
