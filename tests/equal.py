@@ -259,10 +259,10 @@ def differences(old: dict[str, Places], new: dict[str, Places], tolerance: float
 
 
 def one_of_each(found: list[str]) -> list[str]:
-    """The first difference of each kind of file, with how many it has. Names that differ by numbers are of a kind."""
+    """The first difference of each kind of place, with how many it has. Places that differ by numbers are of a kind."""
     kinds: dict[str, list[str]] = {}
     for line in found:
-        kinds.setdefault(re.sub(r"\d+", "#", re.split("[,:]", line)[0]), []).append(line)
+        kinds.setdefault(re.sub(r"\d+", "#", line.partition(": ")[0]), []).append(line)
     return [f"{lines[0]}{f'; {len(lines):,} in {kind}' * (len(lines) > 1)}" for kind, lines in kinds.items()]
 
 
