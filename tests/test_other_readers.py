@@ -1,4 +1,4 @@
-"""Programs that know nothing of derivlang read its shards: our Parquet pages (store/pages.py) are ordinary Parquet."""
+"""Programs that know nothing of derivlang read its shards, which are ordinary Parquet."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
 CARD = "README.md"
 FORMAT = 2  # of a derived folder: a version reads the folders of one format
-# The version of the rules that belong to no transform: reading, the columns of sentences, Parquet pages. Raise it when
+# The version of the rules that belong to no transform: reading, the columns of sentences, Parquet files. Raise it when
 # a change of the code changes a byte of some set. It is part of the plan's hash; the package version is not.
-OUTPUT_VERSION = 2
+OUTPUT_VERSION = 3
 _FIX = "restore the file, or make the set again in another folder"
 
 # The fields of a manifest that are read.

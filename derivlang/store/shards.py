@@ -1,8 +1,8 @@
-"""Parquet shards: one file for each task.
+"""Parquet shards: one file for each task, written by pyarrow and hashed on the way.
 
-A row group holds one batch, and its dictionary only the types of that batch. `store/pages.py` writes running text;
-sets with labels, and columns of other types, are written by pyarrow. Its settings were chosen by measurement: no
-statistics, `write_batch_size` 2^16, lists and elements that are not nullable, heads PLAIN, zstd level 1.
+A row group holds one batch, and its dictionary only the types of that batch. The settings of the writer were chosen by
+measurement: no statistics, `write_batch_size` 2^16, lists and elements that are not nullable, columns of int32 PLAIN,
+zstd level 1.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ from derivlang.core.schema import Schema
 from derivlang.formats.progress import bytes_read
 from derivlang.store.disk import disk
 from derivlang.store.features import arrow_schema
-from derivlang.store.manifest import OUTPUT_VERSION
-from derivlang.store.pages import PageWriter, supports
 from derivlang.store.parquet import for_arrow
 
 _BUFFER = 1 << 20
@@ -40,22 +38,29 @@ class ShardWriter:
     def __init__(self, path: Path, schema: Schema, where: str | None = None):
         self.path, self._schema, self._where = path, schema, where or str(path)
         self._file: _HashedFile | None = None
-        self._writer: PageWriter | _LibraryWriter | None = None
+        self._writer: Any = None  # pyarrow's; None until the first batch
         self.rows, self.bytes = 0, 0
 
     def write(self, columns: dict[str, pa.Array]) -> None:
         """Write a batch as one row group."""
         with disk(self._where):
-            writer = self._writer or self._open(columns)
+            if self._writer is None:
+                self._arrow = arrow_schema(columns, self._schema)
+                self._file = _HashedFile(self.path)
+                self._writer = _parquet_writer(self._file, self._arrow)
             # The elements of lists are not nullable in the schema, which takes no copy.
-            writer.write([columns[f.name].cast(f.type) for f in self._arrow])
-            self.rows += len(next(iter(columns.values())))
+            arrays = [columns[field.name].cast(field.type) for field in self._arrow]
+            table = pa.Table.from_arrays(arrays, schema=self._arrow)
+            self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+            self.rows += table.num_rows
 
     def close(self) -> str:
         """Flush the file. Returns its SHA-256, or "" for an empty shard, which writes no file."""
         with disk(self._where):
-            if self._file is None or self._writer is None:
+            if self._file is None:
                 return ""
+            if not _stores_schema(self._arrow):  # else the writer has the metadata already
+                self._writer.add_key_value_metadata(self._arrow.metadata)
             self._writer.close()
             self._file.flush()
             self.bytes = self._file.tell()
@@ -66,19 +71,10 @@ class ShardWriter:
     def discard(self) -> None:
         """Close a file that is not complete."""
         if self._writer is not None:
-            self._writer.discard()
+            self._writer.is_open = False  # else pyarrow closes it at garbage collection, after its file
         if self._file is not None:
             with suppress(OSError):  # the file is removed anyway
                 self._file.close()
-
-    def _open(self, columns: dict[str, pa.Array]) -> PageWriter | _LibraryWriter:
-        self._arrow = arrow_schema(columns, self._schema)
-        self._file = _HashedFile(self.path)
-        if supports(self._arrow) and not self._schema.fields:
-            self._writer = PageWriter(self._file, self._arrow, f"derivlang version {OUTPUT_VERSION}")
-        else:
-            self._writer = _LibraryWriter(self._file, self._arrow)
-        return self._writer
 
 
 @contextmanager
@@ -91,37 +87,20 @@ def closing_shard(path: Path, schema: Schema, where: str) -> Iterator[ShardWrite
         writer.discard()
 
 
-class _LibraryWriter:
-    """pyarrow's writer, for sets with labels and for columns that `PageWriter` does not take."""
+def _parquet_writer(file: io.BufferedWriter, schema: pa.Schema) -> Any:
+    from pyarrow import parquet
 
-    def __init__(self, file: io.BufferedWriter, schema: pa.Schema):
-        from pyarrow import parquet
-
-        plain = {f.name for f in schema if _leaf(f.type) == pa.int32() or f.name in ("document", "key")}
-        self._schema, self._is_stored = schema, any(_needs_arrow(field.type) for field in schema)
-        self._writer = parquet.ParquetWriter(
-            file,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=[_leaf_path(f) for f in schema if f.name not in plain],
-            write_statistics=False,
-            write_batch_size=1 << 16,
-            store_schema=self._is_stored,
-        )
-
-    def write(self, columns: Sequence[pa.Array]) -> None:
-        table = pa.Table.from_arrays(columns, schema=self._schema)
-        self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
-
-    def close(self) -> None:
-        if not self._is_stored:  # else they are written already
-            self._writer.add_key_value_metadata(self._schema.metadata)
-        self._writer.close()
-
-    def discard(self) -> None:
-        """Keep pyarrow from closing the writer when it is garbage collected, after its file is closed."""
-        self._writer.is_open = False
+    plain = {f.name for f in schema if _leaf(f.type) == pa.int32() or f.name in ("document", "key")}
+    return parquet.ParquetWriter(
+        file,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=[_leaf_path(f) for f in schema if f.name not in plain],
+        write_statistics=False,
+        write_batch_size=1 << 16,
+        store_schema=_stores_schema(schema),
+    )
 
 
 class _HashedFile(io.BufferedWriter):
@@ -210,6 +189,11 @@ def _string_lists(path: Path) -> list[str]:
         for c in leaves
         if c.physical_type == "BYTE_ARRAY" and c.path == f"{c.path.split('.')[0]}.list.element"
     ]
+
+
+def _stores_schema(schema: pa.Schema) -> bool:
+    """Return whether the file holds Arrow's schema. Readers then return dictionaries: only if needed."""
+    return any(_needs_arrow(field.type) for field in schema)
 
 
 def _needs_arrow(kind: pa.DataType) -> bool:
