@@ -92,7 +92,7 @@ def means(
     """
     found, lines = compared(name), []
     columns = [f"{FACTOR}{factor}" for factor in factors]
-    measured = found["task"] == next(iter(outcomes.values())).partition(".")[0]  # markers are not in every language
+    measured = found["task"] == next(iter(outcomes.values())).partition(".")[0]  # not every condition has all
     conditions = found.loc[(found["kind"] == MEAN) & measured, columns].fillna("").drop_duplicates()
     for levels in conditions.itertuples(index=False, name=None):
         wanted = dict(zip(columns, levels, strict=True))
