@@ -163,6 +163,7 @@ def statements() -> dict[str, list[str]]:
     trained, floors = (
         [number(value("trans", regime, control=one)) for regime in (ZS, SUP)] for one in ("", "untrained")
     )
+    copied = number(value("trans", ZS, control="untrained, copied"))
     rows = scores(BASE).query("task == 'pos' and metric == 'accuracy' and regime == @ZS")
     spread = rows.groupby("run")["value"].std()
     return {
@@ -174,6 +175,7 @@ def statements() -> dict[str, list[str]]:
         "docs/studies/align-mlm.md": [
             f"Δ is {delta} points",
             f"has {floors[1]} % in SUP, so labels teach most of *that*, but zero-shot it has {floors[0]} %",
+            f"it has {copied} % zero-shot, as in SUP",
             f"**Inversion costs MLM {cost} points of zero-shot POS**",
             f"**ALIGN-MLM brings {back} points back**",
             f"the model has {number(alone)} % zero-shot, {less} points less",
