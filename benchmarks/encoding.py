@@ -80,10 +80,10 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
     import numpy as np
 
     from derivlang.formats import text
-    from derivlang.formats.base import WHOLE
     from derivlang.formats.words import Splitter
     from derivlang.lexical.encoding import SubwordEncoder
     from derivlang.lexical.tokenizer import Tokenizer
+    from derivlang.sources.read import text_batches
 
     digest = sha256()
     cpu, words, types, subwords = 0.0, 0, 0, 0
@@ -93,7 +93,7 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
         encoder = SubwordEncoder(tokenizer)
         load = time.process_time() - began
         began = time.process_time()
-        for batch in text.read([(path, WHOLE, None)], Splitter("space")):
+        for batch in text_batches(text.read(path), Splitter("space")):
             encoded = encoder.batch(batch)
             cpu += time.process_time() - began
             words, subwords = words + encoded.n_words, subwords + encoded.n_subwords

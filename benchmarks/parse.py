@@ -50,6 +50,7 @@ def main(path: Path, megabytes: float, name: str = "english") -> None:
     from derivlang.formats.text import read
     from derivlang.formats.words import Splitter
     from derivlang.parsing.registry import find_parser
+    from derivlang.sources.read import text_batches
 
     began = time.process_time()
     parser = find_parser(name, "en")
@@ -58,7 +59,7 @@ def main(path: Path, megabytes: float, name: str = "english") -> None:
     words = sentences = 0
     parsing = 0.0
     trees = hashlib.sha256()
-    for batch in read([(path, Piece(0, size), None)], Splitter("space", "en")):
+    for batch in text_batches(read(path, piece=Piece(0, size)), Splitter("space", "en")):
         cut = split_sentences(batch)
         began = time.process_time()
         parses = parser.parse(cut.words, cut.types, cut.sentences)

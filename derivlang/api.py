@@ -238,10 +238,9 @@ def _running(texts: Sequence[str], splitting: Splitting) -> Batch:
     lines_of_texts = [text.split("\n") for text in texts]
     lines = [line for text in lines_of_texts for line in text]
     split = splitting.texts(lines)
-    types = splitting.words.types() if len(splitting.words) else string_array([])
     documents = np.repeat(np.arange(len(texts)), [len(text) for text in lines_of_texts])
     numbers = np.arange(len(lines), dtype=np.int32)
-    return build(split.words, types, split.units, numbers[:, None], documents, running=True)
+    return build(split.words, split.types, split.units, numbers[:, None], documents, running=True)
 
 
 def _words(words: Sequence[str]) -> Batch:

@@ -37,7 +37,6 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import CorpusFile
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.labels import decided
-from derivlang.sources.read import split_texts
 from derivlang.sources.types import unify
 from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
@@ -344,7 +343,7 @@ def _derive_rows(
     batch = to_batch(
         opened(bring(table, recipe.types, where), recipe.layout, where),
         recipe.schema,
-        lambda texts, place: split_texts(splitting, texts, place),
+        splitting.texts,
         documents=_numbers(indices, place),
         where=lambda row, word: f"row {indices[row]}" + ("" if word is None else f", word {word}"),
         counts=Counter(),

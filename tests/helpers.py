@@ -10,22 +10,33 @@ import subprocess
 import sys
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from derivlang.core.batch import Batch
 from derivlang.engine.events import Events
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
+from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.registry import find_format
+from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
+from derivlang.sources.read import text_batches
 from derivlang.sources.request import SourceRequest
 from derivlang.store.export import undo as run_undo
 from derivlang.store.verify import verify
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def read_text(path: Path, splitter: Splitter, piece: Piece = WHOLE, **options: Any) -> Iterator[Batch]:
+    """The batches of a file of running text."""
+    rows = find_format("text").rows(path, piece=piece, options={"raw": splitter.mode != "space"})
+    return text_batches(rows, splitter, **options)
 
 
 _REORDERS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, positions
 from derivlang.core.batch import Batch, build, split_sentences
-from derivlang.core.gaps import Gaps
 from derivlang.core.keys import Draws
 from derivlang.core.layers.base import Layer
 from derivlang.core.layers.constituents import PARSE, ConstituentTrees
@@ -543,7 +542,4 @@ def derive(spec: str, batch: Batch, lexicon: Lexicon | None = None) -> Derivatio
 
 def split_at_spaces(texts: pa.StringArray, place: object = None) -> Splits:
     """The words and gaps of some texts, divided at white space."""
-    splitting = Splitting(Splitter("space"))
-    found = splitting.texts(texts)
-    gaps = Gaps(splitting.gaps.types(), found.lead, found.trail, found.at, found.inner)
-    return Splits(found.words, splitting.words.types(), found.units, gaps)
+    return Splitting(Splitter("space")).texts(texts)

@@ -18,7 +18,7 @@ import zstandard
 
 from derivlang.core.errors import DataError, DerivlangError, LayerError, UsageError
 from derivlang.core.layers.nodes import NODE_FIELDS, NODES, Nodes
-from derivlang.formats import conllu, delimited, jsonl, line_chunks, opening, parquet, squad, tagged
+from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
 from derivlang.formats.opening import open_bytes, open_lines
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from tests.commands import run
@@ -116,8 +116,7 @@ def test_damaged_compressed_files(tmp_path: Path, name: str, damage: str) -> Non
 def test_a_line_that_a_small_file_expands_to(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """4 MiB in 4 KiB, against a limit of 1 MiB for a line, and of 2 MiB for JSON, which is often one line."""
     monkeypatch.setattr(opening, "LIMIT", 2 << 20)
-    for module in (opening, line_chunks):
-        monkeypatch.setattr(module, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(opening, "LONGEST_LINE", 1 << 20)
     line = b'{"text":"a"}\n' + b"a" * (4 << 20)
     (tmp_path / name).write_bytes(zstandard.compress(line) if name.endswith(".zst") else gzip.compress(line))
     told = run("make", "--t", "inv", tmp_path / name, "-o", tmp_path / "out", code=1).err

@@ -20,13 +20,12 @@ import pytest
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.formats import registry
 from derivlang.formats.base import Format, ReadOptions
-from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.registry import find_format, format_names, format_of, formats, suffixes
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from tests.helpers import conllu, make, right, undone
+from tests.helpers import conllu, make, read_text, right, undone
 
 QUESTIONS = {
     "version": "1.1",
@@ -77,9 +76,8 @@ def written(folder: Path, name: str, content: bytes, packed: str = "") -> Path:
 
 def contents(format: Format, path: Path) -> list[Any]:
     """The rows of a file, or its lines, where they are running text."""
-    if format.running is not None:
-        splitter = Splitter("space")
-        return [text for batch in format.batches([(path, WHOLE, None)], splitter) for text in batch.texts().to_pylist()]
+    if format.running:
+        return [text for batch in read_text(path, Splitter("space")) for text in batch.texts().to_pylist()]
     options = format.looked_at([path], ReadOptions()).options
     return [row for rows in format.rows(path, options=options) for row in rows.table.to_pylist()]
 
@@ -109,7 +107,7 @@ def test_it_is_read_made_verified_and_undone(name: str, tmp_path: Path) -> None:
     out = make("trans,inv", path, tmp_path / "out", words="space")
     right(out)
     format = find_format(name)
-    kind = format if format.write is not None or format.running is not None else find_format("jsonl")
+    kind = format if format.write is not None or format.running else find_format("jsonl")
     (tmp_path / "back").mkdir()
     again = written(tmp_path / "back", kind.name, undone(out, suffix=kind.suffixes[0]))
     assert contents(kind, again) == contents(format, path)
@@ -120,9 +118,6 @@ def test_it_is_read_made_verified_and_undone(name: str, tmp_path: Path) -> None:
 @ALL
 def test_it_counts_what_it_reads(name: str, tmp_path: Path) -> None:
     path, format = written(tmp_path, name, SAMPLES[name]), find_format(name)
-    if format.running is not None:
-        assert format.documents(path)[0] == len(contents(format, path))
-        return
     options = format.looked_at([path], ReadOptions()).options
     read = list(format.rows(path, options=options))
     documents = np.concatenate([rows.documents for rows in read])
@@ -145,7 +140,7 @@ def fault(name: str, path: Path) -> DerivlangError:
 @ALL
 def test_an_empty_file(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, name, b"")
-    if find_format(name).running is None:
+    if not find_format(name).running:
         assert fault(name, path).id == "empty-file"
     with pytest.raises(DataError, match=r"\[empty-file\]|no row|no words"):
         make("inv", path, tmp_path / "out")

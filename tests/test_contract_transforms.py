@@ -26,14 +26,13 @@ from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, Field, Schema, Side
 from derivlang.core.spec import key_of
 from derivlang.core.to_table import to_table
-from derivlang.formats import line_chunks, text
-from derivlang.formats.file_piece import WHOLE
+from derivlang.formats import opening
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry
 from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import find_transform, transform_names
-from tests.helpers import make, right, rows, same_rows, undone
+from tests.helpers import make, read_text, right, rows, same_rows, undone
 from tests.plugin.derivlang_sample.parser import Chain
 from tests.strategies import (
     DropPunct,
@@ -405,7 +404,7 @@ def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, l
     pipeline = Pipeline((transform,)).begin()
     lexicon = pipeline.fit(*reference())
     out: dict[str, list[Any]] = {}
-    for batch in text.read([(path, WHOLE, None)], Splitter("space"), batch_words=batch_words):
+    for batch in read_text(path, Splitter("space"), batch_words=batch_words):
         result = pipeline.derive(batch, lexicon, parser=Chain() if pipeline.needs_trees else None)
         columns = to_table(
             result.source,
@@ -430,7 +429,7 @@ def test_the_same_rows_for_any_size_of_reading(
     for size in (1, 7, 40):
         assert rows_read(path, transform, size) == whole
     for piece in (16, 50, 333):
-        monkeypatch.setattr(line_chunks, "BLOCK", piece)
+        monkeypatch.setattr(opening, "BLOCK", piece)
         assert rows_read(path, transform, 10) == whole
 
 

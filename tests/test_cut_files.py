@@ -24,7 +24,7 @@ from derivlang.formats.registry import find_format, format_names
 from derivlang.formats.words import Splitter
 from tests.commands import TREES as FRENCH
 from tests.commands import make, run, shards, written
-from tests.helpers import file_bytes, first_blocks, first_lines
+from tests.helpers import file_bytes, first_blocks, first_lines, read_text
 from tests.real import SHARED, needs_data
 from tests.test_contract_formats import SAMPLES
 
@@ -97,9 +97,9 @@ def found(format: Format, path: Path, pieces: list[Piece], options: dict[str, An
         for piece in pieces:
             piece = replace(piece, line=line)
             given = {name: value for name, value in options.items() if name != "types"}
-            if format.running is not None:
-                for batch in format.batches([(path, piece, None)], Splitter("space"), first_document=first):
-                    rows += zip(batch.documents.tolist(), batch.texts().to_pylist(), strict=True)
+            if format.running:
+                for batch in read_text(path, Splitter("space"), piece):
+                    rows += zip((batch.documents + first).tolist(), batch.texts().to_pylist(), strict=True)
             else:
                 for table in format.rows(path, piece=piece, options=options):
                     places = [table.where(row) for row in range(table.table.num_rows)]

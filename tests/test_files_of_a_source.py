@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from derivlang.formats import text as text_format
-from derivlang.formats.line_chunks import BLOCK
+from derivlang.formats.opening import BLOCK
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from tests.commands import make, rows, run, written

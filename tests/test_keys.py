@@ -23,8 +23,8 @@ from derivlang.core.keys import (
     text_key,
 )
 from derivlang.core.sentences import scan, type_classes
-from derivlang.core.vocabulary import Vocabulary
-from derivlang.formats.pieces import find
+from derivlang.formats.pieces import Splitting
+from derivlang.formats.words import Splitter
 from tests import reference
 from tests.real import SHARED, needs_data
 from tests.strategies import any_word, batch_of, few_words, laws, units_of
@@ -138,14 +138,12 @@ def test_record_keys_tell_the_sides_apart() -> None:
 
 @needs_data
 def test_keys_of_real_sentences_do_not_meet() -> None:
-    data = (SHARED / "text/wikitext-2/wiki.valid.tokens").read_bytes()
-    buffer = np.frombuffer(data + b"\n" + bytes(8), np.uint8)
-    edges = find(buffer, len(data) + 1, unicode_spaces=False)
-    vocabulary = Vocabulary()
-    words = vocabulary.encode(buffer, edges.starts, edges.ends - edges.starts)
+    text = (SHARED / "text/wikitext-2/wiki.valid.tokens").read_text("utf-8")
+    split = Splitting(Splitter("space")).texts([text])
+    words, types = split.words, split.types
     n = np.array([0, len(words)])
-    offsets, _ = scan(words, type_classes(vocabulary.types()), n, n)
-    keys = sequence_keys(hash_types(vocabulary.types())[words], offsets)
+    offsets, _ = scan(words, type_classes(types), n, n)
+    keys = sequence_keys(hash_types(types)[words], offsets)
     sentences = [words[a:b].tobytes() for a, b in itertools.pairwise(offsets.tolist())]
     assert len(set(keys.tolist())) == len(set(sentences)) > 5_000
 

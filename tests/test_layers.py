@@ -35,11 +35,10 @@ from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
-from derivlang.formats import text
-from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
 from tests import reference
+from tests.helpers import read_text
 from tests.strategies import (
     Drop,
     DropPunct,
@@ -882,7 +881,7 @@ def gaps_inside_sentences(batch: Batch) -> list[str]:
 )
 def test_lines_of_running_text_become_sentences_and_keep_their_gaps(tmp_path: Path, content: str) -> None:
     (tmp_path / "x.txt").write_bytes(content.encode())
-    (batch,) = text.read([(tmp_path / "x.txt", WHOLE, None)], Splitter("space"))
+    (batch,) = read_text(tmp_path / "x.txt", Splitter("space"))
     cut = split_sentences(batch)
     assert "".join(cut.texts().to_pylist()) == content
     assert cut.n_records == len(cut.tails) == len(cut.units) - 1

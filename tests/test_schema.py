@@ -31,12 +31,12 @@ from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.to_table import to_table
-from derivlang.formats import conllu, squad, tagged, text
-from derivlang.formats.file_piece import WHOLE
+from derivlang.formats import conllu, squad, tagged
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Derivation, Pipeline
 from tests import reference
+from tests.helpers import read_text
 from tests.real import SHARED, needs_data
 from tests.strategies import (
     bio_tags,
@@ -303,7 +303,7 @@ def test_running_text_comes_back(
         return
     path = tmp_path_factory.getbasetemp() / "running.txt"
     path.write_text(content, "utf-8", newline="")
-    (batch,) = text.read([(path, WHOLE, None)], Splitter("space"))
+    (batch,) = read_text(path, Splitter("space"))
     done = trip(spec, batch, TEXT)
     check_way_back(done)
     assert "".join(row[0] for row in described(done.source)["texts"]) == content
@@ -845,7 +845,7 @@ def test_real_text_comes_back(tmp_path: Path) -> None:
     content = (SHARED / "text/wikitext-2/wiki.valid.tokens").read_bytes()[:200_000]
     content = content[: content.rindex(b"\n") + 1]
     (tmp_path / "x.tokens").write_bytes(content)
-    (batch,) = text.read([(tmp_path / "x.tokens", WHOLE, None)], Splitter("space"))
+    (batch,) = read_text(tmp_path / "x.tokens", Splitter("space"))
     for spec in ("trans,inv", "perm"):
         done = trip(spec, batch, TEXT)
         assert "".join(done.source.texts().to_pylist()).encode() == content

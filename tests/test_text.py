@@ -14,6 +14,7 @@ from derivlang.formats import line_cuts, text
 from derivlang.formats.file_piece import Piece
 from derivlang.formats.text import count
 from derivlang.formats.words import Splitter
+from tests.helpers import read_text
 from tests.real import SHARED, needs_data
 
 WHITE = [" ", "\t", "\r", "\v", "\x1c", "\x85", "\xa0", "\u3000", "\u2028", "\ufeff", " " * 40]
@@ -25,7 +26,7 @@ MODES = pytest.mark.parametrize("mode", ["space", "unicode"])
 def documents(path: Path, splitter: Splitter, piece: Piece) -> list[int]:
     """The numbers of the non-empty lines, as reading finds them."""
     try:
-        return [number for batch in text.read([(path, piece, None)], splitter) for number in batch.documents.tolist()]
+        return [number for batch in read_text(path, splitter, piece) for number in batch.documents.tolist()]
     except DataError as error:
         return [] if error.id == "empty-file" else [-1]
 

@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.lexicon import SPECIALS
-from derivlang.formats import text
-from derivlang.formats.file_piece import WHOLE
 from derivlang.formats.words import Splitter
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, WHITE_SPACE, Bpe, train_bpe
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
@@ -32,7 +30,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script, script_names
 from tests.commands import run
-from tests.helpers import make
+from tests.helpers import make, read_text
 from tests.real import SHARED, needs_data
 from tests.strategies import batch_of, codes_of, few_words, laws
 
@@ -198,7 +196,7 @@ def test_a_twin_gives_the_ids_of_the_source_on_all_of_wikitext_2(name: str, wiki
     lexicon = Pipeline.parse(f"trans:{name}").fit()
     lines = 0
     for split in ("train", "valid", "test"):
-        for batch in text.read([(VOCAB / f"wiki.{split}.tokens", WHOLE, None)], Splitter("space")):
+        for batch in read_text(VOCAB / f"wiki.{split}.tokens", Splitter("space")):
             derived = pa.compute.binary_join(
                 pa.ListArray.from_arrays(
                     pa.array(batch.unit_words, pa.int32()), lexicon.apply(batch.types).take(pa.array(batch.words))

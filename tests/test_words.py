@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import pytest
 import spacy
 from hypothesis import given, settings
@@ -18,12 +17,12 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.formats import pieces, text, words
-from derivlang.formats.file_piece import WHOLE
+from derivlang.formats import words
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.unspaced import WITH_RULES
 from derivlang.formats.words import Splitter, _at_end, _stretches
+from tests.helpers import read_text
 from tests.real import SHARED, needs_data
 from tests.strategies import laws
 
@@ -39,28 +38,37 @@ WRITTEN = [
 
 
 def words_of(texts: list[str], language: str) -> list[list[str]]:
-    splitting = Splitting(Splitter("spacy", language))
-    split = splitting.texts(texts)
-    flat = splitting.words.types().to_pylist() if len(splitting.words) else []
+    split = Splitting(Splitter("spacy", language)).texts(texts)
+    flat = split.types.to_pylist()
     return [[flat[w] for w in split.words[a:b]] for a, b in itertools.pairwise(split.units)]
 
 
+SPACES = [code for code in range(0x110000) if chr(code).isspace()]  # none is assigned after Python's tables
+NEAR = [0x180E, 0x200B, 0x200C, 0x200D, 0xFEFF]  # look like white space, or were
+
+
 @pytest.mark.parametrize("mode", ["space", "unicode"])
-@given(st.lists(st.text("ab,\u00a0\t \u00e9", max_size=8), max_size=4), st.integers(1, 5))
-def test_texts_are_split_in_parts(mode: Any, texts: list[str], size: int) -> None:
-    """The size of the parts changes neither words nor gaps."""
-    with pytest.MonkeyPatch.context() as patch:
-        splits = []
-        for at_once in (1 << 20, size):
-            patch.setattr(pieces, "AT_ONCE", at_once)
-            splitting = Splitting(Splitter(mode))
-            found = splitting.texts(texts)
-            splits.append((splitting.words.since(0), splitting.gaps.since(0), *map(np.ndarray.tolist, parts_of(found))))
-    assert splits[0] == splits[1]
+def test_what_divides_words(mode: Any) -> None:
+    """Tokenised text is divided by white space of ASCII, raw text by what `str.isspace` knows, not by Arrow."""
+    splitter = Splitter(mode)
+    divides = [code for code in SPACES if mode != "space" or code < 128]
+    assert divides[:10] == [9, 10, 11, 12, 13, 28, 29, 30, 31, 32]
+    for code in [*SPACES, *NEAR]:
+        space = chr(code)
+        texts = [f"a{space}b c.", f"{space}x{space}{space}y{space}", f"{space}{space}", f"e {space} é", ""]
+        split = Splitting(splitter).texts(texts)
+        types = split.types.to_pylist()
+        found = [[types[w] for w in split.words[a:b]] for a, b in itertools.pairwise(split.units)]
+        pattern = f"[{re.escape(''.join(map(chr, divides)))}]+"
+        pieces = [[piece for piece in re.split(pattern, text) if piece] for text in texts]
+        assert found == [[word for piece in row for word in splitter.words(piece)] for row in pieces], hex(code)
+        assert split.gaps.texts(split.words, split.types, split.units).to_pylist() == texts
 
 
-def parts_of(split: pieces.Split) -> list[Any]:
-    return [getattr(split, field.name) for field in fields(split)]
+def test_a_byte_order_mark_is_white_space_at_the_head_of_a_file_only() -> None:
+    split = Splitting(Splitter("space")).texts(["\ufeffa b\n", "\ufeffc\n"], heads=[0])
+    assert split.types.take(pa.array(split.words)).to_pylist() == ["a", "b", "\ufeffc"]
+    assert split.gaps.texts(split.words, split.types, split.units).to_pylist() == ["\ufeffa b\n", "\ufeffc\n"]
 
 
 def test_written_examples() -> None:
@@ -212,7 +220,7 @@ def test_text_that_no_rule_divides_is_refused(code: str, rule: tuple[Any, str], 
     file = tmp_path / "x.txt"
     file.write_text(f"Two.\n\n{UNSPACED[code].replace(' ', '')}\n{UNSPACED[code].replace(' ', '')}\n", "utf-8")
     with pytest.raises(DataError) as caught:
-        list(text.read([(file, WHOLE, None)], Splitter(*rule)))
+        list(read_text(file, Splitter(*rule)))
     assert (caught.value.id, caught.value.where) == ("undivided-text", f"{file}:3")
     fix = str(caught.value.fix)
     assert re.findall(r"--lang (\w+)", fix) == ([code] if code in WITH_RULES else [])

@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, offsets_of
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.messages import counted
-from derivlang.core.vocabulary import Vocabulary
 from derivlang.formats.progress import rows_done, stage
 
-_SPACES = np.zeros(256, bool)
-_SPACES[[9, 10, 11, 12, 13, 32]] = True
-_NEWLINE = 10
 _AT_ONCE = 1 << 14  # lines
 
 
@@ -67,27 +66,19 @@ def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False)
 
 def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, Int64, list[str]]:
     """Return (codes int32[N], offsets int64[S + 1], types) of lines. Raises ValueError for a line break in a line."""
-    vocabulary = Vocabulary()
-    parts = [_encoded(lines[begin : begin + _AT_ONCE], vocabulary, lower) for begin in range(0, len(lines), _AT_ONCE)]
-    codes = np.concatenate([np.zeros(0, np.int32), *(codes for codes, _ in parts)])
+    parts = [_words(lines[begin : begin + _AT_ONCE], lower) for begin in range(0, len(lines), _AT_ONCE)]
+    coded = pa.chunked_array([words for words, _ in parts], pa.string()).dictionary_encode().unify_dictionaries()
+    codes = np.concatenate([np.zeros(0, np.int32), *(to_numpy(chunk.indices) for chunk in coded.chunks)])
     lengths = np.concatenate([np.zeros(0, np.int64), *(lengths for _, lengths in parts)])
-    return codes, offsets_of(lengths), [str(word) for word in vocabulary.types().to_pylist()]
+    return codes, offsets_of(lengths), coded.chunk(0).dictionary.to_pylist() if coded.num_chunks else []
 
 
-def _encoded(lines: Sequence[str], vocabulary: Vocabulary, lower: bool) -> tuple[Int32, Int64]:
-    """Return (codes int32[N], number of words in each line int64[S]) of some lines."""
-    text = "\n".join(lines)
-    if lower:
-        text = text.lower()
-    buffer = np.frombuffer((text + "\n" + " " * 8).encode(), np.uint8)
-    space = _SPACES[buffer]
-    edges = np.flatnonzero(space[1:] != space[:-1]) + 1
-    if not space[0]:
-        edges = np.concatenate([[0], edges])
-    starts, ends = edges[::2], edges[1::2]  # the text ends in white space, so every word has an end
-    codes = vocabulary.encode(buffer, starts, ends - starts)
-    newlines = np.flatnonzero(buffer == _NEWLINE)
-    if len(newlines) != len(lines):
+def _words(lines: Sequence[str], lower: bool) -> tuple[pa.Array, Int64]:
+    """Return (the words of some lines, Arrow strings [N]; their number in each line, int64[S])."""
+    if any("\n" in line for line in lines):
         raise ValueError("a line contains a line break")
+    lists = pc.ascii_split_whitespace(string_array(line.lower() if lower else line for line in lines))
+    words = lists.flatten()
+    is_word = to_numpy(pc.binary_length(words)) > 0  # white space at an end of a line leaves an empty string
     rows_done(len(lines))
-    return codes, np.diff(np.searchsorted(starts, newlines), prepend=0)
+    return words.filter(to_arrow(is_word)), np.diff(offsets_of(is_word)[to_numpy(lists.offsets)])

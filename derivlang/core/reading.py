@@ -62,7 +62,7 @@ def to_batch(
     parts = [_side_words(table, side, split, where, shares) for side in schema.sides]
     shifts = offsets_of(np.array([len(part[0].units) - 1 for part in parts]))[:-1]
     records = np.asarray(np.stack([part[1] for part in parts], axis=1) + shifts, np.int32)
-    merged = _concat([part[0] for part in parts])
+    merged = joined([part[0] for part in parts])
     batch = build(
         merged.words,
         merged.types,
@@ -114,10 +114,10 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Locate, s
     return split(texts, lambda text: where(int(np.flatnonzero(new)[text]), None)), np.cumsum(new) - 1
 
 
-def _concat(parts: list[Splits]) -> Splits:
-    """Return the words of all sides as one: tables of types and gaps are merged, codes and offsets shifted.
+def joined(parts: list[Splits]) -> Splits:
+    """Return the words of all parts, such as sides, as one: tables are merged, codes and offsets shifted.
 
-    types [a, b] and [b, c]   ->   [a, b, c]; the second side's codes [0, 1] are entries [2, 3] of both tables one after
+    types [a, b] and [b, c]   ->   [a, b, c]; the second part's codes [0, 1] are entries [2, 3] of both tables one after
     the other, which merging makes [1, 2].
     """
     if len(parts) == 1:

@@ -22,11 +22,10 @@ from derivlang.engine.memory import keep_freed
 from derivlang.engine.vocabulary import TypeCounts, count_byte_order_marks, count_types
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import words_done
-from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
-from derivlang.sources.read import Reading, batches
+from derivlang.sources.read import WORDS_PER_BATCH, Reading, batches
 from derivlang.store.making import Target
 from derivlang.store.shards import closing_shard
 from derivlang.store.task_record import TaskRecord

@@ -206,7 +206,7 @@ def _checked_schema(schema: Mapping[str, Any], format: str) -> list[Any]:
         check_types(field, {"column": str, "kind": str, "lexical": bool}, optional, where="fields.")
         LAYERS.find(field["kind"])
         classes += [one for name in lists for one in field.get(name) or ()]
-    if format not in (*NO_FILES, "derived") and schema["running"] != (find_format(format).running is not None):
+    if format not in (*NO_FILES, "derived") and schema["running"] != find_format(format).running:
         raise ValueError(f"files of the format {format} are not read so")
     return classes
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.sources.corpus import FileSpan
@@ -25,12 +25,12 @@ class TypeCounts:
     """Collect type counts over batches."""
 
     def __init__(self) -> None:
-        self._types: list[pa.Array] = []
-        self._counts: list[Int64] = []
+        self._types: list[pa.Array] = [string_array([])]
+        self._counts: list[Int64] = [np.zeros(0, np.int64)]
 
     def add(self, types: pa.Array, counts: Int64) -> None:
         """Add the counts of a batch: Arrow strings [T] and int64[T]."""
-        if self._types and self._types[-1] is types:
+        if self._types[-1] is types:
             self._counts[-1] = self._counts[-1] + counts
             return
         self._types.append(types)

@@ -2,8 +2,8 @@
 
     FORMAT = Format(name="jsonl", suffixes=(".jsonl",), read=read, write=write_rows, count=count)
 
-`read` yields tables of labelled rows; a format of running text has `running` instead. One of the two is required, and
-everything else has a default. Readers may raise any exception: `Format.rows` turns it into one error with the file.
+`read` yields tables of rows; running text has one column, `text`. Only the name and `read` are required. Readers may
+raise any exception: `Format.rows` turns it into one error with the file.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
-from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
+from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import is_utf8, packing_of
 from derivlang.formats.places import size_of
 from derivlang.formats.rows import Rows
-from derivlang.formats.words import Splitter
 
 SAMPLE = 1000  # rows that the meaning of columns is inferred from
 
@@ -73,9 +70,8 @@ class Format:
     `read(path, *, encoding, limit, **options)` yields rows of at most `limit` documents. `write(tables, out, schema,
     layout)` writes the columns of `read` as a file; None: `undo` writes JSON lines. `count(path, *, encoding,
     **options)` returns the number of documents and of lines; None: they are read. `look(paths, asked)` returns a
-    `Look`. `recognises(path, asked)` distinguishes formats with the same suffix. running: yields batches whose units
-    are lines, of one piece of a file after the other; small files share a batch. binary: `read` and `count` take no
-    encoding. tabular: the options for a header and column names apply.
+    `Look`. `recognises(path, asked)` distinguishes formats with the same suffix. running: the rows are running text.
+    binary: `read` and `count` take no encoding. tabular: the options for a header and column names apply.
 
     `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
@@ -88,7 +84,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...] = ()
     what: str = ""
-    read: Callable[..., Iterator[Rows]] | None = None
+    read: Callable[..., Iterator[Rows]]
     write: Callable[[Iterable[pa.Table], BinaryIO, Schema, Mapping[str, Any]], None] | None = None
     count: Callable[..., tuple[int, int]] | None = None
     cut: Callable[..., list[int]] | None = None
@@ -96,7 +92,7 @@ class Format:
     types: Callable[..., pa.Schema] | None = None
     look: Callable[[Sequence[Path], ReadOptions], Look] | None = None
     recognises: Callable[[Path, ReadOptions], bool] | None = None
-    running: Callable[..., Iterator[Batch]] | None = None
+    running: bool = False
     binary: bool = False
     tabular: bool = False
 
@@ -118,27 +114,11 @@ class Format:
         def place() -> str:
             return f"{path} (after line {done})" if done else str(path)
 
-        if self.read is None:
-            raise UsageError(f"{self.name} files hold running text, not rows", where=str(path), id="format")
         with parse_errors(place, self.noun, id="format"):
             for rows in self.read(path, limit=limit, **self._given(encoding, piece, options)):
                 rows.table.validate(full=True)  # invalid UTF-8 raises here, not when a string is first used
                 yield rows
                 done = int(rows.lines[-1]) if len(rows.lines) else done
-
-    def batches(self, files: Sequence[FilePiece], splitter: Splitter, **options: Any) -> Iterator[Batch]:
-        """Yield the batches of files of running text. Any exception of the reader becomes a DerivlangError."""
-        assert self.running is not None
-        at = files[0][0]
-
-        def told() -> Iterator[FilePiece]:
-            nonlocal at
-            for file in files:
-                at = file[0]
-                yield file
-
-        with parse_errors(lambda: str(at), self.noun, id="format"):
-            yield from self.running(told(), splitter, **options)
 
     def is_cut(self, path: Path, encoding: str = "utf-8") -> bool:
         """Return whether a file is cut if it is large: only plain files are, and text only in UTF-8."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +15,3 @@ class Piece:
 
 
 WHOLE = Piece()
-# A piece of a file, with the greatest number of documents to read.
-FilePiece: TypeAlias = tuple[Path, Piece, int | None]

@@ -288,11 +288,13 @@ def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = 
         yield [f"{line}\n" for line in lines] if ends else lines
 
 
-def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 0) -> Iterator[bytes]:
+def whole_lines(
+    path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 0, *, mark: bool = False
+) -> Iterator[bytes]:
     """Yield the lines of a piece as UTF-8, some at a time: about `BLOCK` bytes.
 
-    The last line may lack its end. The byte-order mark of the file is left out. longest: greatest number of bytes in a
-    line of a compressed file, 0 for LONGEST_LINE. Raises as `open_lines`.
+    The last line may lack its end. longest: greatest number of bytes in a line of a compressed file, 0 for
+    LONGEST_LINE. mark: whether to keep the byte-order mark of the file. Raises as `open_lines`.
     """
     check_encoding(encoding)
     longest = longest or LONGEST_LINE
@@ -313,7 +315,7 @@ def whole_lines(path: Path, encoding: str, piece: Piece = WHOLE, longest: int = 
                 raise _undecodable(path, encoding, error, offset, line + before.count("\n")) from None
             if b"\0" in text:
                 raise _nul(path, line + text.count(b"\n", 0, text.index(0)))
-        return text.removeprefix(BOM) if not offset else text
+        return text if offset or mark else text.removeprefix(BOM)
 
     with open_utf8(path, encoding) as stream:
         if piece.begin:

@@ -7,140 +7,68 @@ that is cut before any non-empty line is read as if it were whole, and `undo` re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from derivlang.core.arrays import offsets_of
-from derivlang.core.batch import Batch, build, used_types
-from derivlang.core.errors import DataError
-from derivlang.core.gaps import Gaps
+from derivlang.core.arrays import Int64
+from derivlang.core.keys import strings_from
 from derivlang.core.schema import TEXT
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, FilePiece, Piece
-from derivlang.formats.line_chunks import LineChunk, chunks_of_files, followed_by
-from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
-from derivlang.formats.opening import suffix_of
-from derivlang.formats.pieces import Split, Splitting
-from derivlang.formats.words import Splitter
-
-WORDS_PER_BATCH = 1 << 20  # words in a batch and in a Parquet row group
-_WORDS_A_TYPE = 16  # from this many words per type on, a batch takes the whole type table, without recoding
+from derivlang.formats.file_piece import WHOLE, Piece
+from derivlang.formats.line_cuts import NEWLINE, count_full, count_lines, cut_lines, full_lines, has_words
+from derivlang.formats.opening import BOM, suffix_of, whole_lines
+from derivlang.formats.rows import Rows
 
 
 def read(
-    files: Iterable[FilePiece],
-    splitter: Splitter,
-    *,
-    encoding: str = "utf-8",
-    first_document: int = 0,
-    batch_words: int = WORDS_PER_BATCH,
-) -> Iterator[Batch]:
-    """Yield batches of whole lines, from one file after another. A batch may hold lines of several files.
+    path: Path, *, encoding: str = "utf-8", limit: int | None = None, piece: Piece = WHOLE, raw: bool = False
+) -> Iterator[Rows]:
+    """Yield documents as rows of one column, `text`, with their white space. raw: as for `cut`.
 
-    Each line is a unit, which is not yet split into sentences.
-    first_document: number of the first document.
-    Raises DataError: encoding and nul-byte with line and byte, truncated, empty-file.
+    The byte-order mark of the file is part of the first document. Raise DataError as `whole_lines`.
     """
-    splitting = Splitting(splitter)
-    pending = _Pending(splitting, first_document)
-    for chunks, left in chunks_of_files(files, encoding, unicode_spaces=splitting.raw):
-        for chunk in chunks:
-            split = _split(splitting, chunk)
-            if left is not None:
-                split = split.first(left)
-                left -= len(split.lead)
-            pending.add(split)
-            while pending.n_words >= batch_words:
-                yield pending.batch()
-            if left == 0:
-                break
-    if pending.n_words:
-        yield pending.batch()
+    line, done = piece.line + 1, 0
+    for text, bounds in _documents(whole_lines(path, encoding, piece, mark=True), not piece.begin, raw):
+        if limit is not None:
+            bounds = bounds[: limit - done + 1]
+        buffer = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(buffer == NEWLINE)
+        column = strings_from(buffer, bounds)
+        yield Rows.of_documents(path, pa.table([column], ["text"]), line + np.searchsorted(ends, bounds[:-1]), done)
+        line, done = line + len(ends), done + len(column)
+        if done == limit:
+            return
 
 
-def _split(splitting: Splitting, chunk: LineChunk) -> Split:
-    """Return the words and gaps of a chunk. Raises DataError encoding, undivided-text."""
-    buffer, size = chunk.buffer, chunk.size
+def _documents(blocks: Iterator[bytes], head: bool, raw: bool) -> Iterator[tuple[bytes, Int64]]:
+    r"""Yield whole documents: their text, and where each begins and the last ends, int64[D + 1].
 
-    def place(unit: int) -> str:
-        byte = int(chunk.edges.starts[chunk.cuts[unit]])
-        return chunk.origin(byte).place(buffer, byte)
+    A block leaves its last document to the next one, because blank lines that belong to it may follow:
 
-    stops = np.append(chunk.begins[1:], size)
-    try:
-        with followed_by(buffer, size, bytes(9)):
-            return splitting.units(buffer, chunk.edges, chunk.cuts, chunk.begins, stops, place)
-    except UnicodeDecodeError:
-        raise _undecodable(chunk) from None
+        block \na b\n\n c\nd\n    full lines begin at 1, 6, 9; documents \na b\n\n and _c\n (_ a space); d\n is held
 
-
-def _undecodable(chunk: LineChunk) -> DataError:
-    text = bytes(chunk.buffer[: chunk.size])
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        origin = chunk.origin(error.start)
-        return DataError(
-            f"byte {origin.offset + error.start - origin.at} (0x{text[error.start]:02X}) is not UTF-8",
-            where=origin.place(chunk.buffer, error.start),
-            fix="pass --encoding NAME (latin-1, cp1252 …), or correct the file",
-            id="encoding",
-        )
-    raise AssertionError("a word of valid text is not UTF-8")
-
-
-@dataclass
-class _Pending:
-    """Splits that wait until they fill a batch."""
-
-    splitting: Splitting
-    document: int
-    parts: list[Split] = field(default_factory=list)
-    n_words: int = 0
-
-    def add(self, split: Split) -> None:
-        if len(split.words):
-            self.parts.append(split)
-            self.n_words += len(split.words)
-
-    def batch(self) -> Batch:
-        parts, self.parts, self.n_words = self.parts, [], 0
-        words = np.concatenate([part.words for part in parts])
-        vocabulary = self.splitting.words
-        if len(words) >= _WORDS_A_TYPE * len(vocabulary):  # nearly all types occur
-            types, hashes = vocabulary.types(), vocabulary.hashes()
-        else:
-            used, words = used_types(words, len(vocabulary))
-            types, hashes = vocabulary.subset(used), vocabulary.hashes(used)
-        shifts = offsets_of(np.array([len(part.words) for part in parts]))[:-1]  # words before each part
-        units = np.concatenate(
-            [np.zeros(1, np.int64), *(part.units[1:] + s for part, s in zip(parts, shifts, strict=True))]
-        )
-        gaps = Gaps(
-            self.splitting.gaps.types(),
-            np.concatenate([part.lead for part in parts]),
-            np.concatenate([part.trail for part in parts]),
-            np.concatenate([part.at + s for part, s in zip(parts, shifts, strict=True)]),
-            np.concatenate([part.inner for part in parts]),
-        )
-        n = len(units) - 1
-        documents = np.arange(self.document, self.document + n, dtype=np.int64)
-        self.document += n
-        return build(
-            words,
-            types,
-            units,
-            np.arange(n, dtype=np.int32)[:, None],
-            documents,
-            hashes=hashes,
-            gaps=gaps,
-            running=True,
-            keys=np.zeros(0, np.uint64),  # the keys of sentences are made when the lines are split into sentences
-        )
+    head: whether these blocks begin the file.
+    """
+    held, size, begun = list[bytes](), 0, False  # size: of `held`; begun: whether it has a document
+    for block in blocks:
+        if head and block.startswith(BOM):
+            held, size, block = [BOM], len(BOM), block[len(BOM) :]
+        head = False
+        begins = full_lines(np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8), raw=raw)
+        if len(begins):
+            bounds = np.append(0, (begins if begun else begins[1:]) + size)
+            begun = True
+            if len(bounds) > 1:
+                yield b"".join([*held, block[: begins[-1]]]), bounds
+                held, size, block = [], 0, block[begins[-1] :]
+        held.append(block)
+        size += len(block)
+    if begun:
+        yield b"".join(held), np.array([0, size])
 
 
 def cut(path: Path, size: int, target: int, *, raw: bool = False) -> list[int]:
@@ -157,4 +85,6 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     return Look(TEXT, words="space" if suffix_of(paths[0]) == ".tokens" else "spacy")
 
 
-FORMAT = Format(name="text", suffixes=(".txt", ".tokens"), what="text", look=_look, running=read, cut=cut, count=count)
+FORMAT = Format(
+    name="text", suffixes=(".txt", ".tokens"), what="text", read=read, count=count, cut=cut, look=_look, running=True
+)

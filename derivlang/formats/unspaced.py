@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, expand_ranges, offsets_of
-from derivlang.core.arrow import to_numpy
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.keys import string_buffers
 from derivlang.core.messages import counted, warn
@@ -84,42 +84,26 @@ class Undivided:
 
     def __init__(self, divides: Sequence[str], *, strict: bool):
         self._divides, self._strict = divides, strict
-        # Of each piece: its letters of languages without spaces, all its letters, and how many undivided words have.
-        # Arrays int32[3, P], which are joined only when a text has such letters.
-        self._figures: list[Int32] = []
-        self._some = self._warned = False
+        self._warned = False
         self._lines = self._undivided = 0
 
-    def add(self, pieces: pa.Array) -> None:
-        """Look at further distinct pieces, Arrow strings [P]."""
-        figures = np.zeros((3, len(pieces)), np.int32)
-        figures[1] = to_numpy(pc.utf8_length(pieces))
-        joined = string_buffers(pieces)[0].tobytes()
-        if not joined.isascii() and re.search(_ANY, joined.decode()):
-            for i, piece in enumerate(pieces.to_pylist()):
-                if re.search(_ANY, piece):
-                    figures[:, i] = self._figures_of(piece)
-            self._some = self._some or bool(figures[0].any())
-        self._figures.append(figures)
-
-    def check(
-        self,
-        codes: Int32,
-        cuts: Int64,
-        strings: Callable[[Int32], list[str]],
-        place: Callable[[int], str] | None = None,
-    ) -> None:
+    def check(self, pieces: pa.Array, codes: Int32, cuts: Int64, place: Callable[[int], str] | None = None) -> None:
         """Look at further lines. Raise DataError undivided-text, or warn once, if some are undivided.
 
-        codes: int32[P], pieces. cuts: int64[L + 1], piece offsets of the lines. strings: returns pieces as strings.
-        place: returns the place of a line, for the error.
+        codes: int32[P], into distinct pieces, Arrow strings. cuts: int64[L + 1], piece offsets of the lines. place:
+        returns the place of a line, for the error.
         """
         self._lines += int(np.count_nonzero(cuts[1:] > cuts[:-1]))
-        if not self._some:
+        if string_buffers(pieces)[0].tobytes().isascii():
             return
-        if len(self._figures) > 1:
-            self._figures = [np.concatenate(self._figures, axis=1)]
-        of_pieces = self._figures[0]
+        some = np.flatnonzero(to_numpy(pc.match_substring_regex(pieces, _ANY)))
+        if not some.size:
+            return
+        # Of each piece: its letters of languages without spaces, all its letters, and how many undivided words have.
+        of_pieces = np.zeros((3, len(pieces)), np.int32)
+        of_pieces[1] = to_numpy(pc.utf8_length(pieces))
+        for i, piece in zip(some.tolist(), pieces.take(to_arrow(some)).to_pylist(), strict=True):
+            of_pieces[:, i] = self._figures_of(piece)
         hits = np.flatnonzero((of_pieces[0] > 0).take(codes, mode="clip"))
         lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
         sizes = cuts[lines + 1] - cuts[lines]
@@ -134,7 +118,7 @@ class Undivided:
         if not len(undivided) or not (refused or ((many or self._strict) and not self._warned)):
             return
         line = slice(cuts[undivided[0]], cuts[undivided[0] + 1])
-        text = " ".join(strings(codes[line]))
+        text = " ".join(pieces.take(to_arrow(codes[line])).to_pylist())
         language = language_of(text)
         assert language is not None
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.vocabulary import Vocabulary
 from derivlang.lexical.bpe import WHITE_SPACE
 from derivlang.lexical.tokenizer import Tokenizer
 
@@ -76,7 +75,7 @@ class SubwordEncoder:
         self._clear()
 
     def _clear(self) -> None:
-        self._types = Vocabulary()
+        self._types = string_array([])
         self._known = Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))
 
     @property
@@ -95,11 +94,11 @@ class SubwordEncoder:
         if len(self._types) > self._most:
             self._clear()
         known = len(self._types)
-        codes = self._types.encode_types(types)
+        coded = pa.concat_arrays([self._types, types]).dictionary_encode()
+        self._types = coded.dictionary
         if len(self._types) > known:
-            new = np.arange(known, len(self._types))
-            self._known = _joined(self._known, self._fresh(self._types.subset(new)))
-        encoded = self._known.take(codes)
+            self._known = _joined(self._known, self._fresh(self._types[known:]))
+        encoded = self._known.take(to_numpy(coded.indices)[known:])
         self._last = types, encoded
         return encoded
 

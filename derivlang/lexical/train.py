@@ -21,10 +21,10 @@ from derivlang.core.errors import StoreError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
-from derivlang.core.vocabulary import Vocabulary
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, count_vocabulary
 from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
+from derivlang.engine.vocabulary import TypeCounts
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
@@ -67,13 +67,10 @@ class TextToDerive:
 
         Raise DerivlangError as `Source.open` and `Source.batches` do.
         """
-        vocabulary, counts = Vocabulary(), np.zeros(0, np.int64)
+        counts = TypeCounts()
         for text in self._texts(request, split):
-            codes, seen = vocabulary.encode_types(text.types), np.bincount(text.words, minlength=len(text.types))
-            counts = np.append(counts, np.zeros(len(vocabulary) - len(counts), np.int64))
-            np.add.at(counts, codes, seen)
-        used = np.flatnonzero(counts)  # the types of a batch may have no word in it
-        return vocabulary.subset(used), counts[used]
+            counts.add(text.types, np.bincount(text.words, minlength=len(text.types)))
+        return counts.result()
 
     def _texts(self, request: SourceRequest, split: str) -> Iterator[Batch]:
         """Yield the batches that the tokenizer is of."""

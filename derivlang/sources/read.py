@@ -1,26 +1,25 @@
-"""Read the batches of a corpus: running text directly, labelled files through Arrow tables."""
+"""Read the batches of a corpus from the tables of its files. A table of running text has one column."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string, scalar, string_array, to_numpy
-from derivlang.core.batch import Batch, used_types
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import is_string, scalar, to_numpy, whole
+from derivlang.core.batch import Batch, build
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.from_table import from_table
-from derivlang.core.gaps import Gaps
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.reading import Splits, to_batch
+from derivlang.core.reading import Splits, joined, to_batch
 from derivlang.core.schema import Schema, answered_side, left_out
 from derivlang.core.unify import bring
 from derivlang.formats.base import Format
@@ -29,10 +28,11 @@ from derivlang.formats.objects import opened
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.registry import GENERATED, find_format
 from derivlang.formats.rows import Rows, together, whole_runs
-from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.formats.words import Splitter
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 from derivlang.sources.labels import check_no_entities
+
+WORDS_PER_BATCH = 1 << 20  # words in a batch of text and in a Parquet row group
 
 
 @dataclass(slots=True)
@@ -72,27 +72,45 @@ def batches(
     if corpus.format == "derived":
         for span in spans:
             yield from _derived(corpus, span.part, reading, lexicon or Lexicon(), span.limit)
-    elif corpus.schema.running:
-        yield from find_format(corpus.format).batches(
-            [(span.part.path, span.piece, span.limit) for span in spans],
-            reading.splitter,
-            encoding=reading.encoding,
-            first_document=spans[0].first_document,
-            batch_words=batch_words,
-        )
+        return
+    all_rows = chain.from_iterable(_rows_of_span(corpus, span, reading) for span in spans)
+    joined_rows = together(all_rows) if len(spans) > 1 else all_rows
+    if corpus.schema.running:
+        yield from text_batches(joined_rows, reading.splitter, batch_words)
     else:
-        yield from _labelled(corpus, spans, reading)
+        yield from _labelled(corpus, joined_rows, reading)
 
 
-def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> Iterator[Batch]:
+def text_batches(tables: Iterable[Rows], splitter: Splitter, batch_words: int = WORDS_PER_BATCH) -> Iterator[Batch]:
+    """Yield the batches of running text, whose units are lines. tables: of the column `text`."""
+    splitting = Splitting(splitter)
+    held, documents = list[Splits](), list[Int64]()
+
+    def batch() -> Batch:
+        parts, numbers = joined(held), np.concatenate(documents)
+        held.clear()
+        documents.clear()
+        records = np.arange(len(numbers), dtype=np.int32)[:, None]
+        keys = np.zeros(0, np.uint64)  # the keys of sentences are made when the lines are split into sentences
+        return build(parts.words, parts.types, parts.units, records, numbers, gaps=parts.gaps, running=True, keys=keys)
+
+    for rows in tables:
+        held.append(splitting.texts(whole(rows.table["text"]), rows.where, np.flatnonzero(rows.lines == 1)))
+        documents.append(rows.documents)
+        if sum(len(split.words) for split in held) >= batch_words:
+            yield batch()
+    if held:
+        yield batch()
+
+
+def _labelled(corpus: Corpus, tables: Iterable[Rows], reading: Reading) -> Iterator[Batch]:
     """Yield the batches of labelled files."""
     splitting = Splitting(reading.splitter)
-    all_rows = chain.from_iterable(_labelled_rows(corpus, span, reading) for span in spans)
-    for rows in together(all_rows) if len(spans) > 1 else all_rows:
+    for rows in tables:
         yield to_batch(
             rows.table,
             corpus.schema,
-            lambda texts, place: split_texts(splitting, texts, place),
+            splitting.texts,
             documents=rows.documents,
             where=rows.where,
             counts=reading.counts,
@@ -103,7 +121,7 @@ def _labelled(corpus: Corpus, spans: Sequence[FileSpan], reading: Reading) -> It
         )
 
 
-def _labelled_rows(corpus: Corpus, span: FileSpan, reading: Reading) -> Iterator[Rows]:
+def _rows_of_span(corpus: Corpus, span: FileSpan, reading: Reading) -> Iterator[Rows]:
     all_rows = tables(corpus, span.part, encoding=reading.encoding, limit=span.limit, piece=span.piece)
     side = answered_side(corpus.schema) if reading.whole_contexts else None
     for rows in all_rows if side is None else whole_runs(all_rows, side.text or str(side.words)):
@@ -156,7 +174,7 @@ def _typed(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None, p
 
         found = read_hub(part, limit, corpus.options.get("sha256"))
     else:
-        format, options = _format(corpus), corpus.options
+        format, options = _format(corpus), _options(corpus)
         if format.types is not None:
             given = set() if corpus.types is None else {*corpus.columns} & {*corpus.types.names}
             required = frozenset(given - optional)
@@ -224,7 +242,7 @@ def _format(corpus: Corpus) -> Format:
 
 
 def _options(corpus: Corpus) -> dict[str, Any]:
-    """Return the options with which the format of a corpus cuts and counts its files."""
+    """Return the options with which the format of a corpus reads, cuts and counts its files."""
     return {"raw": corpus.is_raw and corpus.words != "space"} if corpus.schema.running else corpus.options
 
 
@@ -270,12 +288,3 @@ def _row_groups(schema: Schema, part: CorpusFile, limit: int | None) -> Iterator
             if not table.num_rows:
                 return
         yield Rows(part.path, table, np.zeros(table.num_rows, np.int64), to_numpy(table["document"]))
-
-
-def split_texts(splitting: Splitting, texts: pa.StringArray, place: Callable[[int], str]) -> Splits:
-    """Return words and gaps of some texts, with a type table of their own. place: names a text, for errors."""
-    split = splitting.texts(texts, place)
-    used, words = used_types(split.words, len(splitting.words))
-    gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)
-    types = splitting.words.subset(used) if len(used) else string_array([])
-    return Splits(words, types, split.units, gaps)

@@ -120,8 +120,8 @@ _UNSPACED = "私 は 猫 が 好き です 。\nThere is a cat.\nฉัน ช�
 _TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
 
 
-@reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.line_chunks",
-        "formats.contents", "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
+@reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.contents",
+        "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.txt", data, mode="unicode")
 
