@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -151,6 +152,13 @@ def is_module(package: str, name: str) -> bool:
 
 def module_name(path: Path) -> str:
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_the_page_on_architecture_has_these_rows() -> None:
+    page = (ROOT / "docs" / "design" / "architecture.md").read_text("utf-8")
+    rows = re.findall(r"^(\w+)(?:/|\.py) +(.*)$", page.partition("```text\n")[2].partition("```")[0], re.MULTILINE)
+    assert tuple(name for name, _ in rows) == ROWS
+    assert {name for name, note in rows if note.endswith("no transforms, no pipeline")} == set(BARRED)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
