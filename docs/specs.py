@@ -49,11 +49,11 @@ def page() -> str:
         [
             "\n## Transforms\n",
             *(part for entry in found["transforms"] for part in _parameterised(entry)),
-            "\n## Objectives\n\n[Objectives](../guide/objectives.md) has their losses and sources.\n",
+            "\n## Objectives\n\n[Objectives](objectives.md) has their losses and sources.\n",
             *(part for entry in found["objectives"] for part in _parameterised(entry)),
             _table("Tasks", found["tasks"], {"metrics": lambda task: _codes(task["metrics"])}),
             f"\n## Measures\n\n{_codes(entry['name'] for entry in found['measures'])}: "
-            "[what they measure](../guide/evaluate.md#measures).\n",
+            "[what they measure](evaluation.md#measures).\n",
             _table(
                 "Sources",
                 found["sources"],

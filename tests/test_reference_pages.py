@@ -11,8 +11,11 @@ import pytest
 
 from derivlang.cli.headings import grouped
 from derivlang.core import errors
+from derivlang.core.plugins import Registry
+from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.sources.generated.registry import GENERATORS
-from derivlang.training.objectives.registry import find_objective, objective_names
+from derivlang.training.objectives.registry import OBJECTIVES, find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 from tests.commands import run
 from tests.helpers import ROOT
@@ -98,3 +101,14 @@ def test_long_help_pages_have_headings(name: str, flag: str) -> None:
 def test_the_page_has_every_parameter(kind: Any, pages: dict[str, str]) -> None:
     section = pages["specs"].split(f"\n### `{kind.name}`\n")[1].partition("\n##")[0]
     assert all(f"\n| `{one['name']}`" in section for one in kind.parameters())
+
+
+# Objectives, tasks, measures
+
+
+@pytest.mark.parametrize(
+    ("page", "registry"), [("objectives", OBJECTIVES), ("evaluation", TASKS), ("evaluation", MEASURES)]
+)
+def test_a_page_has_a_row_for_each_name(page: str, registry: Registry[Any]) -> None:
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text("utf-8")
+    assert set(registry.built_in) <= set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
