@@ -5,5 +5,5 @@ kills.py       a run is killed at a chosen file operation, or at a random moment
 damage.py      a finished set is damaged; `verify` finds it
 around.py      two runs in one folder, a source that changes while it is read, disks that are full or read-only
 
-python -m tests.faults            # the long run: 200 kills, 400 damages and more; the table of docs/design/faults.md
+python -m tests.faults            # the long run: 200 kills, 400 damages and more; prints a table
 """
