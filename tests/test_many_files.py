@@ -98,8 +98,8 @@ def test_workers_and_limits(tmp_path: Path, workers: int) -> None:
 
 
 BROKEN: list[tuple[str, Any, Any, str]] = [
-    ("tokens", "a b\n", b"c d\n\xff e\n", "03.tokens:2: byte 4 (0xFF) is not UTF-8"),
-    ("tokens", "a b\n", b"c d\nx\0y e\n", "03.tokens:2: the line holds a NUL byte"),
+    ("tokens", "a b\n", b"c d\n\xff e\n", "03.tokens:2: byte 0xff at offset 4 is not utf-8"),
+    ("tokens", "a b\n", b"c d\nx\0y e\n", "03.tokens:2: the line holds a NUL character"),
     ("jsonl", '{"text":"a b"}\n', b'{"text":"a b"}\n{"text":null}\n', "03.jsonl:2: no text in text"),
     ("csv", "text,label\na,b\n", b'text,label\n"a",b\n"c"d,e\n', "03.csv:3"),
     ("conllu", TREE.format("dogs"), (TREE.format("cats") + TREE.replace("\t0\t", "\t7\t")).encode(), "03.conllu:4"),
