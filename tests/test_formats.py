@@ -529,3 +529,28 @@ def test_limit_and_documents(tmp_path: Path, format: str) -> None:
             assert 0 < n_rows == len(rows.lines) == len(rows.documents)
             assert rows.lines.dtype == rows.documents.dtype == np.int64
             assert rows.word_lines is None or len(rows.word_lines) == n_rows
+
+
+def test_json_lines_are_what_json_dumps_gives_each_row() -> None:
+    """Columns are written as whole arrays; nulls, empty lists and values of every type come out as in one row."""
+    columns = {
+        'a "name"\n': pa.array(["x\u2028", "\\", "", '"']),
+        "large": pa.array(["é", "\x7f\x01", "\U0001f600", "é"], pa.large_string()),
+        "null": pa.array([None, "a", None, "null"]),
+        "words": pa.array([["a", "b"], [], ["c\t"], ["a"]]),
+        "some": pa.array([["a", None], None, [], ["b"]]),
+        "deep": pa.array([[[1], []], [], [[2, 3]], [[]]]),
+        "float": pa.array([1.5, 1e300, -0.0, 2.0]),
+        "flag": pa.array([True, False, None, True]),
+        "struct": pa.array([{"n": 1}, {"n": None}, None, {"n": 2}]),
+        "int": pa.array([1, -2, 3, 127], pa.int8()),
+        "coded": pa.array(["x", "y", "x", "x"]).dictionary_encode(),
+        "nothing": pa.nulls(4),
+    }
+    table = pa.table(columns)
+    for some in (table, table.slice(1, 2), table.slice(0, 0), pa.concat_tables([table] * 3000)):
+        lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in some.to_pylist()]
+        assert output_of(jsonl.write, [some]).decode().split("\n") == [*lines, ""]
+    keys = pa.table({"key": pa.array([1, None, 2**64 - 1], pa.uint64())})
+    expected = '{"key":"0000000000000001"}\n{"key":null}\n{"key":"ffffffffffffffff"}\n'
+    assert output_of(jsonl.write, [keys]).decode() == expected

@@ -16,10 +16,12 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, UInt8
-from derivlang.core.arrow import array_of
+from derivlang.core.arrays import Int64, UInt8, offsets_of
+from derivlang.core.arrow import array_of, is_string, list_array, scalar, string_array, to_numpy, whole
 from derivlang.core.errors import DataError
+from derivlang.core.keys import string_buffers
 from derivlang.core.schema import Schema
 from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
@@ -34,6 +36,8 @@ from derivlang.formats.stretches import Stretch, stretches
 
 Row: TypeAlias = dict[str, Any]
 _NEWLINE, _QUOTE, _COLON = b'\n":'
+_WRITTEN = 1 << 13  # rows that are written at once
+_dumps = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _END = 8  # letters of a key that are compared
 # What stands before ": where no key ends: in a string it is \":, and a string may begin with a colon, [":)", " :", …].
 _IN_A_STRING = np.isin(np.arange(256), list(b"\\[, :"))
@@ -143,19 +147,45 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     Raises DataError json-value for a column that JSON cannot hold (bytes, dates, NaN …).
     """
     for table in tables:
-        rows = table.to_pylist()
-        if "key" in table.column_names and pa.types.is_uint64(table.schema.field("key").type):
-            for row in rows:
-                row["key"] = None if row["key"] is None else f"{row['key']:016x}"
-        try:
-            lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False) for row in rows]
-        except (TypeError, ValueError) as error:  # ValueError: NaN or an infinite number
-            raise DataError(
-                f"a value cannot be written as JSON: {error}",
-                fix="leave out the column; a set itself is Parquet, and `undo -o FILE.parquet` writes Parquet",
-                id="json-value",
-            ) from None
-        out.write("".join(f"{line}\n" for line in lines).encode())
+        for begin in range(0, table.num_rows, _WRITTEN):
+            try:
+                lines = _lines(table.slice(begin, _WRITTEN))
+            except (TypeError, ValueError) as error:  # ValueError: NaN or an infinite number
+                raise DataError(
+                    f"a value cannot be written as JSON: {error}",
+                    fix="leave out the column; a set itself is Parquet, and `undo -o FILE.parquet` writes Parquet",
+                    id="json-value",
+                ) from None
+            out.write(string_buffers(lines)[0].tobytes())
+
+
+def _lines(table: pa.Table) -> pa.Array:
+    """Return the rows of a table as lines of JSON, Arrow strings."""
+    parts = []
+    for name, column in zip(table.column_names, map(whole, table.columns), strict=True):
+        if name == "key" and pa.types.is_uint64(column.type):
+            column = string_array("null" if key is None else f'"{key:016x}"' for key in column.to_pylist())
+        else:
+            column = _values(column)
+        parts += [scalar(f"{',' if parts else '{'}{_dumps(name)}:"), column]
+    return pc.binary_join_element_wise(*parts, scalar("}\n"), scalar(""))
+
+
+def _values(column: pa.Array) -> pa.Array:
+    """Return values as JSON, Arrow strings. A string that occurs often is escaped once.
+
+    [a, b], [a]   ->   distinct strings "a" "b", with their quotation marks   ->   ["a","b"], ["a"]
+    """
+    kind = column.type
+    if not column.null_count and pa.types.is_list(kind):
+        lists = list_array(offsets_of(to_numpy(pc.list_value_length(column))), _values(column.flatten()))
+        return pc.binary_join_element_wise(scalar("["), pc.binary_join(lists, scalar(",")), scalar("]"), scalar(""))
+    if not column.null_count and is_string(kind):
+        coded = column.dictionary_encode()
+        return string_array(map(_dumps, coded.dictionary.to_pylist())).take(coded.indices)
+    if not column.null_count and pa.types.is_integer(kind):
+        return column.cast(pa.string())
+    return string_array(map(_dumps, column.to_pylist()))
 
 
 def cut(path: Path, size: int, target: int) -> list[int]:
