@@ -180,8 +180,8 @@ def _values(column: pa.Array) -> pa.Array:
     if not column.null_count and pa.types.is_list(kind):
         lists = list_array(offsets_of(to_numpy(pc.list_value_length(column))), _values(column.flatten()))
         return pc.binary_join_element_wise(scalar("["), pc.binary_join(lists, scalar(",")), scalar("]"), scalar(""))
-    if not column.null_count and is_string(kind):
-        coded = column.dictionary_encode()
+    if not column.null_count and (is_string(kind) or pa.types.is_dictionary(kind)):
+        coded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
         return string_array(map(_dumps, coded.dictionary.to_pylist())).take(coded.indices)
     if not column.null_count and pa.types.is_integer(kind):
         return column.cast(pa.string())

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
-from derivlang.core.arrow import scalar, to_arrow, to_numpy
+from derivlang.core.arrow import decoded, scalar, to_arrow, to_numpy
 from derivlang.core.version import __version__
 from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
@@ -47,8 +47,8 @@ class Subwords:
 class Pairs:
     """P sentence pairs.
 
-    number: int64[P], position in the split. key: uint64[P]. source, derived: list<string>[P]. links: sorted by pair and
-    source position. subwords: None without tokenizers.
+    number: int64[P], position in the split. key: uint64[P]. source, derived: list<dictionary>[P], words as codes into
+    types. links: sorted by pair and source position. subwords: None without tokenizers.
     """
 
     number: Int64
@@ -94,17 +94,16 @@ def open_writer(
 
 
 def holding_space(words: pa.Array) -> Bool:
-    """Return bool[N]: the words of list<string>[P] with white space, which a line of text cannot show."""
-    return to_numpy(pc.match_substring_regex(words.flatten(), _SPACE))
+    """Return bool[N]: the words of list<dictionary>[P] with white space, which a line of text cannot show."""
+    coded = words.flatten()
+    return to_numpy(pc.match_substring_regex(coded.dictionary, _SPACE))[to_numpy(coded.indices)]
 
 
 def lines(words: pa.Array) -> list[str]:
-    """Return list<string>[P] as lines: words joined by a space, white space inside a word as U+00A0."""
-    if holding_space(words).any():
-        flat = pc.replace_substring_regex(words.flatten(), _SPACE, "\u00a0")
-        words = pa.ListArray.from_arrays(words.offsets, flat)
-    texts: list[str] = pc.binary_join(words, scalar(" ")).to_pylist()
-    return texts
+    """Return list<dictionary>[P] as lines: words joined by a space, white space inside a word as U+00A0."""
+    coded = words.flatten()
+    flat = pc.replace_substring_regex(coded.dictionary, _SPACE, "\u00a0").take(coded.indices)
+    return list[str](pc.binary_join(pa.ListArray.from_arrays(words.offsets, flat), scalar(" ")).to_pylist())
 
 
 def link_lines(pairs: Pairs) -> list[str]:
@@ -155,7 +154,8 @@ class _Parquet:
 
     def write(self, pairs: Pairs) -> None:
         n, sub = len(pairs.number), pairs.subwords
-        columns = [to_arrow(pairs.number), to_arrow(pairs.key), pairs.source, pairs.derived, _column(pairs.links, n)]
+        source, derived = decoded(pairs.source), decoded(pairs.derived)
+        columns = [to_arrow(pairs.number), to_arrow(pairs.key), source, derived, _column(pairs.links, n)]
         if sub is not None:
             columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), max(len(pairs.number), 1))

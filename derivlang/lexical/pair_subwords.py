@@ -103,5 +103,5 @@ class PairEncoder:
 
 def _encoded(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
     """Return the sub-words of the words of list<string>[P]."""
-    coded = words.flatten().dictionary_encode()
+    coded = words.flatten()
     return encoder.types(coded.dictionary).take(to_numpy(coded.indices))

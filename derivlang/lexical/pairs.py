@@ -276,7 +276,9 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
             sides[at] = plan.exchanged[donor]
             rows.append((int(numbers[at]), donor))
         sizes = np.fromiter(map(len, sides), np.int64, len(sides))
-        target = list_array(offsets_of(sizes), string_array([word for side in sides for word in side]))
+        target = list_array(
+            offsets_of(sizes), string_array([word for side in sides for word in side]).dictionary_encode()
+        )
         still = ~wrong[links.pair]  # wrong pairs have no links
         links = GoldLinks(links.pair[still], links.source[still], links.derived[still])
     source = _words(loaded.source, ranges.source_begin, ranges.source_end)
@@ -284,9 +286,9 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
 
 
 def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
-    """Return list<string>[P]: the words of some ranges."""
-    sizes = end - begin
-    return list_array(offsets_of(sizes), batch.types.take(to_arrow(batch.words[expand_ranges(begin, sizes)])))
+    """Return list<dictionary<string>>[P]: the words of some ranges."""
+    codes = to_arrow(batch.words[expand_ranges(begin, end - begin)])
+    return list_array(offsets_of(end - begin), pa.DictionaryArray.from_arrays(codes, batch.types, safe=False))
 
 
 def _recipe(plan: _Plan, encoder: PairEncoder | None) -> dict[str, Any]:

@@ -98,7 +98,8 @@ class GoldLinks:
 
     def sorted(self) -> GoldLinks:
         """Return the links by pair, then source position, then derived position."""
-        by = np.lexsort((self.derived, self.source, self.pair))
+        # A stable sort keeps the derived positions of one source position in their order.
+        by = np.argsort(self.pair * (self.source.max(initial=0) + 1) + self.source, kind="stable")
         return GoldLinks(self.pair[by], self.source[by], self.derived[by])
 
 

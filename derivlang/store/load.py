@@ -35,7 +35,7 @@ def load(derived: Derived, split: str) -> Iterator[Loaded]:
     """
     for shard in derived.shards(split):
         row = 0
-        for table in read_shard(derived.folder / shard["file"], sha256=shard["sha256"]):
+        for table in read_shard(derived.folder / shard["file"], codes=True, sha256=shard["sha256"]):
             try:
                 with parse_errors(shard["file"], "row", error=LayerError, id="row"):
                     source, image, order = from_table(table, derived.schema, derived.lexicon)
