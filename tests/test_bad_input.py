@@ -51,9 +51,9 @@ BAD: dict[str, tuple[Callable[[Path], Path], list[str], list[str]]] = {
         lambda f: written(f / "in" / ".derivlang" / "plan.json", "{}").parent.parent, [], ["{}", "not finished"]
     ),
     "latin-1 text": (
-        lambda f: written(f / "x.txt", b"Hi .\n\ncaf\xe9\n"), [], ["{}:3", "byte 9", "0xE9", "--encoding"]
+        lambda f: written(f / "x.txt", b"Hi .\n\ncaf\xe9\n"), [], ["{}:3", "byte 0xe9 at offset 9", "--encoding"]
     ),
-    "latin-1 tokens": (lambda f: written(f / "x.tokens", b"ca\xe9\n"), [], ["{}:1", "byte 2", "0xE9", "--encoding"]),
+    "latin-1 tokens": (lambda f: written(f / "x.tokens", b"ca\xe9\n"), [], ["{}:1", "at offset 2", "--encoding"]),
     "latin-1 tags": (lambda f: written(f / "x.tsv", b"a\tO\n\nb\xe9\tO\n"), [], ["{}:3", "0xe9", "--encoding"]),
     "latin-1 trees": (lambda f: written(f / "x.conllu", TREES.encode("latin-1", "ignore")), [], ["{}:6", "--encoding"]),
     "bytes that are not even that": (
@@ -198,7 +198,7 @@ def test_bad_input_in_workers(tmp_path: Path, workers: int) -> None:
     out = tmp_path / "out"
     command = ["make", "--t", "inv", tmp_path / "in", "-o", out, "--words", "unicode", "--workers", workers]
     ran = spawn(*command, code=1)
-    assert f"{bad}:2: byte 2 (0xFF)" in message(ran.err)
+    assert f"{bad}:2: byte 0xff at offset 2" in message(ran.err)
     assert not [name for name in snapshot(out) if name.endswith(".tmp")]
 
 

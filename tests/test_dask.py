@@ -223,7 +223,7 @@ def test_a_damaged_source_is_the_error_of_the_engine_in_one_process(tmp_path: Pa
     bad = commands.written(tmp_path / "bad.txt", b"caf\xe9\n")
     with worker(scheduler, tmp_path):
         ran = run("make", "--t", "inv", bad, "-o", tmp_path / "out", "--engine", f"dask:{scheduler}", code=1)
-    assert ran.err.startswith(f"derivlang: {bad}:1: byte 3 ")
+    assert ran.err.startswith(f"derivlang: {bad}:1: byte 0xe9 at offset 3 ")
 
 
 def test_more_tasks_than_ranks(tmp_path: Path, scheduler: str, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -538,7 +538,7 @@ def test_a_local_dask_cluster_gives_the_same_bytes(tmp_path: Path, whole: tuple[
         assert snapshot(tmp_path / "out") == snapshot(whole[0])
         bad = commands.written(tmp_path / "bad.txt", b"caf\xe9\n")
         ran = run("make", "--t", "inv", bad, "-o", tmp_path / "bad", "--engine", engine, code=1)
-        assert ran.err.startswith(f"derivlang: {bad}:1: byte 3 ")
+        assert ran.err.startswith(f"derivlang: {bad}:1: byte 0xe9 at offset 3 ")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is not None, reason="distributed is installed")

@@ -161,7 +161,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
 
 def _lines(table: pa.Table) -> pa.Array:
     """Return the rows of a table as lines of JSON, Arrow strings."""
-    parts = []
+    parts: list[pa.Array | pa.Scalar] = []
     for name, column in zip(table.column_names, map(whole, table.columns), strict=True):
         if name == "key" and pa.types.is_uint64(column.type):
             column = string_array("null" if key is None else f'"{key:016x}"' for key in column.to_pylist())

@@ -96,7 +96,8 @@ def open_writer(
 def holding_space(words: pa.Array) -> Bool:
     """Return bool[N]: the words of list<dictionary>[P] with white space, which a line of text cannot show."""
     coded = words.flatten()
-    return to_numpy(pc.match_substring_regex(coded.dictionary, _SPACE))[to_numpy(coded.indices)]
+    found: Bool = to_numpy(pc.match_substring_regex(coded.dictionary, _SPACE))[to_numpy(coded.indices)]
+    return found
 
 
 def lines(words: pa.Array) -> list[str]:
