@@ -1,4 +1,4 @@
-"""The page of all that can be named in a spec or an option, from `derivlang ls --json`: `conf.py` writes it."""
+"""The reference page of specs: what `derivlang ls` lists, with its parameters. `conf.py` writes it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def pages() -> dict[str, str]:
 
 
 def test_ids_are_stable(pages: dict[str, str]) -> None:
-    """An id is a promise to scripts: one that is renamed or removed breaks them; a new one joins the list."""
+    """Scripts rely on ids, so none may be renamed or removed. A new one joins the list."""
     ids = re.findall(r"^\| `([^`]+)` \|", pages["errors"], re.MULTILINE)
     assert ids == FROZEN == sorted(set(FROZEN)), "write each id of the source into tests/error_ids.txt, by name"
     assert [id for id in ids if not re.fullmatch(r"[a-z]+(-[a-z0-9]+){0,3}", id) or len(id) > 30] == []

@@ -320,7 +320,8 @@ def whole_lines(
     with open_utf8(path, encoding) as stream:
         if piece.begin:
             stream.seek(piece.begin)
-        while block := stream.read(min(BLOCK, left)):
+        # Without the buffer, which would read on behind the piece: those bytes would count twice.
+        while block := stream.raw.read(min(BLOCK, left)):  # type: ignore[attr-defined]
             left -= len(block)
             held.append(block)
             if b"\0" in block:  # said at once: a device may give nothing else, without a line end

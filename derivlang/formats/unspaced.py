@@ -99,7 +99,7 @@ class Undivided:
         some = np.flatnonzero(to_numpy(pc.match_substring_regex(pieces, _ANY)))
         if not some.size:
             return
-        # Of each piece: its letters of languages without spaces, all its letters, and how many undivided words have.
+        # Three numbers for each piece, as `_figures_of` returns them.
         of_pieces = np.zeros((3, len(pieces)), np.int32)
         of_pieces[1] = to_numpy(pc.utf8_length(pieces))
         for i, piece in zip(some.tolist(), pieces.take(to_arrow(some)).to_pylist(), strict=True):
@@ -141,7 +141,7 @@ class Undivided:
         )
 
     def _figures_of(self, piece: str) -> tuple[int, int, int]:
-        """Return the letters of the piece without spaces, all, and how many the first would be in undivided words.
+        """Return the letters of languages without spaces, all letters, and how many the first would be if undivided.
 
         A run of such letters counts as one word: rules for other languages divide it nowhere, or anywhere.
         """
