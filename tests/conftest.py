@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -26,7 +27,8 @@ settings.load_profile("derivlang")
 
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # pytest's own folders stay for a look
 _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")
-tempfile.tempdir = _HOME  # what tests make beside them goes when they end
+tempfile.tempdir = _HOME  # what tests make beside them goes when they end, after what multiprocessing removes itself
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 # `datasets` reads these once, when it is imported: before any test module is.
 os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 # gcsfs reads it once, too. Otherwise it asks by gRPC what kind a bucket is, which no stand-in answers, and waits.
@@ -176,7 +178,3 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there before the first test, torch and 18,000 tests among it, is not looked through for garbage again."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    shutil.rmtree(_HOME, ignore_errors=True)
