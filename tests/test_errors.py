@@ -48,6 +48,14 @@ def test_other_characters_of_a_message_stay() -> None:
     assert text in str(DataError(text))
 
 
+def test_a_name_that_no_file_has_is_cut_and_a_long_path_stays() -> None:
+    path = "/".join(["folder" * 40] * 3)
+    assert path in str(DataError("no words", where=path))
+    message = str(unknown("transform", "(" * 400, ["inv"]))
+    assert message.startswith(f"there is no transform '{'(' * 79}…")
+    assert len(message) < 250
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_exit_codes(kind: type[DerivlangError]) -> None:
     assert kind("x").exit_code == (2 if kind is UsageError else 1)

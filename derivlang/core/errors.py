@@ -14,12 +14,14 @@ A message says what is wrong and where, ends with a short stable id, and says on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from derivlang.core.visible import visible
 
 _LINES = "\t\n"
 _LONGEST = 1000  # maximum number of characters of each part of a message
+_LONG_NAME = re.compile(r"[^\s/]{256,}")  # longer than any file's name
 
 
 class DerivlangError(Exception):
@@ -87,11 +89,12 @@ def unknown(
 
 
 def _short(text: str, keep: str = "\t") -> str:
-    """Return a part of a message, with overlong text cut, and lone surrogates of paths and control characters escaped.
+    """Return a part of a message, with overlong names and text cut, and lone surrogates and control characters escaped.
 
     keep: the control characters that stay.
     """
     text = visible(text.encode("utf-8", "backslashreplace").decode(), keep)
+    text = _LONG_NAME.sub(lambda found: f"{found[0][:80]}…{found[0][-40:]}", text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
 
 
