@@ -56,13 +56,17 @@ def finetuned(
     }
     settings = _settings(task, text.sources_of(task), sets)
     damaged = _damaged(trained, before["tasks"].get(task.label), settings)
+    to_make = []
     for regime in options.regimes:
         for cell in cells[regime]:
             if what := damaged.pop(cell.path.name, None):
                 warn(f"{cell.path} {what} since it was evaluated; the fine-tuning is made again")
             if options.force or what or not cell.facts or (options.predictions and not cell.has_predictions()):
-                with stage(f"{task.name} {regime} {cell.seed}", "rows", cell.n_rows(sets)):
-                    cell.make(sets, device)
+                to_make.append(cell)
+    # One stage for all of them, so that its bar says when the task is done.
+    with stage(f"{task.name}, {len(to_make)} fine-tunings", "rows", sum(cell.n_rows(sets) for cell in to_make)):
+        for cell in to_make:
+            cell.make(sets, device)
     forget(trained, task, sets.key, sets.words)
     finished = [cell for regime in REGIMES for cell in _finished(cells[regime], damaged, warn)]
     return results.entry_of(
