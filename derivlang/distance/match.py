@@ -1,10 +1,10 @@
 """Match: the parameter of a family that is as far from the source as another language is, by tau or by entropy.
 
-    match(batches of demo, Pipeline.parse("stride:2"), Family.parse("mallows"))   ->   mallows:0.296, tau 0.623 of both
+    match(batches of demo, Pipeline.parse("stride:2"), Family.parse("mallows"))   ->   mallows:0.2959, tau 0.623 of both
 
 The families are the transforms with a dial: `mallows` (theta), `shuffle` (rate), `flip` (p). From the dial's near end
-on, Kendall's tau falls and the local entropy rises, so the parameter is found by bisection on a sample. If the far end
-is a reversal, the entropy falls again before it: of two parameters the one nearer to the near end is taken.
+on, Kendall's tau falls and the local entropy rises, so a few values of the parameter, tried on a sample, find it. If
+the far end is a reversal, the entropy falls again before it: of two parameters the one nearer to the near end is taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.registry import find_transform, transform_names
 
-_POINTS, _STEPS = 9, 17  # values of the parameter to look between, and steps of the bisection there
+_POINTS = 9  # values of the parameter to look between
+_EXACT = 1e-6  # of the parameter's range, where sentences do not differ
 _LOCAL, LOCAL_WORDS = 3, 1_000_000  # the m of the local entropy, and the words of the sample that it is measured on
 _PARTS = 10  # of the sample, for the interval
 _T = 2.262  # two-sided 95 % of Student's t with 9 degrees of freedom
@@ -114,10 +115,14 @@ def match(
         return parts_of(batches, family.at(value), Lexicon())
 
     goal = _mean(wanted)
-    points = np.linspace(dial.near, dial.far, _POINTS).tolist()
-    found = [_mean(parts(point)) - goal for point in points]
-    first = next((i for i in range(1, _POINTS) if found[0] * found[i] <= 0), None)
-    if first is None:
+    ends: list[tuple[float, float]] = []  # values of the parameter, and how far their languages are beyond the goal
+    for point in np.linspace(dial.near, dial.far, _POINTS).tolist():
+        there = parts(point)
+        ends.append((point, _mean(there) - goal))
+        if len(ends) > 1 and ends[0][1] * ends[-1][1] <= 0:
+            break
+    else:
+        found = [gap for _, gap in ends]
         what = "a tau" if by == "tau" else f"a {_LOCAL}-local entropy"
         raise UsageError(
             f"{language} has {what} of {goal:.3f}; the languages of {family.transform.name} have "
@@ -126,15 +131,14 @@ def match(
             fix="take another family; shuffle begins at the source itself",
             id="family",
         )
-    value = _rounded(_bisect(lambda x: (_mean(parts(x)) - goal) * found[0], points[first - 1], points[first]))
+    (a, gap_a), (b, gap_b) = ends[-2:]
+    within = _half_interval(wanted, there, (gap_b - gap_a) / (b - a)) or 0.0
+    close = max(within / 100, _EXACT * abs(dial.far - dial.near))  # 200 of them are the interval
+    value = _rounded(_root(lambda x: _mean(parts(x)) - goal, ends[-2], ends[-1], close))
     reached = parts(value)
-    # Each tenth of the sample has a parameter of its own: it differs from `value` by its gap, divided by the slope.
-    step = (dial.near - dial.far) / 200
-    ends = [min(max(value + s, min(dial.near, dial.far)), max(dial.near, dial.far)) for s in (-abs(step), abs(step))]
-    slope = (_mean(parts(ends[1])) - _mean(parts(ends[0]))) / (ends[1] - ends[0])
-    # A language that deletes words may have fewer units than the source.
-    gaps = np.array([_mean(wanted, i) - _mean(reached, i) for i in range(_PARTS)])
-    half = float(abs(_T * gaps.std(ddof=1) / np.sqrt(_PARTS) / slope)) if slope else None
+    step = abs(dial.near - dial.far) / 200
+    a, b = np.clip([value - step, value + step], *sorted([dial.near, dial.far])).tolist()
+    half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))
     low, high = (None, None) if half is None else (value - half, value + half)
     return Match(str(family.at(value)), dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
 
@@ -145,15 +149,30 @@ def _mean(parts: Parts, which: int | None = None) -> float:
     return float(values.sum() / weights.sum())
 
 
-def _bisect(is_near: Callable[[float], float], near: float, far: float) -> float:
-    """Return where a function changes its sign: it is positive at `near`."""
-    for _ in range(_STEPS):
-        middle = (near + far) / 2
-        if is_near(middle) > 0:
-            near = middle
-        else:
-            far = middle
-    return (near + far) / 2
+def _half_interval(wanted: Parts, reached: Parts, slope: float) -> float | None:
+    """Return half of the interval of the parameter; None if the distance does not depend on it.
+
+    Each tenth of the sample has a parameter of its own: it differs by the gap of its distances, divided by the slope.
+    """
+    # A language that deletes words may have fewer units than the source.
+    gaps = np.array([_mean(wanted, i) - _mean(reached, i) for i in range(_PARTS)])
+    return float(abs(_T * gaps.std(ddof=1) / np.sqrt(_PARTS) / slope)) if slope else None
+
+
+def _root(gap: Callable[[float], float], end: tuple[float, float], other: tuple[float, float], close: float) -> float:
+    """Return where a gap is nearest to 0 of what regula falsi tries, in the variant "Illinois".
+
+    end, other: two values, and their gaps, which have two signs. close: how near to each other they come.
+    """
+    tried = dict([end, other])
+    (a, gap_a), (b, gap_b) = end, other
+    while gap_b and abs(b - a) > close:
+        middle = b - gap_b * (b - a) / (gap_b - gap_a)
+        found = tried[middle] = gap(middle)
+        # A new value on the same side as the last one leaves the other end, which counts half from then on.
+        a, gap_a = (a, gap_a / 2) if found * gap_b > 0 else (b, gap_b)
+        b, gap_b = middle, found
+    return min(tried, key=lambda value: abs(tried[value]))
 
 
 def _rounded(value: float) -> float:
