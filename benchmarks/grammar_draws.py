@@ -129,7 +129,7 @@ def _measure(data: Path) -> dict[str, float]:
     out["cold"], out["warm"] = cost(model, batches), cost(model, batches)
     out["other keys"] = cost(model, other_batches)
     out["argmax cold"], out["argmax warm"] = cost(best, batches), cost(best, batches)
-    out["memo"] = model.memo_bytes
+    out["memo"] = model._sampler.n_bytes
     return out
 
 

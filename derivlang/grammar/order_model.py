@@ -94,11 +94,6 @@ class OrderModel:
         self._scores = Scores(classes, temperature)
         self._sampler = Sampler(self._scores, best=mode == "argmax")
 
-    @property
-    def memo_bytes(self) -> int:
-        """Bytes of the families and draws kept so far; bounded."""
-        return self._sampler.n_bytes
-
     def has_model(self, head: str) -> bool:
         """Return whether families with this head are ordered. head: `@UPOS&@`, or a UPOS."""
         return head_class(head) in self.classes

@@ -138,12 +138,6 @@ def joined(*parts: Families) -> Families:
     return Families(offsets, np.concatenate(members), tuple(codes), keys)
 
 
-def folds(families: Families, n_folds: int, fold: int) -> tuple[Families, Families]:
-    """Return (the families outside a fold, those in it): every n-th family from `fold` on."""
-    inside = np.arange(len(families)) % n_folds == fold
-    return families.take(~inside), families.take(inside)
-
-
 def as_they_stand(families: Families) -> Int32:
     """Return int32[M]: the present order of each family, sizes [2, 3] -> [0, 1, 0, 1, 2]."""
     starts = np.repeat(families.offsets[:-1], np.diff(families.offsets))
