@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from derivlang.core.keys import mix
-from derivlang.grammar import exact, gibbs, sampler
+from derivlang.grammar import exact, gibbs, tables
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
-from derivlang.grammar.memo import Memo
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.weights import Weights
 from tests.grammars import Keyed, sizes, treebank
@@ -98,33 +97,17 @@ def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
     assert (shipped(mode=mode).draw(again, Keyed()) == whole).all()
 
 
-def test_the_memo_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", ["sample", "argmax"])
+def test_what_is_kept_changes_nothing(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     families = real()
-    whole = shipped().draw(families, Keyed())
-    model = shipped()
-    model._sampler._memo = Memo(limit=100)  # it is emptied all the time
+    whole = shipped(mode=mode).draw(families, Keyed())
+    monkeypatch.setattr(tables, "LIMIT", 10_000)  # dropped all the time
+    model = shipped(mode=mode)
     parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
     assert (np.concatenate(parts) == whole).all()
+    assert len(model._sampler._tables.rows) < len(families) / 10
     monkeypatch.setattr(exact, "_CHUNK", 1000)
-    assert (shipped().draw(families, Keyed()) == whole).all()
-
-
-def test_labels_are_compared_not_only_their_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one hash for all families of a size the orders stay the same."""
-    families = real().take(np.arange(600))
-    whole = shipped().draw(families, Keyed())
-    monkeypatch.setattr(sampler, "sequence_keys", lambda hashes, offsets, _: np.diff(offsets).astype(np.uint64))
-    model = shipped()
-    assert (model.draw(families, Keyed()) == whole).all()
-    assert (model.draw(families, Keyed()) == whole).all()
-
-
-def test_memory_is_bounded() -> None:
-    model = shipped()
-    model._sampler._memo = Memo(limit=2000)
-    for start in range(0, 5 * 10**6, 10**6):
-        model.draw(real(start), Keyed())
-        assert model._sampler._memo.n_bytes < 2_000_000
+    assert (shipped(mode=mode).draw(families, Keyed()) == whole).all()
 
 
 def test_every_order_is_a_permutation_and_no_family_is_lost() -> None:

@@ -69,10 +69,9 @@ def test_the_parser_and_the_grammar_multiply_on_one_thread_in_derive(spy: Any) -
 @LIMITED
 @pytest.mark.parametrize("n_dependents", [4, 10])
 def test_a_grammar_multiplies_on_one_thread(n_dependents: int, spy: Any) -> None:
-    inner = "_by_layer" if n_dependents >= exact.BY_LAYER else "_by_family"
     families = Families.of([["@VERB&@", *["NOUN&obl"] * n_dependents]])
     model = OrderModel(load_grammar("fr"), load_grammar("en"))
-    seen = spy(exact, inner)
+    seen = spy(exact, "_filled")
     model.log_probs(families, np.arange(n_dependents + 1, dtype=np.int32))
     assert seen
     assert all(threads == {1} for threads in seen)

@@ -137,7 +137,7 @@ def match(
     value = _rounded(_root(lambda x: _mean(parts(x)) - goal, ends[-2], ends[-1], close))
     reached = parts(value)
     step = abs(dial.near - dial.far) / 200
-    a, b = np.clip([value - step, value + step], *sorted([dial.near, dial.far])).tolist()
+    a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
     half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))
     low, high = (None, None) if half is None else (value - half, value + half)
     return Match(str(family.at(value)), dial.parameter, value, low, high, goal, _mean(reached), n_units, by)

@@ -65,19 +65,15 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
     return np.asarray(out)
 
 
-def draw(scores: Float, families: Int64, u: Float) -> tuple[Int64, Float, Float]:
-    """Draw orders by the inverse distribution: (number among all orders int64[q], low float64[q], width float64[q]).
+def draw(scores: Float, families: Int64, u: Float) -> Int64:
+    """Draw orders by the inverse distribution: int64[q], numbers among all orders.
 
-    scores: float64[b, n!], in the order of `all_orders`. families: int64[q], the row of each draw. Every u in
-    [low, low + width) gives the same order.
+    scores: float64[b, n!], in the order of `all_orders`. families: int64[q], the row of each draw.
     """
-    n_orders = scores.shape[1]
     ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
     ends /= ends[:, -1:]
-    numbers = np.array([np.searchsorted(ends[f], x, "right") for f, x in zip(families, u, strict=True)], np.int64)
-    numbers = np.minimum(numbers, n_orders - 1)
-    low = np.where(numbers > 0, ends[families, numbers - 1], 0.0)
-    return numbers, low, ends[families, numbers] - low
+    numbers = [np.searchsorted(ends[f], x, "right") for f, x in zip(families, u, strict=True)]
+    return np.minimum(numbers, np.int64(scores.shape[1] - 1))
 
 
 @cache

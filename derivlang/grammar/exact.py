@@ -31,21 +31,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int32, Int64
+from derivlang.core.arrays import Int64
 from derivlang.core.threads import one_thread
-from derivlang.grammar import multisets
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
 # How the values of chains are joined: sums of products; log of the sum of exponentials; maxima of sums of log scores.
 ChainKind = Literal["sums", "logs", "best"]
 _JOIN: dict[str, np.ufunc] = {"logs": np.logaddexp, "best": np.maximum}
-# 7 ms and 12 MB per family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
+# 7 ms and 12 MB per family; above this Gibbs sampling takes no longer.
 MOST_DEPENDENTS = 14
-TINY = {np.float32: 1e-25, np.float64: 1e-150}  # smaller sums need a type with more range, or logarithms
-BY_LAYER = 10  # fewest dependents for which matrix products are faster
-BY_MULTISET = 9  # the same, of states by multiset of labels
-_CHUNK = 1 << 20  # numbers in the largest table of a chunk: 4 MB in 32 bits
+TINY = 1e-150  # smaller sums need logarithms
+_CHUNK = 1 << 20  # numbers in the largest table of a chunk: 8 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +92,7 @@ class Chains:
     last are logarithms, unless `kind` is "sums".
     """
 
-    states: SetStates | multisets.MultisetStates
+    states: SetStates
     steps: NDArray[Any]
     splits: NDArray[Any]
     total: NDArray[Any]
@@ -111,7 +108,7 @@ class Chains:
 
     def narrow(self) -> NDArray[np.intp]:
         """Return the families whose sum is so near to underflow that it must be computed with logarithms."""
-        return np.flatnonzero(~(self.total > TINY[np.float64]))
+        return np.flatnonzero(~(self.total > TINY))
 
 
 def chunk_size(d: int) -> int:
@@ -130,12 +127,8 @@ def log_z(local: Local) -> Float:
 
 
 @one_thread()
-def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
-    """Return the filled tables.
-
-    dtype: of sums, np.float32 or np.float64. labels: int32[d, b], if the scores of dependents with equal labels are
-    equal: families of `BY_MULTISET` dependents and more then take less work.
-    """
+def chains(local: Local, kind: ChainKind = "sums") -> Chains:
+    """Return the filled tables."""
     d = local.n_dependents
     b = local.before.shape[-1]
     diagonal = np.arange(d)
@@ -153,7 +146,7 @@ def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, l
         top = np.maximum(np.maximum(local.left, local.right), across)
         top = np.maximum(top, top.transpose(1, 0, 2))
         top[diagonal, diagonal] = 0
-        pair, across = _exp(pair - top[:, :, None], dtype), across - top
+        pair, across = np.exp(pair - top[:, :, None]), across - top
         # `top` has each pair twice, as [a, b] and [b, a], and an order holds it once.
         log_scale += top.sum(axis=(0, 1)) / 2
         top = head.max(axis=0)
@@ -163,18 +156,14 @@ def chains(local: Local, kind: ChainKind = "sums", *, dtype: Any = np.float64, l
         following[diagonal, diagonal] = -np.inf
         # Each dependent has exactly one neighbour on its right, or the end: the largest of its row bounds its factor.
         top = np.maximum(following.max(axis=1, initial=-np.inf), ends.max(axis=1))
-        following, ends = _exp(following - top[:, None], dtype), _exp(ends - top[:, None], dtype)
+        following, ends = np.exp(following - top[:, None]), np.exp(ends - top[:, None])
         log_scale += top.sum(axis=0)
         top = start.max(axis=0)
-        start = _exp(start - top, dtype)
+        start = np.exp(start - top)
         log_scale += top.sum(axis=0)
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
-    states: SetStates | multisets.MultisetStates
-    if d >= BY_MULTISET and labels is not None and kind == "sums":
-        states = multisets.fill(pair, steps, start, labels)
-    else:
-        states = SetStates((_by_family if d < BY_LAYER else _by_layer)(pair, steps, start, kind))
+    states = SetStates(_filled(pair, steps, start, kind))
     split = _across(across, head, d, b)
     split = np.exp(split) if kind == "sums" else split
     times, _, _ = _arithmetic(kind)
@@ -191,8 +180,8 @@ def _arithmetic(kind: ChainKind) -> tuple[np.ufunc, float, float]:
     return (np.multiply, 1.0, 0.0) if kind == "sums" else (np.add, 0.0, -np.inf)
 
 
-def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
-    """Return the states, elementwise over families: fast for few dependents."""
+def _filled(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
+    """Return the states, elementwise over families."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = _arithmetic(kind)
     places = Places.of(d)
@@ -224,37 +213,6 @@ def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> 
     for i in range(1, len(steps)):
         join(out, values[:, i, None] + steps[i], out=out)
     return out
-
-
-def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: ChainKind) -> NDArray[Any]:
-    """Return the same states, by matrix products: fast for many dependents."""
-    d, b = len(pair), pair.shape[-1]
-    times, one, zero = _arithmetic(kind)
-    places = Places.of(d)
-    # [d, d, 2, b] -> [b, 2, d, d]: matrix products take the last two axes. `start` has no second axis, so it gets one.
-    pair, steps, start = (np.ascontiguousarray(a.T.swapaxes(-1, -2)) for a in (pair, steps, start[..., None, :, :]))
-    inside = np.empty((b, 2, 1 << d, d), pair.dtype)
-    inside[:, :, 0] = one
-    for a in range(d):
-        times(inside[:, :, : 1 << a], pair[:, :, a, None], out=inside[:, :, 1 << a : 2 << a])
-    inside = inside.take(places.order, axis=2)
-    states = np.empty((b, 2, (1 << d) + 1, d + 1), pair.dtype)
-    states[:, :, 0] = start[:, :, :, 0]
-    states[:, :, 1 << d] = zero
-    flat = states.reshape(b, 2, -1)
-    for begin, end in pairwise(places.sizes):
-        values = flat.take(places.before[begin:end], axis=2)
-        layer = states[:, :, begin:end]
-        if kind == "sums":
-            np.matmul(values, steps, out=layer)
-        else:
-            _JOIN[kind].reduce(values[..., None] + steps[:, :, None], axis=3, out=layer)
-        times(layer[..., :d], inside[:, :, begin:end], out=layer[..., :d])
-    return states.transpose(2, 3, 1, 0)
-
-
-def _exp(scores: Float, dtype: Any) -> NDArray[Any]:
-    return np.asarray(np.exp(scores.astype(dtype, copy=False)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

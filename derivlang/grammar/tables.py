@@ -5,21 +5,19 @@ so a probability is right to 2.4e-10. The order drawn with u is the number of th
 
     three orders with probabilities .5, .25, .25:  thresholds .5 .75 1 (padded with 1);  u = .6 -> order 1
 
-Nine of ten heads are that small, and most families come again; `memo` keeps the larger ones.
+Nine of ten heads are that small, and most families come again. Under argmax the best order has all of the probability.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from math import factorial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int32, Int64, UInt32, UInt64
+from derivlang.core.arrays import Int64, UInt32
 from derivlang.grammar.enumerate_orders import all_orders, to_members
-from derivlang.grammar.packed import pack
 from derivlang.grammar.weights import Float
 
 MOST_MEMBERS = 5
@@ -27,55 +25,58 @@ LIMIT = 128 << 20  # bytes in use, a quarter of a million families of five; then
 
 
 class Tables:
-    """Rows of thresholds by family size. A row's width is a power of two, so the search needs no bounds."""
+    """Rows of thresholds by family size. A row's width is a power of two, so the search needs no bounds.
+
+    rows: the row of each family, by its label numbers (int32[n], as bytes).
+    """
 
     def __init__(self) -> None:
-        self.clear()
+        self._clear()
 
-    def clear(self) -> None:
-        """Drop everything."""
-        self._rows = {n: np.zeros((0, _width(n)), np.uint32) for n in range(2, MOST_MEMBERS + 1)}
-        self._used = dict.fromkeys(self._rows, 0)
+    def _clear(self) -> None:
+        self.rows: dict[bytes, int] = {}
+        self._thresholds = {n: np.zeros((0, _width(n)), np.uint32) for n in range(2, MOST_MEMBERS + 1)}
+        self._used = dict.fromkeys(self._thresholds, 0)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes held."""
-        return sum(rows.nbytes for rows in self._rows.values())
+        """Bytes in use for thresholds."""
+        return sum(4 * _width(n) * used for n, used in self._used.items())
 
-    @property
-    def is_full(self) -> bool:
-        """More bytes are in use than `LIMIT`."""
-        return sum(4 * _width(n) * used for n, used in self._used.items()) > LIMIT
+    def drop_if_full(self) -> None:
+        """Drop everything if more bytes are in use than `LIMIT`."""
+        if self.n_bytes > LIMIT:
+            self._clear()
 
-    def add(self, n: int, scores: Float) -> Int32:
-        """Add families and return their rows int32[b]. scores: float64[b, n!], in the order of `all_orders`."""
+    def add(self, n: int, labels: list[bytes], scores: Float) -> None:
+        """Add b families of n members. scores: float64[b, n!], in the order of `all_orders`."""
         begin, end = self._used[n], self._used[n] + len(scores)
-        if end > len(self._rows[n]):
+        if end > len(self._thresholds[n]):
             # In place: the system moves a large array without a copy. No view of it outlives a call.
-            self._rows[n].resize((max(end, len(self._rows[n]) * 5 // 4, 64), _width(n)), refcheck=False)
+            room = max(end, len(self._thresholds[n]) * 5 // 4, 64)
+            self._thresholds[n].resize((room, _width(n)), refcheck=False)
         ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
         ends *= 2.0**32 / ends[:, -1:]
-        rows = self._rows[n][begin:end]
+        rows = self._thresholds[n][begin:end]
         rows[:, scores.shape[1] - 1 :] = 2**32 - 1
         rows[:, : scores.shape[1] - 1] = np.minimum(ends[:, :-1], 2**32 - 1)
         self._used[n] = end
-        return np.arange(begin, end, dtype=np.int32)
+        self.rows.update(zip(labels, range(begin, end), strict=True))
 
-    def draw(self, n: int, rows: Int32, heads: Int64, u: UInt32) -> UInt64:
-        """Return uint64[K]: packed orders of families of n members.
+    def draw(self, n: int, rows: Int64, heads: Int64, u: UInt32) -> NDArray[np.int8]:
+        """Return orders of members int8[K, n] of families.
 
-        rows: int32[K], from `add`. heads: int64[K], position of the head. u: uint32[K], the draws.
+        rows: int64[K], of the families. heads: int64[K], position of the head. u: uint32[K], the draws.
         """
-        width, thresholds = _width(n), self._rows[n].reshape(-1)
-        base = rows.astype(np.int64) * width - 1
+        width, thresholds = _width(n), self._thresholds[n].reshape(-1)
+        base = rows * width - 1
         index = base + 1
         step = width // 2
         while step:
             index += step * (thresholds.take(index + (step - 1), mode="clip") <= u)
             step //= 2
         number = np.minimum(index - base - 1, factorial(n) - 1)
-        packed: UInt64 = _packed_orders(n)[heads, number]
-        return packed
+        return np.asarray(_orders_of_members(n)[heads, number])
 
 
 def _width(n: int) -> int:
@@ -83,6 +84,6 @@ def _width(n: int) -> int:
 
 
 @cache
-def _packed_orders(n: int) -> NDArray[Any]:
-    """Return uint64[n, n!]: packed orders of members by position of the head, in the order of `all_orders`."""
-    return np.stack([pack(to_members(all_orders(n), np.array([head]))) for head in range(n)])
+def _orders_of_members(n: int) -> NDArray[np.int8]:
+    """Return int8[n, n!, n]: all orders of members by position of the head, in the order of `all_orders`."""
+    return np.stack([to_members(all_orders(n), np.array([head])) for head in range(n)])
