@@ -158,7 +158,6 @@ def test_any_cut_is_the_file(
 FAULTS: dict[str, tuple[str, str, str]] = {
     "jsonl": ('{"a":%d,"b":"x"}\n', '{"a":1,"b":2\n', "json"),
     "delimited": ("%d\tb\n", "a\n", "tsv-columns"),
-    "csv": ('%d,"b\nc"\n', '"a"b,c\n', "csv"),
     "conllu": (f"# sent_id = %d\n{WORD}\n\n", "1\ta\n\n", "conllu-columns"),
     "tagged": ("%d\tO\n\n", "a\n\n", "tsv-columns"),
 }
@@ -210,7 +209,6 @@ def both(tmp_path: Path, spec: str, source: Path, tokens: int, *options: object)
 JSON = [f'{{"text":"a dog {i} runs .","n":{0.5 if i == 7 else i}}}\n' for i in range(5000)]  # n is float in all pieces
 FILES = {
     "jsonl": "".join(JSON[:1000]),
-    "csv": "text,label\r\n" + "".join(f'"a, dog\n""{i}"" runs .",{i}\r\n' for i in range(40)),
     "tsv": "text\tlabel\n" + "".join(f"a dog {i} runs .\t{i}\n" for i in range(40)),
     "conllu": FRENCH * 20,
     "conll": "Ada\tB-PER\nsleeps\tO\n\nHello\tO\n\n" * 30 + "Paris\tB-LOC\n",

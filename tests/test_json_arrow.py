@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats import stretches
-from derivlang.formats.json_arrow import LineStarts, table_of
+from derivlang.formats import json_arrow
+from derivlang.formats.json_arrow import table_of
 from derivlang.formats.jsonl import _objects, _table, read
 from derivlang.formats.rows import ROWS_PER_TABLE
 
@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("text", pa.string()), ("n", pa.int64()), ("words", pa.list_
 def _any_length() -> Iterator[None]:
     """Let Arrow try texts of any length, not only those that take Python's reader longer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretches, "SHORT", 0)
+        patch.setattr(json_arrow, "SHORT", 0)
         yield
 
 
@@ -41,7 +41,7 @@ def one_by_one(lines: list[str]) -> pa.Table | None:
 def by_arrow(lines: list[str], end: str = "\n") -> pa.Table | None:
     """The table by Arrow's reader; None where it does not take the lines."""
     text = "".join(f"{line}{end}" for line in lines).encode()
-    (stretch,) = stretches.stretches(iter([text]), 1, LineStarts(), rows=ROWS_PER_TABLE, limit=None)
+    (stretch,) = json_arrow.stretches(iter([text]), 1, rows=ROWS_PER_TABLE, limit=None)
     return table_of(stretch, SCHEMA)
 
 

@@ -26,13 +26,12 @@ from derivlang.core.schema import Schema
 from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.json_arrow import LineStarts, is_blank, table_of
+from derivlang.formats.json_arrow import Stretch, is_blank, stretches, table_of
 from derivlang.formats.json_text import load_json
 from derivlang.formats.line_cuts import blocks_of_lines, count_full, count_lines, cut_lines, has_words
 from derivlang.formats.opening import empty_file, whole_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
-from derivlang.formats.stretches import Stretch, stretches
 
 Row: TypeAlias = dict[str, Any]
 _NEWLINE, _QUOTE, _COLON = b'\n":'
@@ -61,9 +60,8 @@ def read(
     """
     path = located(path)
     known, done = types, 0
-    for stretch in stretches(
-        whole_lines(path, encoding, piece), piece.line + 1, LineStarts(), rows=ROWS_PER_TABLE, limit=limit
-    ):
+    blocks = whole_lines(path, encoding, piece)
+    for stretch in stretches(blocks, piece.line + 1, rows=ROWS_PER_TABLE, limit=limit):
         for numbers, table in _tables(stretch, path, types, known, required, None if limit is None else limit - done):
             known = table.schema
             yield Rows.of_documents(path, table, numbers, done)
