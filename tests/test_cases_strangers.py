@@ -128,3 +128,21 @@ def test_names_of_the_first_version_of_ud_stay_whole(tmp_path: Path) -> None:
     run("make", "--t", "syn:ja", tmp_path / "a.conllu", "-o", tmp_path / "out")
     run("export", tmp_path / "out", "--split", "train", "-o", tmp_path / "out.txt")
     assert "Mara Kim" in (tmp_path / "out.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "said"),
+    [
+        ("Le café ferme.\n".encode(), "latin-1", "the file is UTF-8, but the encoding is latin-1"),
+        ("\ufeffFirst words.\n".encode(), "cp1252", "the file is UTF-8, but the encoding is cp1252"),
+        (b"A line.\nIt\x92s \x93fine\x94.\n", "latin-1", ":2: latin-1 has the control character U+0092 there"),
+    ],
+)
+def test_text_of_another_encoding_is_not_read_as_one_byte_a_letter(
+    content: bytes, encoding: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    assert said in run("make", "--t", "inv", path, "--encoding", encoding, "-o", tmp_path / "out", code=1).err
+    path.write_bytes(content.replace(b"caf\xc3\xa9", b"caf\xe9").replace(b"\x92", b"'").removeprefix(b"\xef\xbb\xbf"))
+    run("make", "--t", "inv", path, "--encoding", "cp1252", "-o", tmp_path / "out")

@@ -12,6 +12,7 @@ import codecs
 import difflib
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ LONGEST_LINE = 64 << 20  # of a compressed file: some kilobytes can hold a line 
 BOM = codecs.BOM_UTF8
 BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside the cost of its lines
 _RECODED = 1 << 16  # bytes of another encoding that are recoded at a time
+_UPPER = bytes(range(128, 256))
+_C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
 
 def packing_of(path: Path) -> str:
@@ -230,6 +233,8 @@ class _Recoded(io.RawIOBase):
         self._decoder = codecs.getincrementaldecoder(encoding)()
         self._left = b""
         self._line, self._read = 1, 0
+        upper = _UPPER.decode(encoding, "replace")
+        self._may_be_utf8 = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a byte is a character
 
     def readable(self) -> bool:
         return True
@@ -239,8 +244,11 @@ class _Recoded(io.RawIOBase):
             raw = self._stream.read(_RECODED)
             self._read += len(raw)
             state = self._decoder.getstate()  # the byte order, among others
+            if self._may_be_utf8 and not raw.isascii():
+                self._check_no_utf8(raw)
             try:
-                self._left = self._decoder.decode(raw, final=not raw).encode()
+                text = self._decoder.decode(raw, final=not raw)
+                self._left = text.encode()
             except UnicodeDecodeError as error:
                 line = self._line + self._lines_before(error, raw, state)
                 offset = self._read - len(error.object)
@@ -248,13 +256,34 @@ class _Recoded(io.RawIOBase):
             except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
                 fix = "pass --encoding with the byte order, such as utf-16-le"
                 raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
-            self._line += self._left.count(b"\n")
+            if control := _C1.search(text):
+                raise DataError(
+                    f"{self._encoding} has the control character U+{ord(control[0]):04X} there",
+                    where=f"{self._path}:{self._line + text.count(chr(10), 0, control.start())}",
+                    fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
+                    id="encoding",
+                )
+            self._line += text.count("\n")
             if not raw:
                 break
         n = min(len(target), len(self._left))
         target[:n] = self._left[:n]
         self._left = self._left[n:]
         return n
+
+    def _check_no_utf8(self, raw: bytes) -> None:
+        """Raise DataError if a block with other letters than ASCII is UTF-8, which no text of one byte a letter is."""
+        self._may_be_utf8 = False
+        try:
+            codecs.utf_8_decode(raw, "strict", False)
+        except UnicodeDecodeError:
+            return
+        raise DataError(
+            f"the file is UTF-8, but the encoding is {self._encoding}",
+            where=str(self._path),
+            fix="pass --encoding utf-8; if other files of the source are not UTF-8, convert them",
+            id="encoding",
+        )
 
     def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
         """Return the number of line ends in a block before the byte that cannot be decoded.
@@ -362,7 +391,8 @@ def _is_valid(text: bytes) -> bool:
 def _undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: int, line: int) -> DataError:
     """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
     offset += error.start
-    fix = "pass the file's own --encoding, such as latin-1, or convert the file"
+    likely = "cp1252" if error.object[error.start] in range(0x80, 0xA0) else "latin-1"
+    fix = f"pass the file's own --encoding, such as {likely}, or convert the file"
     if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"
     return DataError(
