@@ -94,7 +94,7 @@ def markdown(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
         out += [f"## {text(part.title)}", _list(part.results)]
         for one in (*part.blocks, "### Settings", *part.folded):
             if isinstance(one, Table):
-                out += [f"### {text(one.title)}", table_text(one.shown), text(one.note), text(one.signature)]
+                out += [f"### {text(one.title)}", table_text(one.shown), text(one.note), _code(one.signature)]
             elif isinstance(one, Figure):
                 out += [f"![{text(one.caption)}](figures/{one.name}.png)", text(one.caption)]
             else:
@@ -118,6 +118,11 @@ def text(plain: object) -> str:
     line = escape(" ".join(str(plain).split()), quote=False)
     line = _MARKDOWN.sub(lambda match: "".join(f"&#{ord(c)};" for c in match[0]), line)
     return _FIRST.sub(lambda match: f"&#{ord(match[0][0])};{match[0][1:]}", line)
+
+
+def _code(plain: str) -> str:
+    """Return one line of Markdown that shows this text as code, to be copied; as text if it holds a mark of code."""
+    return text(plain) if "`" in plain or not plain else f"`{' '.join(plain.split())}`"
 
 
 def _list(lines: Iterable[str]) -> str:
