@@ -29,7 +29,7 @@ from derivlang.core.settings import given
 from derivlang.lexical.settings import DictionaryOptions
 
 _LEFT_OUT = (
-    "pairs left out, which the percentages count: MUSE reads no capitals and no white space inside a word (TSV and "
+    "pairs left out: MUSE reads no capitals and no white space inside a word (TSV and "
     "JSON hold all)"
 )
 

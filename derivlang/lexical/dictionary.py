@@ -78,7 +78,7 @@ def make_dictionary(
     The file is held meanwhile: another process that makes it with other options is refused.
 
     Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out"}:
-    numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
+    numbers of lines, vocabulary entries and chosen entries; percentages of types and of running words in the file;
     numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise DerivlangError
     without leaving partial files.
     """
@@ -145,13 +145,13 @@ def _make(
         held, held_numbers, n = _pairs(entries, parts.heldout, kind)
         files[heldout_name(options.out)] = written(held, held_numbers, kind)
         left_out += n
-    total = int(entries.counts.sum())
+    covered = {word: n for (word, _), n in zip(pairs, numbers, strict=True)}
     result = {
         "pairs": len(pairs),
         "types": len(entries),
         "entries": len(parts.chosen),
-        "coverage_types": round(100 * len(parts.chosen) / len(entries), 4),
-        "coverage_tokens": round(100 * int(entries.counts[parts.chosen].sum()) / max(total, 1), 4),
+        "coverage_types": round(100 * len(covered) / len(entries), 4),
+        "coverage_tokens": round(100 * sum(covered.values()) / max(int(entries.counts.sum()), 1), 4),
         "heldout": len(parts.heldout),
         "noise": len(wrong),
         "left_out": left_out,
