@@ -117,7 +117,9 @@ def profile(data: Path, out: Path) -> None:
     clock = Clock()
     _wrap_all(clock)
     clock.start()
-    result = make(Pipeline.parse("trans,inv"), SourceRequest("wikitext103", data), MakeOptions(out, force=True))
+    result = make(
+        Pipeline.parse("trans,inv"), SourceRequest("wikitext103", data_dir=data), MakeOptions(out, force=True)
+    )
     clock.stop()
     words = sum(entry["tokens"] for entry in result["splits"].values())
     unused = [stage for stage, _, _ in _STAGES if stage not in clock.seconds]

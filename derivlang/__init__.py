@@ -21,15 +21,14 @@ from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
-    from derivlang.commands.align import align_words, score_links
-    from derivlang.commands.distance import match, stats
-    from derivlang.commands.grammar import count_orders, fit_grammar, grammar_probs, score_grammar
-    from derivlang.commands.lexical import dictionary, pairs, tokenizer, twin
-    from derivlang.commands.parser import score_parser, train_parser
-    from derivlang.commands.push import push
-    from derivlang.commands.sets import DerivedSet, finish, make, parse, plan, work
-    from derivlang.commands.studies import Study, reproduce, study
-    from derivlang.commands.training import Run, pretrain, report
+    from derivlang.commands import align, distance, grammar, lexical, parser, ranks, sets
+    from derivlang.commands import push as pushing
+    from derivlang.commands import report as reporting
+    from derivlang.commands.command import function
+    from derivlang.commands.pretrain import Pretrain
+    from derivlang.commands.results import DerivedSet
+    from derivlang.commands.studies import ReproduceStudy, RunStudy, Study
+    from derivlang.commands.training import Run
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
@@ -39,6 +38,31 @@ if TYPE_CHECKING:
     from derivlang.pipeline import Pipeline
     from derivlang.transforms.base import Transform
     from derivlang.transforms.registry import register
+
+    align_words = function(align.AlignWords, "align_words")
+    count_orders = function(grammar.CountOrders, "count_orders")
+    dictionary = function(lexical.MakeDictionary, "dictionary")
+    finish = function(ranks.FinishSet, "finish")
+    fit_grammar = function(grammar.FitGrammar, "fit_grammar")
+    grammar_probs = function(grammar.GrammarProbs, "grammar_probs")
+    make = function(sets.MakeSet, "make")
+    match = function(distance.FindMatch, "match")
+    pairs = function(lexical.WritePairs, "pairs")
+    parse = function(sets.ParseSource, "parse")
+    plan = function(ranks.PlanSet, "plan")
+    pretrain = function(Pretrain, "pretrain")
+    push = function(pushing.Push, "push")
+    report = function(reporting.WriteReport, "report")
+    reproduce = function(ReproduceStudy, "reproduce")
+    score_grammar = function(grammar.ScoreGrammar, "score_grammar")
+    score_links = function(align.ScoreLinks, "score_links")
+    score_parser = function(parser.ScoreParser, "score_parser")
+    stats = function(distance.Stats, "stats")
+    study = function(RunStudy, "study")
+    tokenizer = function(lexical.TrainTokenizer, "tokenizer")
+    train_parser = function(parser.TrainParser, "train_parser")
+    twin = function(lexical.MakeTwin, "twin")
+    work = function(ranks.WorkOnSet, "work")
 
 __all__ = [
     "Columns",
@@ -83,47 +107,48 @@ __all__ = [
     "work",
 ]
 
+# Where each name is; of a command the class, which becomes a function when it is first used.
 _WHERE = {
-    "Columns": "derivlang.map",
-    "DerivedSet": "derivlang.commands.sets",
-    "DerivedText": "derivlang.api",
-    "DerivlangError": "derivlang.core.errors",
-    "DerivlangWarning": "derivlang.core.messages",
-    "Pipeline": "derivlang.pipeline",
-    "Run": "derivlang.commands.training",
-    "Study": "derivlang.commands.studies",
-    "Transform": "derivlang.transforms.base",
-    "align_words": "derivlang.commands.align",
-    "compare": "derivlang.evaluation.report.compare",
-    "count_orders": "derivlang.commands.grammar",
-    "derive": "derivlang.api",
-    "dictionary": "derivlang.commands.lexical",
-    "finish": "derivlang.commands.sets",
-    "fit_grammar": "derivlang.commands.grammar",
-    "grammar_probs": "derivlang.commands.grammar",
-    "make": "derivlang.commands.sets",
-    "map_dataset": "derivlang.map",
-    "match": "derivlang.commands.distance",
-    "pairs": "derivlang.commands.lexical",
-    "parse": "derivlang.commands.sets",
-    "param": "derivlang.core.spec",
-    "plan": "derivlang.commands.sets",
-    "pretrain": "derivlang.commands.training",
-    "push": "derivlang.commands.push",
-    "register": "derivlang.transforms.registry",
-    "report": "derivlang.commands.training",
-    "reproduce": "derivlang.commands.studies",
-    "score_grammar": "derivlang.commands.grammar",
-    "score_links": "derivlang.commands.align",
-    "score_parser": "derivlang.commands.parser",
-    "scores": "derivlang.evaluation.collect",
-    "stats": "derivlang.commands.distance",
-    "study": "derivlang.commands.studies",
-    "tokenizer": "derivlang.commands.lexical",
-    "train_parser": "derivlang.commands.parser",
-    "twin": "derivlang.commands.lexical",
-    "view": "derivlang.api",
-    "work": "derivlang.commands.sets",
+    "Columns": "map",
+    "DerivedSet": "commands.results",
+    "DerivedText": "api",
+    "DerivlangError": "core.errors",
+    "DerivlangWarning": "core.messages",
+    "Pipeline": "pipeline",
+    "Run": "commands.training",
+    "Study": "commands.studies",
+    "Transform": "transforms.base",
+    "align_words": "commands.align:AlignWords",
+    "compare": "evaluation.report.compare",
+    "count_orders": "commands.grammar:CountOrders",
+    "derive": "api",
+    "dictionary": "commands.lexical:MakeDictionary",
+    "finish": "commands.ranks:FinishSet",
+    "fit_grammar": "commands.grammar:FitGrammar",
+    "grammar_probs": "commands.grammar:GrammarProbs",
+    "make": "commands.sets:MakeSet",
+    "map_dataset": "map",
+    "match": "commands.distance:FindMatch",
+    "pairs": "commands.lexical:WritePairs",
+    "param": "core.spec",
+    "parse": "commands.sets:ParseSource",
+    "plan": "commands.ranks:PlanSet",
+    "pretrain": "commands.pretrain:Pretrain",
+    "push": "commands.push:Push",
+    "register": "transforms.registry",
+    "report": "commands.report:WriteReport",
+    "reproduce": "commands.studies:ReproduceStudy",
+    "score_grammar": "commands.grammar:ScoreGrammar",
+    "score_links": "commands.align:ScoreLinks",
+    "score_parser": "commands.parser:ScoreParser",
+    "scores": "evaluation.collect",
+    "stats": "commands.distance:Stats",
+    "study": "commands.studies:RunStudy",
+    "tokenizer": "commands.lexical:TrainTokenizer",
+    "train_parser": "commands.parser:TrainParser",
+    "twin": "commands.lexical:MakeTwin",
+    "view": "api",
+    "work": "commands.ranks:WorkOnSet",
 }
 
 
@@ -133,7 +158,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'derivlang' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     from importlib import import_module
 
-    return globals().setdefault(name, getattr(import_module(_WHERE[name]), name))
+    module, _, command = _WHERE[name].partition(":")
+    found = getattr(import_module(f"derivlang.{module}"), command or name)
+    if command:
+        found = import_module("derivlang.commands.command").function(found, name)
+    return globals().setdefault(name, found)
 
 
 def __dir__() -> list[str]:

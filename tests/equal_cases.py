@@ -181,7 +181,7 @@ CASES: dict[str, str] = {
         dict set -o own.tsv
         tokenizer train --vocab-size 300 demo -o tok
         dict --t trans --level token --tokenizer tok demo -o tok.tsv
-        {each("dict --read {cases}/{} -o clean{n}.tsv", ("k1_muse_space.txt", "k8_dup.txt", "k11.tsv", "k12.csv"))}""",
+        {each("dict check {cases}/{} -o clean{n}.tsv", ("k1_muse_space.txt", "k8_dup.txt", "k11.tsv", "k12.csv"))}""",
     "lexical/tokenizer": f"""
         tokenizer train --vocab-size 300 demo -o tok
         {each("tokenizer twin tok -o twin{n} --t {}", ("trans", "trans:greek --joint", "trans --subword-overlap 25",

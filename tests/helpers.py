@@ -11,6 +11,7 @@ import sys
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from derivlang.core.batch import Batch
+from derivlang.core.policies import Policies
 from derivlang.engine.events import Events
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
@@ -70,15 +72,16 @@ def make(
     text_columns: tuple[str, ...] = (),
     word_columns: tuple[str, ...] = (),
     warnings: list[str] | None = None,
+    policies: Policies | None = None,
     **options: Any,
 ) -> Path:
     """`derivlang make`, in this process; gives `out`."""
     request = SourceRequest(
-        str(source), data_dir, mode=words, language=language, words=word_columns, texts=text_columns
+        str(source), data_dir=data_dir, words=words, lang=language, word_column=word_columns, text_column=text_columns
     )
     warn = (lambda message: None) if warnings is None else warnings.append
     pipeline = Pipeline.parse(spec, seed=options.pop("seed", None))
-    run_make(pipeline, request, MakeOptions(out, **options), Events(warn=warn))
+    run_make(pipeline, request, MakeOptions(out, **asdict(policies or Policies()), **options), Events(warn=warn))
     return out
 
 

@@ -212,7 +212,7 @@ def test_sentences_that_end_inside_a_group_are_joined() -> None:
 
 
 @pytest.mark.parametrize(
-    "policies", [Policies(entities="atomic"), Policies(mwt="atomic"), Policies("atomic", mwt="atomic")]
+    "policies", [Policies(entities="atomic"), Policies(mwt="atomic"), Policies(entities="atomic", mwt="atomic")]
 )
 @pytest.mark.parametrize("spec", ["inv", "perm", "syn:fr"])
 def test_other_groups_are_told_by_each_row(policies: Policies, spec: str, tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_a_file_of_other_settings_is_refused_without_force(
     assert contents(tmp_path) != whole
 
 
-@pytest.mark.parametrize("words", [["dict", "SET"], ["pair", "SET", "--format", "pharaoh"], ["dict", "--read", "DICT"]])
+@pytest.mark.parametrize("words", [["dict", "SET"], ["pair", "SET", "--format", "pharaoh"], ["dict", "check", "DICT"]])
 def test_a_file_of_unknown_origin_is_refused_without_force(words: list[str], derived: Path, tmp_path: Path) -> None:
     (tmp_path / "given.txt").write_text("the la\ncat chat\n")
     places = {"SET": derived, "DICT": tmp_path / "given.txt"}

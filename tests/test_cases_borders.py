@@ -209,11 +209,11 @@ def test_muse_reads_what_is_written_in_its_form(tmp_path: Path) -> None:
         "a": "b c",
     }
     given = written(tmp_path / "d.json", json.dumps({**pairs, "straße": "rue", "ü": "u", "word": "m\u2009t"}))
-    ran = run("dict", "--read", given, "-o", tmp_path / "clean.txt")
+    ran = run("dict", "check", given, "-o", tmp_path / "clean.txt")
     lines = (tmp_path / "clean.txt").read_text("utf-8").splitlines()
     assert lines == ["hello bonjour", "straße rue", "ü u"]
     assert "6 pairs left out: MUSE reads no capitals and no white space" in ran.out
-    assert run("dict", "--read", given, "-o", tmp_path / "clean.tsv", "--json").json["left_out"] == 0
+    assert run("dict", "check", given, "-o", tmp_path / "clean.tsv", "--json").json["left_out"] == 0
 
 
 @pytest.mark.parametrize("more", [(), ("--coverage", 50, "--heldout", 10, "--noise", 5)])

@@ -143,7 +143,7 @@ LOCAL = ("grammar fit -o", "grammar count -o")
 
 def test_every_option_for_a_file_is_tried() -> None:
     found = {
-        f"{name} {option.opts[0]}": command
+        f"{name} {min(option.opts, key=len)}": command
         for name, command in commands()
         for option in command.params
         if isinstance(option.type, LocalPath) and option.type.writes and option.type.file_okay

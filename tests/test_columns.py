@@ -38,7 +38,7 @@ NLI = "premise\thypothesis\tlabel\nHe left .\tHe went .\tentailment\nShe sang .\
 
 def made(path: Path, **asked: Any) -> Path:
     out = path.parent / f"{path.name}.out"
-    run_make(Pipeline.parse("trans,inv"), SourceRequest(str(path), mode="space", **asked), MakeOptions(out))
+    run_make(Pipeline.parse("trans,inv"), SourceRequest(str(path), words="space", **asked), MakeOptions(out))
     right(out)
     return out
 
@@ -60,12 +60,12 @@ def test_two_columns_are_not_taken_for_a_pair(tmp_path: Path) -> None:
     ("asked", "texts", "n_rows"),
     [
         ({"header": True}, "sentence", 2),
-        ({"header": True, "texts": ("sentence",)}, "sentence", 2),
-        ({"texts": ("sentence",)}, "sentence", 2),
-        ({"header": True, "names": ("text", "stars")}, "text", 2),
-        ({"header": False, "names": ("text", "stars")}, "text", 3),
-        ({"names": ("text", "stars")}, "text", 3),
-        ({"names": ("body", "stars"), "texts": ("body",)}, "body", 3),
+        ({"header": True, "text_column": ("sentence",)}, "sentence", 2),
+        ({"text_column": ("sentence",)}, "sentence", 2),
+        ({"header": True, "column_names": ("text", "stars")}, "text", 2),
+        ({"header": False, "column_names": ("text", "stars")}, "text", 3),
+        ({"column_names": ("text", "stars")}, "text", 3),
+        ({"column_names": ("body", "stars"), "text_column": ("body",)}, "body", 3),
     ],
 )
 @pytest.mark.parametrize("suffix", ["tsv", "csv"])
@@ -116,9 +116,11 @@ def test_a_delimiter_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a comma or a semicolon \[delimiter\]\n.*--delimiter"):
         find(SourceRequest(str(path)))
     for delimiter, names in ((";", ["review", "more,stars"]), (",", ["review;more", "stars"])):
-        corpus = find(SourceRequest(str(path), delimiter=delimiter, texts=(names[0],)))
+        corpus = find(SourceRequest(str(path), delimiter=delimiter, text_column=(names[0],)))
         assert [corpus.schema.sides[0].text, *(f.column for f in corpus.schema.fields)] == names
-        assert find(SourceRequest(str(path), texts=(names[0],))).layout == corpus.layout  # the name makes it clear
+        assert (
+            find(SourceRequest(str(path), text_column=(names[0],))).layout == corpus.layout
+        )  # the name makes it clear
     uneven = written(tmp_path / "y.csv", "a;b;c\nd\n")
     with pytest.raises(DataError, match=r"\[delimiter\]"):
         find(SourceRequest(str(uneven)))
@@ -149,28 +151,28 @@ def test_pairs_without_a_header_are_told_their_names(header: bool | None, tmp_pa
     if header is not True:
         with pytest.raises(UsageError, match="--column-names premise,hypothesis,label"):
             find(SourceRequest(str(path), header=header))
-    out = made(path, names=("premise", "hypothesis", "label"), header=header)
+    out = made(path, column_names=("premise", "hypothesis", "label"), header=header)
     assert rows(out)["label"].to_pylist() == ([2] if header else [0, 2])
 
 
 def test_names_and_a_row_that_looks_like_a_header(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tsv", NLI)
     with pytest.raises(UsageError, match=r"add --header .*or --no-header"):
-        find(SourceRequest(str(path), names=("a", "b", "c"), texts=("a",)))
+        find(SourceRequest(str(path), column_names=("a", "b", "c"), text_column=("a",)))
     with pytest.raises(UsageError, match="a name occurs twice"):
-        find(SourceRequest(str(path), names=("a", "a", "c")))
+        find(SourceRequest(str(path), column_names=("a", "a", "c")))
 
 
 def test_names_that_are_too_few(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.tsv:1: the line has 2 columns, expected 1"):
-        find(SourceRequest(str(written(tmp_path / "x.tsv", REVIEWS)), names=("text",)))
+        find(SourceRequest(str(written(tmp_path / "x.tsv", REVIEWS)), column_names=("text",)))
 
 
 def test_one_column_is_not_taken_for_text(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tsv", "One .\nTwo .\n")
     with pytest.raises(UsageError, match="--column-names text"):
         find(SourceRequest(str(path)))
-    assert rows(made(path, names=("text",))).num_rows == 2
+    assert rows(made(path, column_names=("text",))).num_rows == 2
 
 
 def test_words_and_tags_stay_recognised(tmp_path: Path) -> None:
@@ -206,13 +208,13 @@ def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "asked", "option"),
     [
-        ("x.txt", "a .\n", {"texts": ("text",)}, "--text-column"),
+        ("x.txt", "a .\n", {"text_column": ("text",)}, "--text-column"),
         ("x.txt", "a .\n", {"header": True}, "--header"),
         ("x.jsonl", '{"text":"a"}\n', {"header": False}, "--no-header"),
-        ("x.jsonl", '{"text":"a"}\n', {"names": ("a",)}, "--column-names"),
+        ("x.jsonl", '{"text":"a"}\n', {"column_names": ("a",)}, "--column-names"),
         ("x.jsonl", '{"text":"a"}\n', {"quoting": True}, "--quoting"),
         ("x.csv", "text,label\na,b\n", {"quoting": True}, "--quoting"),
-        (None, "demo", {"texts": ("text",)}, "--text-column"),
+        (None, "demo", {"text_column": ("text",)}, "--text-column"),
         (None, "demo:nli", {"header": True}, "--header"),
     ],
 )
@@ -559,7 +561,7 @@ NAMES = ["a\0b.txt", "dir/a\0b.txt", "ner:a\0b", "ner:**x", "pos:[", "hub:a\0b",
 @pytest.mark.parametrize("source", NAMES, ids=range(len(NAMES)))
 def test_names_that_no_file_has(source: str, tmp_path: Path) -> None:
     with pytest.raises(DerivlangError):
-        find(SourceRequest(source, tmp_path))
+        find(SourceRequest(source, data_dir=tmp_path))
 
 
 def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:
@@ -569,13 +571,13 @@ def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:
     Path(os.fsdecode(path)).write_text("A cat .\n")
     for number, source in enumerate((folder, Path(os.fsdecode(path)))):
         out = tmp_path / str(number)
-        run_make(Pipeline.parse("inv"), SourceRequest(str(source), mode="space"), MakeOptions(out))
+        run_make(Pipeline.parse("inv"), SourceRequest(str(source), words="space"), MakeOptions(out))
         right(out)
         assert undone(out) == b"A cat .\n"
         assert manifest(out)["source"]["files"][0]["name"] == "caf\\xe9.test.txt"
     Path(os.fsdecode(path)).write_bytes(b"\xff\n")
     with pytest.raises(DataError, match=r"test\.txt:1"):
-        run_make(Pipeline.parse("inv"), SourceRequest(str(folder), mode="space"), MakeOptions(tmp_path / "bad"))
+        run_make(Pipeline.parse("inv"), SourceRequest(str(folder), words="space"), MakeOptions(tmp_path / "bad"))
 
 
 def test_a_nul_in_a_text_of_json_is_named_by_its_line(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from derivlang.cli.folders import default_folder
 from derivlang.cli.main import COMMANDS, main
 from derivlang.cli.types import SpecOption, WholeNumber
+from derivlang.commands.folders import default_folder
 from tests import commands
 from tests.commands import forked, run
 from tests.helpers import python
@@ -428,10 +428,7 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     "command",
     [
-        "dict --read d.txt --coverage 50",
-        "dict --read d.txt --heldout 10 -o e.txt",
-        "dict --read d.txt --t trans",
-        "dict --read d.txt --format tsv",
+        "dict check d.txt --format tsv",
         "parse demo --force",
         "parse demo --shard-tokens 100",
         "parse demo -o out --parses parses",
@@ -442,7 +439,6 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "grammar fit x.conllu --dev x.conllu --l2 2 --thin 0.5",
         "grammar fit x.conllu --dev x.conllu --l2 2 --classes V",
         "grammar fit x.conllu --classes V,ADJ --thin 0.5",
-        "dict --t trans demo --strict",
         "tokenizer twin tok --t trans:overlap=25 --by mass",
         "tokenizer twin tok --t trans --seed 3 --subwords s.tsv",
         "pair set --format pharaoh --noise-kind pairs",
@@ -547,7 +543,7 @@ def test_arguments_that_python_does_not_read_as_utf8() -> None:
         (["make", "--t", "trans", "inv"], "trans,inv", "'inv' was taken for the source"),
         (["dict", "--t", "trans", "inv", "demo"], "trans,inv", "'inv' was taken for the source"),
         (["derive", "--t", "trans", "inv", "hello"], "trans,inv", "'inv' was taken for the text"),
-        (["tokenizer", "twin", "--t", "trans", "inv", "DIR"], "trans,inv", "'inv' was taken for the folder"),
+        (["tokenizer", "twin", "--t", "trans", "inv", "DIR"], "trans,inv", "'inv' was taken for the tokenizer"),
     ],
 )
 def test_transforms_that_are_words_of_their_own(words: list[str], joined: str, taken: str) -> None:

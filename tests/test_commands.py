@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "plan": (plan.command, derivlang.plan, {"world", "parse"}),  # spec=None plans a parse
     "work": (work.command, derivlang.work, set()),
     "finish": (finish.command, derivlang.finish, set()),
-    "dict": (dict_command.command, derivlang.dictionary, {"read", "strict"}),
+    "dict": (dict_command.command, derivlang.dictionary, set()),
     "pair": (pair.command, derivlang.pairs, set()),
     "pretrain": (pretrain.command, derivlang.pretrain, set()),
     "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
@@ -67,8 +67,8 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "parser score": (parser.score, derivlang.score_parser, set()),
     "stats": (stats.command, derivlang.stats, {"out", "plot"}),
     "match": (match.command, derivlang.match, set()),
-    "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
-    "twin": (tokenizer.twin_, derivlang.twin, {"folder"}),
+    "tokenizer": (tokenizer.train, derivlang.tokenizer, set()),
+    "twin": (tokenizer.twin, derivlang.twin, set()),
 }  # fmt: skip
 
 
@@ -239,16 +239,18 @@ def test_grammars_and_links_are_those_of_the_commands(tmp_path: Path) -> None:
 def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     sizes: dict[str, Any] = {"vocab_size": 300, "steps": 4, "threads": 1}
-    made = derivlang.pretrain("demo", "trans,inv", tmp_path / "python", objective="align-mlm", lr=1e-3, **sizes)
+    made = derivlang.pretrain(
+        "demo", "trans,inv", tmp_path / "python", objective="align-mlm", learning_rate=1e-3, **sizes
+    )
     options = [word for name, value in sizes.items() for word in (f"--{name.replace('_', '-')}", value)]
     line = ("--source", "demo", "--t", "trans,inv", "--objective", "align-mlm", "--lr", 1e-3, *options)
     run("pretrain", *line, "-o", tmp_path / "command")
     other = json.loads((tmp_path / "command" / "run.json").read_text("utf-8"))
     assert (made.record["weights"], made.record["fingerprint"]) == (other["weights"], other["fingerprint"])
-    again = derivlang.pretrain("demo", "trans,inv", made.path, objective="align-mlm", lr=1e-3, **sizes)
+    again = derivlang.pretrain("demo", "trans,inv", made.path, objective="align-mlm", learning_rate=1e-3, **sizes)
     assert again == made
-    found = made.evaluate(task="pos:demo", measure=["alignment"], epochs=1, lr=[2e-3], seeds=1, threads=1)
-    line = ("--task", "pos:demo", "--measure", "alignment", "--epochs", 1, "--lr", 2e-3, "--seeds", 1, "--threads", 1)
+    found = made.evaluate(task="pos:demo", measure=["alignment"], epochs=10, lr=[2e-3], seeds=1, threads=1)
+    line = ("--task", "pos:demo", "--measure", "alignment", "--epochs", 10, "--lr", 2e-3, "--seeds", 1, "--threads", 1)
     told = run("evaluate", tmp_path / "command", *line, "--json").json
     for label in ("pos:demo", "alignment"):
         values = [row["value"] for row in told[label]["scores"]]
@@ -308,14 +310,14 @@ def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: p
         (lambda out: derivlang.make("demo", "inv", out / "x", splits="best"), "splits"),
         (lambda out: derivlang.DerivedSet(out).export(out / "x"), "out: the suffix '' names no format"),
         (lambda out: derivlang.DerivedSet(out).export(out / "x.txt", split="tst"), "no split 'tst'"),
-        (lambda out: derivlang.DerivedSet(out).export(out, format="transformers"), "is a folder"),
+        (lambda out: derivlang.DerivedSet(out).export(out, format="transformers"), "is not a run"),
         (lambda out: derivlang.DerivedSet(out).export(out / "x", format="xml"), "format: must be text or jsonl"),
         (lambda out: derivlang.Run(out).export(out / "x"), "is not a run"),
         (lambda out: derivlang.train_parser("a", out / "x", teacher="english"), "no argument of train_parser"),
         (lambda out: derivlang.score_parser("english", __file__, split="test"), "split: is of a folder"),
         (lambda out: derivlang.dictionary("demo", "trans", out / "d", coverage=101), "coverage: "),
         (lambda out: derivlang.pretrain("demo", "trans", out / "x", dict_coverage="0"), "dict_coverage: "),
-        (lambda out: derivlang.study("align-mlm", out, scale="tny"), "there is no scale 'tny'; did you mean tiny"),
+        (lambda out: derivlang.study("align-mlm", out, scale="tny"), "scale: must be tiny or base or small or paper,"),
         (lambda out: derivlang.study("align-mlm-tiny", out, cells="mlm"), "cells: there is no cell 'mlm'"),
         (lambda out: derivlang.study("a.toml", out, scale="tiny"), "a.toml: cannot be read"),
         (lambda out: derivlang.reproduce("align-mlm", out, workers=0), "workers: must be at least 1, got 0"),

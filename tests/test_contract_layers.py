@@ -54,7 +54,11 @@ Rows = list[list[str]]
 STRINGS = pa.list_(pa.string())
 UPOS = ("NOUN", "VERB", "PUNCT", "X")
 TAGS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG")
-POLICIES = [Policies(), Policies("drop", "drop"), Policies("atomic", "atomic", "atomic")]
+POLICIES = [
+    Policies(),
+    Policies(entities="drop", answers="drop"),
+    Policies(entities="atomic", answers="atomic", mwt="atomic"),
+]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -318,7 +322,7 @@ def test_every_loss_reads_as_a_sentence(kind: str) -> None:
 def test_groups_are_made_by_policies_alone(kind: str, rows: Rows, seed: int) -> None:
     batch = labelled(kind, rows, seed)
     assert groups(batch, Policies()) is None
-    found = groups(batch, Policies("atomic", "atomic", "atomic"))
+    found = groups(batch, Policies(entities="atomic", answers="atomic", mwt="atomic"))
     assert found is None or set(batch.unit_words.tolist()) <= set(found.tolist())  # none goes beyond its unit
 
 

@@ -72,7 +72,7 @@ def found(source: str) -> Corpus:
         return find(SourceRequest(source))
     if not (SHARED / "ud").is_dir():
         pytest.skip(f"no real data in {SHARED}")
-    return find(SourceRequest(source, SHARED))
+    return find(SourceRequest(source, data_dir=SHARED))
 
 
 def cut_source(corpus: Corpus, part: CorpusFile, limit: int) -> Any:
@@ -292,7 +292,7 @@ def test_a_missing_source_names_its_files(
 
     monkeypatch.setattr(datasets, "load_dataset", unreachable)
     with pytest.raises(DataError) as caught:
-        find(SourceRequest(source, tmp_path))
+        find(SourceRequest(source, data_dir=tmp_path))
     message = str(caught.value)
     assert source in message
     assert wanted in message
@@ -318,9 +318,9 @@ def test_each_folder_of_a_source_may_be_the_data_dir(
 ) -> None:
     """That with the files, and each one above it, up to the one with the layout of the page."""
     path = written(tmp_path / file, text)
-    expected = [(part.split, part.name) for part in find(SourceRequest(source, tmp_path)).parts]
+    expected = [(part.split, part.name) for part in find(SourceRequest(source, data_dir=tmp_path)).parts]
     for folder in list(path.parents)[: file.count("/")]:
-        assert [(part.split, part.name) for part in find(SourceRequest(source, folder)).parts] == expected
+        assert [(part.split, part.name) for part in find(SourceRequest(source, data_dir=folder)).parts] == expected
     monkeypatch.chdir(path.parent)
     monkeypatch.setenv("DERIVLANG_DATA", ".")
     assert [(part.split, part.name) for part in find(SourceRequest(source)).parts] == expected
@@ -338,22 +338,22 @@ def test_the_folder_of_another_set_is_not_taken_for_a_source(
         written(tmp_path / name, "a\tO\n\n")
     monkeypatch.setattr(datasets, "load_dataset", lambda *given, **options: 1 / 0)
     with pytest.raises(DataError) as caught:
-        find(SourceRequest(source, tmp_path / folder))
+        find(SourceRequest(source, data_dir=tmp_path / folder))
     assert caught.value.id == "source-missing"
     assert ("wikitext2 is there" in str(caught.value)) == source.startswith("wikitext")
     with pytest.raises(DataError, match="pos:Small is there"):
-        find(SourceRequest("pos:Smal", tmp_path))
+        find(SourceRequest("pos:Smal", data_dir=tmp_path))
 
 
 def test_the_files_of_wikitext_may_lie_in_any_other_folder(tmp_path: Path) -> None:
     written(tmp_path / "mine" / "wiki.valid.tokens", "a b .\n")
     for size in ("2", "103"):
-        assert find(SourceRequest(f"wikitext{size}", tmp_path / "mine")).splits == ["validation"]
+        assert find(SourceRequest(f"wikitext{size}", data_dir=tmp_path / "mine")).splits == ["validation"]
 
 
 def test_a_data_dir_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none: the data folder does not exist"):
-        find(SourceRequest("wikitext2", tmp_path / "none"))
+        find(SourceRequest("wikitext2", data_dir=tmp_path / "none"))
 
 
 def test_an_unknown_source_gives_near_names() -> None:
@@ -400,7 +400,7 @@ def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("packed", PACKED)
 def test_packed_files_are_found(packed: str, tmp_path: Path) -> None:
     written(tmp_path / f"panx/fr/test.tsv{packed}", "")
-    assert [part.name for part in find(SourceRequest("ner:fr", tmp_path)).parts] == [f"test.tsv{packed}"]
+    assert [part.name for part in find(SourceRequest("ner:fr", data_dir=tmp_path)).parts] == [f"test.tsv{packed}"]
 
 
 # the original files of XNLI 1.0 and of the machine-translated MultiNLI
@@ -671,7 +671,7 @@ def test_text_columns_of_a_set_of_the_hub(hub: Callable[..., list[Any]], tmp_pat
 def test_local_files_come_before_the_hub(hub: Callable[..., list[Any]], tmp_path: Path) -> None:
     calls = hub({})
     written(tmp_path / "ner/wikiann/fr/test.tsv", "Ann\tB-PER\n\n")
-    find(SourceRequest("ner:fr", tmp_path))
+    find(SourceRequest("ner:fr", data_dir=tmp_path))
     assert calls == []
 
 
@@ -757,11 +757,11 @@ def test_a_named_source_is_read_from_one_folder(tmp_path: Path, monkeypatch: pyt
         for split in splits:
             written(tmp_path / folder / f"wikitext-2/wiki.{split}.tokens", f" {folder} {split} \n")
     monkeypatch.setenv("DERIVLANG_DATA", str(tmp_path / "two"))
-    corpus = find(SourceRequest("wikitext2", tmp_path / "one"))
+    corpus = find(SourceRequest("wikitext2", data_dir=tmp_path / "one"))
     assert [part.path.parts[-3] for part in corpus.parts] == ["one"]
     assert corpus.missing == ["validation", "test"]
     (tmp_path / "none").mkdir()
-    assert find(SourceRequest("wikitext2", tmp_path / "none")).splits == ["train", "test"]
+    assert find(SourceRequest("wikitext2", data_dir=tmp_path / "none")).splits == ["train", "test"]
 
 
 @pytest.mark.parametrize("source", ["wikitext2:test", "wikitext103:x"])

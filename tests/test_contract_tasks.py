@@ -74,13 +74,13 @@ def task(kind: str) -> Task:
 
 @cache
 def batch(kind: str, split: str = "train") -> Batch:
-    request = SourceRequest(task(kind).sources[0], data())
+    request = SourceRequest(task(kind).sources[0], data_dir=data())
     (found,) = Source.open(Pipeline.parse("identity"), request).batches(split)
     return found
 
 
 def classes(kind: str) -> tuple[str, ...]:
-    return task(kind).classes(find(SourceRequest(task(kind).sources[0], data())))
+    return task(kind).classes(find(SourceRequest(task(kind).sources[0], data_dir=data())))
 
 
 @cache

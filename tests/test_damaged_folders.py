@@ -70,7 +70,7 @@ KINDS = {
         (MAKERS["twin"],),
     ),
     "dictionary": Kind(
-        ("dict.tsv.recipe.json", "dict.tsv", "dict.heldout.tsv"), (MAKERS["dict"], "dict --read dict.tsv --strict")
+        ("dict.tsv.recipe.json", "dict.tsv", "dict.heldout.tsv"), (MAKERS["dict"], "dict check dict.tsv --strict")
     ),
     "pairs": Kind(("pairs.recipe.json", "pairs.derived", "pairs.noise.tsv"), (MAKERS["pair"],)),
     "encoded data": Kind(("data/train-16/data.json", "data/train-16/ids.bin"), (MAKERS["run"] + "-2",)),

@@ -37,7 +37,7 @@ DEPENDENT = [
     (name, command, option)
     for name, command in commands()
     for option in command.params
-    if isinstance(option, DependentOption) and option.dependencies not in (None, OptionNeeds())
+    if isinstance(option, DependentOption) and option.needs not in (None, OptionNeeds())
 ]
 
 
@@ -45,7 +45,7 @@ DEPENDENT = [
 def test_a_command_has_the_options_that_another_depends_on(
     name: str, command: click.Command, option: DependentOption
 ) -> None:
-    needs = option.dependencies
+    needs = option.needs
     assert needs is not None
     others = [one for text in (needs.only_with, needs.requires, needs.excludes) for one in text.split(", ") if one]
     known = {spelling for one in command.params for spelling in (*one.opts, (one.name or "").upper())}

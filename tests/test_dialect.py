@@ -465,9 +465,9 @@ def test_text_without_an_alphabet_is_warned_of() -> None:
     [
         ("dialect", "needs a probability above 0"),
         ("dialect:phon=0:suffix=0:nonce=0", "needs a probability above 0"),
-        ("dialect:phon=1.5", "must be from 0 to 1"),
-        ("dialect:suffix=-0.1", "must be from 0 to 1"),
-        ("dialect:nonce=nan", "must be a number"),
+        ("dialect:phon=1.5", "must be at most 1"),
+        ("dialect:suffix=-0.1", "must be at least 0"),
+        ("dialect:nonce=nan", "must be a finite number"),
         ("dialect:suffix=0.5:suffixes=1", "must be at least 2"),
         ("dialect:phon=0.1:words=w.txt", "nonce is 0"),
         ("dialect:suffix=0.5", "needs-lexicon"),

@@ -217,14 +217,14 @@ def test_faults_are_told_by_line(tmp_path: Path) -> None:
         (8, "encoding"),
         (9, "special"),
     ]
-    result = run("dict", "--read", path, "--json").json
+    result = run("dict", "check", path, "--json").json
     assert (result["pairs"], result["types"], result["skipped"]) == (4, 3, 7)
     assert result["faults"] == {"blank": 2, "columns": 1, "duplicate": 1, "encoding": 2, "special": 1}
     assert result["lines"][4] == {"line": 7, "kind": "encoding", "what": "the line is not UTF-8: byte 0xff"}
-    told = run("dict", "--read", path)
+    told = run("dict", "check", path)
     assert f"{path}:6: the line has 3 columns, expected 2 [columns]" in told.err
     assert "4 pairs of 3 words; 7 lines skipped" in told.out
-    strict = run("dict", "--read", path, "--strict", code=1)
+    strict = run("dict", "check", path, "--strict", code=1)
     assert f"{path}:3: " in strict.err
     assert strict.out == ""
 
@@ -232,18 +232,18 @@ def test_faults_are_told_by_line(tmp_path: Path) -> None:
 def test_faults_of_json_are_told_by_entry(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
     path.write_text('{"a": ["b"],\n\n "c": [""]}')
-    told = run("dict", "--read", path)
+    told = run("dict", "check", path)
     assert f"{path}: entry 2: the translation is blank [blank]" in told.err
     assert "1 pair of 1 word; 1 entry skipped" in told.out
-    assert run("dict", "--read", path, "--json").json["unit"] == "entry"
-    assert f"{path}: entry 2: " in run("dict", "--read", path, "--strict", code=1).err
+    assert run("dict", "check", path, "--json").json["unit"] == "entry"
+    assert f"{path}: entry 2: " in run("dict", "check", path, "--strict", code=1).err
 
 
 def test_a_clean_copy(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     path.write_bytes(FAULTY)
     for name in ("clean.tsv", "clean.json"):
-        run("dict", "--read", path, "-o", tmp_path / name)
+        run("dict", "check", path, "-o", tmp_path / name)
         clean = read_dictionary(tmp_path / name, strict=True)
         assert clean.pairs == read_dictionary(path).pairs
     packed = tmp_path / "d.txt.gz"
@@ -258,7 +258,7 @@ def test_a_clean_copy(tmp_path: Path) -> None:
 def test_a_clean_copy_keeps_counts_and_all_characters(corpus: Path, tmp_path: Path) -> None:
     corpus.write_text(f"{corpus.read_text('utf-8')}\ufffd x\ufffdy\n", "utf-8")
     dictionary(corpus, tmp_path / "d.tsv")
-    run("dict", "--read", tmp_path / "d.tsv", "-o", tmp_path / "clean.tsv")
+    run("dict", "check", tmp_path / "d.tsv", "-o", tmp_path / "clean.tsv")
     assert (tmp_path / "clean.tsv").read_bytes() == (tmp_path / "d.tsv").read_bytes()
     found = read_dictionary(tmp_path / "d.tsv", strict=True)
     assert "x\ufffdy" in found.entries()
@@ -469,7 +469,7 @@ def test_sub_words_of_a_tokenizer(corpus: Path, tmp_path: Path) -> None:
 
 def test_the_twins_of_entries_that_spell_special_tokens(tmp_path: Path) -> None:
     """`x<unk>` gives the entry `<unk></w>`, whose stem is no special token here. Training reads this dictionary."""
-    source = SourceRequest(str(tmp_path / "u.txt"), mode="space")
+    source = SourceRequest(str(tmp_path / "u.txt"), words="space")
     (tmp_path / "u.txt").write_text("a x<unk> b y<unk> c z<unk> w x</s>\n" * 20, "utf-8")
     train(source, tmp_path / "tok", TokenizerOptions(vocab_size=37, min_frequency=1))
     tokenizer = Tokenizer.load(tmp_path / "tok")
@@ -511,7 +511,7 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         ),
         ([corpus, "-o", out], 2, "a dictionary needs a pair of languages [no-pair]"),
         (["--t", "trans", corpus, "-o", "-", "--heldout", 5], 2, "[output]"),
-        (["--t", "trans", "-o", out], 2, "[usage]"),
+        (["--t", "trans", "-o", out], 2, "Missing argument 'SOURCE'"),
         (
             ["--t", "trans", corpus, "-o", tmp_path / "d.csv"],
             2,
@@ -525,8 +525,8 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         ([*usual, "--tokenizer", tmp_path], 2, "[tokenizer]"),
         ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no tokenizer.json"),
         ([*usual, "--level", "token", "--tokenizer", tmp_path, "--by", "pos"], 2, "[needs-tags]"),
-        (["--read", tmp_path / "none.txt"], 1, "[missing-file]"),
-        (["--read", tmp_path / "folder.tsv"], 2, "is a directory"),
+        (["check", tmp_path / "none.txt"], 1, "[missing-file]"),
+        (["check", tmp_path / "folder.tsv"], 2, "is a directory"),
     ]
 
 

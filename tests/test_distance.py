@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -156,7 +157,7 @@ def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch:
         (["--t", "inv", "demo", "demo"], "languages of one source"),
         (["--t", "inv", "demo", "--split", "other"], "has no split 'other'"),
         (["--t", "inv", "demo", "--entropy-words", "-1"], "at least 0"),
-        (["--t", "trans:overlap=200", "demo"], "from 0 to 100"),
+        (["--t", "trans:overlap=200", "demo"], "must be at most 100"),
         (["--t", "inv", "demo", "-o", "a.svg", "--plot", "./a.svg"], "--plot: a.svg is the file of -o, too"),
         (["--t", "inv", "no-source", "--tokenizer", "/nope"], "--tokenizer /nope: there is no such folder"),
     ],
@@ -224,11 +225,11 @@ def test_a_match_by_entropy_has_the_entropy(family: str, tmp_path: Path) -> None
     lines = (SHARED / "text/wikitext-2/wiki.test.tokens").read_text("utf-8").split("\n")
     text.write_text("\n".join(lines[:1200]), "utf-8")
     found = derivlang.match(text, "inv:from=random", family=family, by="entropy")
-    assert found["reached"] == pytest.approx(found["wanted"], abs=0.05)
-    assert found["low"] < found["value"] < found["high"]
-    language, matched = (row["derived_entropy_3"] for row in derivlang.stats(text, ["inv:from=random", found["spec"]]))
-    assert (language, matched) == pytest.approx((found["wanted"], found["reached"]))
-    assert found["spec"] != derivlang.match(text, "inv:from=random", family=family)["spec"]
+    assert found.reached == pytest.approx(found.wanted, abs=0.05)
+    assert found.low < found.value < found.high
+    language, matched = (row["derived_entropy_3"] for row in derivlang.stats(text, ["inv:from=random", found.spec]))
+    assert (language, matched) == pytest.approx((found.wanted, found.reached))
+    assert found.spec != derivlang.match(text, "inv:from=random", family=family).spec
     assert "held-out sentences; a match needs 10" in run("match", "--t", "inv", "demo", "--by", "entropy", code=2).err
 
 
@@ -247,5 +248,5 @@ def test_a_distance_that_does_not_depend_on_the_parameter_has_no_interval() -> N
 
 def test_match_by_command_and_by_function() -> None:
     found = derivlang.match("demo", "stride:2")
-    assert run("match", "--t", "stride:2", "demo", "--json").json == found
-    assert run("match", "--t", "stride:2", "demo").out == f"{found['spec']}\n"
+    assert run("match", "--t", "stride:2", "demo", "--json").json == asdict(found)
+    assert run("match", "--t", "stride:2", "demo").out == f"{found.spec}\n"

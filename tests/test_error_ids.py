@@ -99,10 +99,9 @@ def streamed(folder: Path) -> Any:
 
 # id -> the call of Python.
 CALLED: dict[str, Callable[[Path], Any]] = {
-    "unknown-policy": lambda f: derivlang.make("demo", "inv", f / "out", mwt="keep"),
     "unknown-argument": lambda f: derivlang.make("demo", "inv", f / "out", worker=2),
     "streamed-answers": streamed,
-    "no-runs": lambda f: derivlang.report(out=f / "out"),
+    "no-runs": lambda f: derivlang.report((), f / "out"),
 }
 
 

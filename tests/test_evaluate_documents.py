@@ -63,7 +63,7 @@ def test_documents_of_conllu_run_on_from_table_to_table(
     at_once: int, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS_PER_TABLE", at_once)
-    source = Source.open(Pipeline.parse("identity"), SourceRequest("pos", data))
+    source = Source.open(Pipeline.parse("identity"), SourceRequest("pos", data_dir=data))
     found = np.concatenate([one.documents for one in with_documents(source.batches("test"))])
     numbers = numbered(found)
     assert numbers is not None

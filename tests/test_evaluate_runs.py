@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,7 +34,6 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import request_of
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.formats.progress import stages_to
 from derivlang.training.devices import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
@@ -246,22 +244,23 @@ def test_an_evaluation_goes_on_where_it_was(run: Path, monkeypatch: pytest.Monke
     started: list[str] = []
     stopped: list[bool] = []
 
-    def start(what: str, unit: str | None, total: int | None) -> AbstractContextManager[None]:
-        if unit == "rows":
-            started.append(what)
-            if len(started) == 4 and not stopped:
-                stopped.append(True)
-                raise KeyboardInterrupt
-        return nullcontext()
+    finish = cells.FinetuneCell.make
 
-    with pytest.raises(KeyboardInterrupt), stages_to(start):
+    def make(cell: cells.FinetuneCell, *given: Any) -> None:
+        started.append(f"{cell.task.name} {cell.regime} {cell.seed}")
+        if len(started) == 4 and not stopped:
+            stopped.append(True)
+            raise KeyboardInterrupt
+        finish(cell, *given)
+
+    monkeypatch.setattr(cells.FinetuneCell, "make", make)
+    with pytest.raises(KeyboardInterrupt):
         evaluate(run, asked)
     assert not (run / "evaluation.json").exists()
     assert len(list((run / "evaluation").iterdir())) == 3
     first = (run / "evaluation" / "pos.sup.1.parquet").stat().st_mtime_ns
     started.clear()
-    with stages_to(start):
-        found = evaluate(run, asked)
+    found = evaluate(run, asked)
     assert started == ["pos zs 2", *(f"xnli {regime} {seed}" for regime in ("sup", "zs") for seed in (1, 2))]
     assert (run / "evaluation" / "pos.sup.1.parquet").stat().st_mtime_ns == first
     # a damaged cell is made again; the numbers are those of a run without interruption

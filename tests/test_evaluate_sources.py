@@ -138,7 +138,7 @@ def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path
 
 def test_a_cell_of_another_version_of_the_word_tokenizer(tmp_path: Path) -> None:
     trained, task = PretrainedRun.load(write_run(tmp_path / "run")), task_of("xnli")
-    source = Source.open(Pipeline.parse("identity"), SourceRequest("xnli", data_folder(tmp_path / "data")))
+    source = Source.open(Pipeline.parse("identity"), SourceRequest("xnli", data_dir=data_folder(tmp_path / "data")))
     (found,) = Sets.read(trained.languages, [task], [source])
     assert found.words == source.corpus.word_rule
     assert found.words.startswith("spacy")

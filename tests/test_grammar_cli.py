@@ -176,7 +176,7 @@ def test_a_default_that_is_typed_names_the_same_file(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("show", "fr", "--count", "-1"), "-n: must be at least 0, got -1"),
+        (("show", "fr", "--count", "-1"), "--count: must be at least 0, got -1"),
         (("score", "fr", "a.conllu", "--mix", "0.1"), "--mix: has no effect without --substrate"),
         (("score", "fr", "a.conllu", "--substrate", "en", "--mix", "2"), "--mix: must be at most 1, got 2"),
         (("probs", "--superstrate", "fr", *CLAUSE, "--nodes-file", "x"), "--head: cannot be given with --nodes-file"),

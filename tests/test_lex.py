@@ -277,8 +277,8 @@ def test_a_spec_without_a_file() -> None:
 @pytest.mark.parametrize(
     ("rest", "code", "message"),
     [
-        (":rate=101", 2, "from 0 to 100"),
-        (":case=upper", 2, "must be one of keep, as-is"),
+        (":rate=101", 2, "at most 100"),
+        (":case=upper", 2, "must be keep or as-is"),
         (":rate=x", 2, "whole number"),
     ],
 )

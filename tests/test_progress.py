@@ -26,7 +26,7 @@ from derivlang.display.bar import ticking
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.opening import open_bytes, open_lines
-from derivlang.formats.progress import Unit, bytes_read, progress_to, rows_done, stage, stages_to, steps_done
+from derivlang.formats.progress import Reader, Unit, bytes_read, progress_to, rows_done, shown_by, stage, steps_done
 from derivlang.grammar.families import Families
 from derivlang.grammar.fit import FitSettings, fit
 from derivlang.lexical.bpe import train_bpe
@@ -39,7 +39,7 @@ from derivlang.store.verify import verify
 from tests import commands
 
 
-class Seen:
+class Seen(Reader):
     """The stages of a run: their units and totals, and each advance of them."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Seen:
 def seen() -> Iterator[Seen]:
     """What the test reports."""
     found = Seen()
-    with stages_to(found.stage):
+    with shown_by(found):
         yield found
 
 

@@ -39,14 +39,14 @@ def study_at(name: str, scale: str) -> StudyFile:
 def test_every_step_is_a_command_that_can_be_typed(name: str, scale: str, tmp_path: Path) -> None:
     """With all named grids."""
     study = study_at(name, scale)
-    for step in plan(study, Place(tmp_path, tmp_path)):
+    for step in plan(study, Place(tmp_path, data_dir=tmp_path)):
         first, *rest = step.arguments
         command: click.Command = import_module(f"derivlang.cli.{first}").command
         if isinstance(command, click.Group):
             command, rest = command.commands[rest[0]], rest[1:]
         found = command.make_context(first, rest, help_option_names=["-h", "--help"]).params
         if first == "pretrain" and step.cell is not None:
-            assert levels_of(found["factors"]) == dict(step.cell.levels)
+            assert levels_of(found["factor"]) == dict(step.cell.levels)
     assert len({cell.name for cell in study.cells}) == len(study.cells)
     assert not set("".join(cell.name for cell in study.cells)) & set("/:, *?[]")
 

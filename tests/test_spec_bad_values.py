@@ -180,5 +180,5 @@ FLOATS = [
 @pytest.mark.parametrize(("kind", "name"), FLOATS)
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_number_that_is_not_finite_is_refused_from_python_too(kind: type, name: str, value: float) -> None:
-    with pytest.raises(UsageError, match=f"{name}=.* must be"):
+    with pytest.raises(UsageError, match=f"{name}: must be"):
         kind(**{name: value})

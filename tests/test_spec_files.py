@@ -28,7 +28,7 @@ KINDS: list[type[Parameterised]] = [
     *map(find_objective, objective_names()),
     *map(GENERATORS.find, GENERATORS.names()),
 ]
-TEXTS = [(kind, field) for kind in KINDS for field in fields(kind) if kind._types()[field.name] is str]
+TEXTS = [(kind, field) for kind in KINDS for field in fields(kind) if kind.declared()[field.name].is_text]
 NAMING = [(kind, field.name) for kind, field in TEXTS if field.metadata["file"]]
 
 

@@ -850,7 +850,7 @@ def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
     assert prepare(study, place, said.append)["data"] == [str(place.out / "data" / "trans-inv")]
     assert said == ["text", "tokenizer", "data/trans-inv"]
     assert not (place.out / "runs").exists()
-    place = Place(place.out.rename(tmp_path / "moved"), as_is=True)
+    place = Place(place.out.rename(tmp_path / "moved"), data_as_is=True)
     (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")  # held-out sentences are needed
     assert run_study(study, place)["report"] is None
     run_folder = place.out / "runs" / "trans-inv.mlm.1"
@@ -1107,7 +1107,7 @@ def test_a_text_with_labels_is_another_one(tmp_path: Path, processes: type[Finis
 def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:
     study = small(tmp_path, text=SMALL.replace('["demo"]', '["demo", "text/novels.txt"]'))
     with pytest.raises(DataError, match=r"novels.txt is missing"):
-        run_study(study, Place(tmp_path / "out", tmp_path))
+        run_study(study, Place(tmp_path / "out", data_dir=tmp_path))
 
 
 def test_a_text_of_other_sources_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
@@ -1124,7 +1124,7 @@ def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: 
     (tmp_path / "xnli" / "dev.en.tsv").write_text("It rains .\tIt is wet .\tentailment\n", "utf-8")
     study = small(tmp_path, '[evaluate]\ntask = "alignment, xnli"\n')
     with pytest.raises(DataError, match="xnli:en lacks train and test"):
-        run_study(study, Place(tmp_path / "out", tmp_path))
+        run_study(study, Place(tmp_path / "out", data_dir=tmp_path))
     assert not (tmp_path / "out").exists()
 
 

@@ -57,7 +57,7 @@ def parse(source: Path | str, out: Path = Path(), *, data_dir: Path | None = Non
     """`derivlang parse`, in this process."""
     options = {"parser": "chain", **options}
     events = options.pop("events", Events())
-    return run_parse(SourceRequest(str(source), data_dir), MakeOptions(out, **options), events)
+    return run_parse(SourceRequest(str(source), data_dir=data_dir), MakeOptions(out, **options), events)
 
 
 def every_word_keeps(table: list[dict[str, Any]], before: list[dict[str, Any]], columns: tuple[str, ...]) -> None:

@@ -379,7 +379,7 @@ def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
         return found
 
     for name, first, second in (
-        ("t.csv", {"texts": ("text",)}, {"texts": ("other",)}),
+        ("t.csv", {"text_column": ("text",)}, {"text_column": ("other",)}),
         ("l.txt", {}, {"encoding": "latin-1"}),
     ):
         words = made(name, **first)

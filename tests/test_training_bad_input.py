@@ -76,11 +76,11 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--t", "trans,trans:script=greek,inv:unit=token"], "orders sub-words, which differ between languages"),
         (["--t", "trnas"], "there is no transform 'trnas'; did you mean trans"),
         (["--objective", "aling-mlm"], "there is no objective 'aling-mlm'; did you mean align-mlm"),
-        (["--objective", "align-mlm:alpha=x"], "alpha='x' must be a number"),
-        (["--objective", "dict-mlm:rate=200"], "rate=200 must be from 0 to 100"),
-        (["--objective", "dict-tlm:switch=200"], "switch=200 must be from 0 to 100"),
+        (["--objective", "align-mlm:alpha=x"], "alpha: must be a number, got 'x'"),
+        (["--objective", "dict-mlm:rate=200"], "rate: must be at most 100, got 200"),
+        (["--objective", "dict-tlm:switch=200"], "switch: must be at most 100, got 200"),
         (["--objective", "dict-tlm:condition=yes", "--no-language-ids"], "needs language ids"),
-        (["--objective", "weam:weight=nan"], "weight='nan' must be a number"),
+        (["--objective", "weam:weight=nan"], "weight: must be a finite number, got nan"),
         (["--objective", "weam:links=none.txt"], "links=none.txt is neither gold, hmm, eflomal nor a file"),
         (["--objective", "mlm,xlm"], "names 2 objectives"),
         (["--objective", "dict-mlm:condition=yes", "--no-language-ids"], "needs language ids"),
@@ -374,7 +374,7 @@ def test_what_is_printed(tmp_path: Path) -> None:
 
 
 def test_a_description_without_steps_takes_a_duration(tmp_path: Path) -> None:
-    text = toml().replace("steps = 6\n", "").replace("mask = 0.3", "mask = 0.3\nparallel = 50\ncoverage = 12.5")
+    text = toml().replace("steps = 6\n", "").replace("mask = 0.3", "mask = 0.3\nparallel = 50\ndict_coverage = 12.5")
     model = written(tmp_path / "mine.toml", text)
     assert "--steps" in refused(tmp_path / "run", model=model)
     assert pretrain(tmp_path / "run", "--epochs", 0.5, "--json", model=model).json["steps"] == 9

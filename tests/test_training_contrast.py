@@ -323,14 +323,14 @@ def test_a_run_keeps_the_keys_of_its_last_steps(accumulate: int, tmp_path: Path)
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("ppa:temperature=0", "temperature=0.0 must be above 0"),
-        ("ppa:temperature=-1", "temperature=-1.0 must be above 0"),
-        ("ppa:pairs=0", "pairs=0.0 must be above 0"),
-        ("ppa:momentum=1.5", "momentum=1.5 must be from 0 to 1"),
-        ("ppa:queue=0", "queue=0 must be at least 1"),
-        ("ppa:width=0", "width=0 must be at least 1"),
-        ("ppa:moco=-1", "moco=-1.0 must be at least 0"),
-        ("ppa:tlm=nan", "must be a number"),
+        ("ppa:temperature=0", "temperature: must be above 0, got 0.0"),
+        ("ppa:temperature=-1", "temperature: must be above 0, got -1.0"),
+        ("ppa:pairs=0", "pairs: must be above 0, got 0.0"),
+        ("ppa:momentum=1.5", "momentum: must be at most 1, got 1.5"),
+        ("ppa:queue=0", "queue: must be at least 1, got 0"),
+        ("ppa:width=0", "width: must be at least 1, got 0"),
+        ("ppa:moco=-1", "moco: must be at least 0, got -1.0"),
+        ("ppa:tlm=nan", "must be a finite number"),
     ],
 )
 def test_parameters_out_of_range(spec: str, message: str) -> None:

@@ -510,27 +510,27 @@ def two_columns(tmp_path: Path) -> Path:
 
 def prepare_of(folder: Path, source: str, **changes: Any) -> Prepared:
     """What a run on a file of the folder prepares in DATA, `data`. changes: of settings, request or `RunPaths`."""
-    some = {name: changes.pop(name) for name in ("texts", "encoding") if name in changes}
+    some = {name: changes.pop(name) for name in ("text_column", "encoding") if name in changes}
     given = {name: changes.pop(name) for name in ("tokenizer", "dictionary", "data_as_is") if name in changes}
     path = str(folder / source)
     wanted = settings(source=path, spec=changes.pop("spec", "trans,inv"), **{"vocab_size": 34, **changes})
     return prepare_data(
         wanted,
         SourceRequest(path, **some),
-        RunPaths(folder / "run", data=folder / "data", **given),
+        RunPaths(run=folder / "run", data=folder / "data", **given),
         lambda message: None,
     )
 
 
 def test_a_tokenizer_of_another_source_is_refused(two_columns: Path) -> None:
     """Also where no data of this row length is there yet."""
-    first = prepare_of(two_columns, "t.csv", texts=("text",))
+    first = prepare_of(two_columns, "t.csv", text_column=("text",))
     assert prepare_of(two_columns, "t.csv").data.fingerprint == first.data.fingerprint  # read in the same way
-    prepare_of(two_columns, "t.csv", texts=("text",), seq_len=16)
+    prepare_of(two_columns, "t.csv", text_column=("text",), seq_len=16)
     with pytest.raises(StoreError, match=r"tokenizer: was made of another text: it is of t\.csv, not of z\.txt"):
         prepare_of(two_columns, "z.txt", seq_len=64)
     with pytest.raises(StoreError, match=r"tokenizer: was made of another text: reading\.columns is text, not other"):
-        prepare_of(two_columns, "t.csv", texts=("other",), seq_len=64)
+        prepare_of(two_columns, "t.csv", text_column=("other",), seq_len=64)
     (two_columns / "t.csv").write_text("text,other,label\nalpha beta gamma,zulu,1\n", "utf-8")
     with pytest.raises(StoreError, match=r"tokenizer: was made of another text: t\.csv has changed since"):
         prepare_of(two_columns, "t.csv", seq_len=64)
@@ -552,26 +552,26 @@ def test_a_source_that_changes_while_it_is_prepared_is_refused(
     with monkeypatch.context() as after_the_dictionary:
         after_the_dictionary.setattr(preparing, "_encoded", longer(preparing._encoded))
         with pytest.raises(StoreError, match=r"data: was made of another text: t\.csv has changed since"):
-            prepare_of(two_columns, "t.csv", texts=("text",))
+            prepare_of(two_columns, "t.csv", text_column=("text",))
     shutil.rmtree(two_columns / "data")
     with monkeypatch.context() as while_it_is_encoded:
         while_it_is_encoded.setattr(encoding, "cut", longer(encoding.cut))
         with pytest.raises(DataError, match=r"t\.csv: the file changed while it was read"):
-            prepare_of(two_columns, "t.csv", texts=("text",))
+            prepare_of(two_columns, "t.csv", text_column=("text",))
     assert not list((two_columns / "data").glob("train-*"))
 
 
 def test_data_as_it_is_must_be_of_the_source_that_is_named(two_columns: Path) -> None:
     """The source is not read: its name is compared, and the options that say how it is read."""
-    made = prepare_of(two_columns, "t.csv", texts=("other",))
+    made = prepare_of(two_columns, "t.csv", text_column=("other",))
     (two_columns / "t.csv").unlink()
-    for asked in ({}, {"texts": ("other",)}):
+    for asked in ({}, {"text_column": ("other",)}):
         taken = prepare_of(two_columns, "t.csv", data_as_is=True, **asked)
         assert taken.data.fingerprint == made.data.fingerprint
         assert taken.origin is None
     for source, asked, told in (
         ("z.txt", {}, "train-32: holds data of --source t.csv, not z.txt"),
-        ("t.csv", {"texts": ("text",)}, "holds data of column other, not text"),
+        ("t.csv", {"text_column": ("text",)}, "holds data of column other, not text"),
         ("t.csv", {"encoding": "latin-1"}, "holds data of --encoding utf-8, not latin-1"),
         ("t.csv", {"coverage": "50"}, r"dictionary-50-random-1.tsv: is missing, and with --data-as-is nothing is made"),
     ):
@@ -592,7 +592,7 @@ def test_encoded_data_of_another_column_is_refused(two_columns: Path) -> None:
     for name in ("dictionary-25-random-1.tsv", "dictionary-25-random-1.tsv.recipe.json"):
         (two_columns / "data" / name).unlink()
     with pytest.raises(StoreError, match=r"train-32: holds another encoded text: reading.columns is text, not other"):
-        prepare_of(two_columns, "t.csv", texts=("other",), **given)
+        prepare_of(two_columns, "t.csv", text_column=("other",), **given)
 
 
 def test_a_coverage_with_a_slash(two_columns: Path) -> None:

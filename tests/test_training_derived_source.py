@@ -56,7 +56,7 @@ def text(folder: Path, n: int = 70, name: str = "other.txt") -> Path:
 
 def prepared(data: Path, other: Path | str, spec: str = "trans,inv", **changes: Any) -> Prepared:
     wanted = settings("mlm", spec, derived_source=str(other), **changes)
-    return prepare_data(wanted, SourceRequest("demo"), RunPaths(data.parent / "run", data))
+    return prepare_data(wanted, SourceRequest("demo"), RunPaths(run=data.parent / "run", data=data))
 
 
 def sentences(rows: SubwordRows) -> list[list[int]]:
@@ -198,8 +198,8 @@ def test_what_cannot_be_the_text_of_the_derived_language(data: Path, tmp_path: P
 def test_options_about_columns_are_for_a_text_that_has_some(tmp_path: Path) -> None:
     plain, table = text(tmp_path), tmp_path / "a.csv"
     table.write_text("review,stars\nIt was good .,5\n", "utf-8")
-    asked = SourceRequest(str(table), texts=("review",), encoding="latin-1", mode="space")
-    assert request_of(asked, str(plain)) == SourceRequest(str(plain), encoding="latin-1", mode="space")
+    asked = SourceRequest(str(table), text_column=("review",), encoding="latin-1", words="space")
+    assert request_of(asked, str(plain)) == SourceRequest(str(plain), encoding="latin-1", words="space")
     assert request_of(asked, str(table)) == asked
 
 
@@ -210,7 +210,7 @@ def corpus(folder: Path, train: list[str], heldout: list[str]) -> SourceRequest:
     folder.mkdir()
     for name, lines in (("train.txt", train), ("valid.txt", heldout)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return SourceRequest(str(folder), mode="space")
+    return SourceRequest(str(folder), words="space")
 
 
 def keys_of(request: SourceRequest, split: str = "train") -> Any:
@@ -245,7 +245,7 @@ def test_sentences_of_held_out_text_are_counted(shared: int, tmp_path: Path) -> 
 
 
 def test_a_source_without_held_out_text_has_no_overlap(tmp_path: Path) -> None:
-    one = SourceRequest(str(text(tmp_path)), mode="space")
+    one = SourceRequest(str(text(tmp_path)), words="space")
     assert overlap_check(one, one, np.zeros(0, np.uint64), pytest.fail)(keys_of(one)) == {OVERLAP: 0}
 
 
@@ -267,7 +267,7 @@ def test_text_that_the_tokenizer_does_not_know(data: Path, tmp_path: Path) -> No
     (tmp_path / "ru.txt").write_text("Кот спит на столе и ничего не ждёт .\n" * 9, "utf-8")
     warnings: list[str] = []
     wanted = settings(derived_source=str(tmp_path / "ru.txt"))
-    prepare_data(wanted, SourceRequest("demo"), RunPaths(tmp_path / "run", data), warnings.append)
+    prepare_data(wanted, SourceRequest("demo"), RunPaths(run=tmp_path / "run", data=data), warnings.append)
     assert any("of the sub-words of ru.txt are unknown to the tokenizer of" in told for told in warnings)
 
 

@@ -38,7 +38,7 @@ from derivlang.training.objectives.base import Loss, LossPart, Objective, masked
 from derivlang.training.objectives.registry import objective_names, read_objective
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs, record_of
-from derivlang.training.settings import Duration, TrainingSettings
+from derivlang.training.settings import RECORDED, Duration, TrainingSettings
 from derivlang.training.trainer import optimizer_of
 from tests.commands import Copy, command_line, cut_off, environment, forked, run, written
 from tests.tiny_runs import seal
@@ -1031,7 +1031,9 @@ def test_two_processes_go_on(tmp_path: Path) -> None:
 
 def read_back(record: dict[str, Any]) -> TrainingSettings:
     """The settings that run.json keeps."""
-    return TrainingSettings(**{**record, "spec": str(Pipeline.from_stored(record["spec"]))})
+    names = {name: one for one, name in RECORDED.items()}
+    fields = {names.get(name, name): value for name, value in record.items()}
+    return TrainingSettings(**{**fields, "spec": str(Pipeline.from_stored(record["spec"]))})
 
 
 def test_settings_read_back() -> None:
@@ -1142,8 +1144,9 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
         "tokenizer_for": "both",
     }  # fmt: skip
     assert set(other) == set(record_of(resolve(wanted)))
+    names = {name: one for one, name in RECORDED.items()}
     for name, value in other.items():
-        prints.add(fingerprint(replace(wanted, **{name: value}), model_config, pair()))
+        prints.add(fingerprint(replace(wanted, **{names.get(name, name): value}), model_config, pair()))
     prints.add(fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))
     prints.add(fingerprint(wanted, model_config, pair(coverage="50")))
     prints.add(fingerprint(wanted, model_config, pair("trans,perm")))

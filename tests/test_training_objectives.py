@@ -139,7 +139,7 @@ def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
 def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
     """-log p of each sub-word and each </s>, by the library's own forward over the row up to there, in float64."""
     wanted = settings("clm", packing=packing)
-    found = prepare_data(wanted, SourceRequest("demo"), RunPaths(Path("none"), data_folder()))
+    found = prepare_data(wanted, SourceRequest("demo"), RunPaths(run=Path("none"), data=data_folder()))
     objective = read_objective("clm")
     streams = open_streams(objective, StreamInputs(replace(wanted, batch_size=4), found.languages, found.encoded))
     net, _ = network("clm", kind)
@@ -382,7 +382,9 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 
 @every
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
-    found = prepare_data(settings(name), SourceRequest("demo"), RunPaths(Path("none"), data_folder("trans,inv")))
+    found = prepare_data(
+        settings(name), SourceRequest("demo"), RunPaths(run=Path("none"), data=data_folder("trans,inv"))
+    )
     assert found.pairs.sha256 == pair().pairs.sha256
     assert found.files["dictionary.tsv"].name == "dictionary-25-random-1.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
@@ -607,23 +609,23 @@ def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypa
         ("alignmlm", "did you mean align-mlm"),
         ("mlm:3", "a value without a name"),
         ("mlm,xlm", "names 2 objectives"),
-        ("align-mlm:alpha=much", "alpha='much' must be a number"),
-        ("align-mlm:alpha=nan", "must be a number"),
-        ("align-mlm:-1", "alpha=-1.0 must be at least 0"),
+        ("align-mlm:alpha=much", "alpha: must be a number, got 'much'"),
+        ("align-mlm:alpha=nan", "must be a finite number"),
+        ("align-mlm:-1", "alpha: must be at least 0, got -1.0"),
         ("align-mlm:beta=1", "there is no parameter of align-mlm 'beta'"),
-        ("dict-mlm:rate=101", "rate=101 must be from 0 to 100"),
+        ("dict-mlm:rate=101", "rate: must be at most 100, got 101"),
         ("dict-mlm:rate=0.5", "must be a whole number"),
-        ("dict-mlm:variant=output", "must be one of label, input"),
-        ("dict-mlm:among=some", "must be one of entries, all"),
-        ("dict-tlm:switch=101", "switch=101 must be from 0 to 100"),
-        ("dict-tlm:switch=-1", "switch=-1 must be from 0 to 100"),
-        ("weam:weight=inf", "weight='inf' must be a number"),
-        ("weam:weight=nan", "weight='nan' must be a number"),
-        ("weam:weight=-1", "weight=-1.0 must be at least 0"),
+        ("dict-mlm:variant=output", "must be label or input"),
+        ("dict-mlm:among=some", "must be entries or all"),
+        ("dict-tlm:switch=101", "switch: must be at most 100, got 101"),
+        ("dict-tlm:switch=-1", "switch: must be at least 0, got -1"),
+        ("weam:weight=inf", "weight: must be a finite number, got inf"),
+        ("weam:weight=nan", "weight: must be a finite number, got nan"),
+        ("weam:weight=-1", "weight: must be at least 0, got -1.0"),
         ("xlm:rows=1", "there is no parameter of xlm 'rows'"),
-        ("xlm:pairs=-1", "pairs=-1.0 must be at least 0"),
-        ("xlm:tlm=-1", "tlm=-1.0 must be at least 0"),
-        ("tlm:reset=maybe", "reset='maybe' must be yes or no"),
+        ("xlm:pairs=-1", "pairs: must be at least 0, got -1.0"),
+        ("xlm:tlm=-1", "tlm: must be at least 0, got -1.0"),
+        ("tlm:reset=maybe", "reset: must be yes or no, got 'maybe'"),
         ("", "an empty part"),
     ],
 )

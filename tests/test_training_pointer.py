@@ -390,13 +390,13 @@ def test_what_the_model_or_the_disk_lacks(objective: str, message: str, tmp_path
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("xlm-align:layer=-2", "layer=-2 must be at least -1"),
-        ("xlm-align:start=-1", "start=-1 must be at least 0"),
-        ("xlm-align:pairs=0", "pairs=0.0 must be above 0"),
-        ("xlm-align:query=some", "must be one of masked, unmasked, all-aligned"),
+        ("xlm-align:layer=-2", "layer: must be at least -1, got -2"),
+        ("xlm-align:start=-1", "start: must be at least 0, got -1"),
+        ("xlm-align:pairs=0", "pairs: must be above 0, got 0.0"),
+        ("xlm-align:query=some", "must be masked or unmasked or all-aligned"),
         ("xlm-align:filter=1", "must be yes or no"),
-        ("xlm-align:pointer=-2", "pointer=-2 must be at least -1"),
-        ("xlm-align:dwa=-1", "dwa=-1.0 must be at least 0"),
+        ("xlm-align:pointer=-2", "pointer: must be at least -1, got -2"),
+        ("xlm-align:dwa=-1", "dwa: must be at least 0, got -1.0"),
     ],
 )
 def test_parameters_out_of_range(spec: str, message: str) -> None:

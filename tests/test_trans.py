@@ -448,7 +448,9 @@ def test_one_way_of_writing_words_at_a_time(spec: str) -> None:
         Pipeline.parse(spec)
 
 
-@pytest.mark.parametrize(("spec", "what"), [("offset=5", "from 131072 to 786432, or 983040"), ("clones=7", "0 to 6")])
+@pytest.mark.parametrize(
+    ("spec", "what"), [("offset=5", "from 131072 to 786432, or 983040"), ("clones=7", "at most 6")]
+)
 def test_an_offset_or_clone_that_does_not_exist(spec: str, what: str) -> None:
     with pytest.raises(UsageError, match=what):
         Pipeline.parse(f"trans:{spec}")

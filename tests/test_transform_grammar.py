@@ -263,7 +263,7 @@ def never_longer_than_random_orders(treebank: str, limit: int | None, n_orders: 
         return members.arranged(rng.permutation(len(members.family)))
 
     n_units = 0
-    for batch in Source.open(Pipeline(()), SourceRequest(f"pos:{treebank}", SHARED)).batches("test", limit):
+    for batch in Source.open(Pipeline(()), SourceRequest(f"pos:{treebank}", data_dir=SHARED)).batches("test", limit):
         forest = forest_of(batch.layers["head"].head, batch.unit_words, batch.sentences)  # type: ignore[attr-defined]
         none = np.zeros(len(forest.trees) - 1, np.int32)
         block = TreeBlock(forest, see(batch), none, np.zeros(batch.n_words, bool), np.arange(len(none)))

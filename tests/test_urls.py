@@ -78,7 +78,6 @@ LARGE: dict[str, tuple[str, bytes]] = {
         "x.tsv",
         ("text\tlabel\n" + "".join(f"line {i} has words .\tl{i % 3}\n" for i in range(200))).encode(),
     ),
-    "csv": ("x.csv", ("text,label\n" + "".join(f'"line, {i}\nhas words .",l{i % 3}\n' for i in range(200))).encode()),
     "parquet": ("x.parquet", parquet(list(range(400)), 50)),
     "conllu": ("x.conllu", (TREES * 20).encode()),
     "tagged": ("ner.train.tsv", ENTITIES.replace(" ", "\t").encode() * 40),

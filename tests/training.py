@@ -37,7 +37,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import Callbacks, pretrain
-from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
+from derivlang.training.settings import RECORDED, Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 from derivlang.training.trainer import LossModule
 
@@ -94,6 +94,8 @@ def model_file(kind: str = "modernbert", dropout: float = 0.0) -> str:
 
 def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> TrainingSettings:
     """Of a run on the demo source; language ids as the objective wants them, where the model can be told."""
+    names = {name: one for one, name in RECORDED.items()}
+    changes = {names.get(name, name): value for name, value in changes.items()}
     found = read_objective(objective)
     kind = changes.pop("kind", "gpt2" if found.causal else "modernbert")
     given: dict[str, Any] = {
@@ -133,7 +135,9 @@ def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") 
     """The demo source and its derived language, encoded for rows of every length that an objective reads."""
     wanted = settings("mlm", spec=spec, seq_len=seq_len, coverage=coverage)
     lengths = set().union(*(read_objective(name).row_lengths(wanted) for name in ("xlm", "tlm")))
-    return prepare_data(wanted, SourceRequest("demo"), RunPaths(_HOME / "none", data_folder(spec)), lengths=lengths)
+    return prepare_data(
+        wanted, SourceRequest("demo"), RunPaths(run=_HOME / "none", data=data_folder(spec)), lengths=lengths
+    )
 
 
 def batches(spec: str, split: str = "train") -> list[Batch]:
@@ -201,7 +205,7 @@ def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **change
     options = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
     duration, config = changes.pop("duration", Duration()), changes.pop("model_config", None)
     asked = settings(objective, spec, **changes)
-    paths = RunPaths(run, **{"data": data_folder(spec), **where})
+    paths = RunPaths(run=run, **{"data": data_folder(spec), **where})
     plan = RunPlan(asked, config or ModelConfig.read(asked.model), SourceRequest("demo"), paths, duration)
     return pretrain(plan, callbacks=callbacks, **options)
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from derivlang.core.settings import check_settings, replaces, setting
+from derivlang.core.settings import Settings, replaces, setting
+from derivlang.formats.places import OptionalPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlignTrainOptions:
+@dataclass(frozen=True, kw_only=True)
+class AlignTrainOptions(Settings):
     """What `align train` takes besides the texts. Raises UsageError for a value out of bounds.
 
-    aligner: one of `align.MODELS`; with an encoder, one of `similarity.METHODS`.
+    model: one of `align.MODELS`; with an encoder, one of `similarity.METHODS`.
     """
 
-    aligner: str = setting(
+    model: str = setting(
         "hmm",
         "Aligner: hmm, ibm2, or eflomal (an optional package); with --encoder: ot, argmax or itermax.",
-        option="--model",
-        key="model",
     )
     encoder: str | None = setting(
         None,
@@ -53,14 +51,11 @@ class AlignTrainOptions:
     encoding: str = setting("utf-8", "Encoding of both files.")
     force: bool = replaces()
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlignScoreOptions:
+@dataclass(frozen=True, kw_only=True)
+class AlignScoreOptions(Settings):
     """What `align score` takes besides the links and the gold links."""
 
-    source: Path | None = setting(None, "Source text; links must lie within its sentences.", file=True)
-    target: Path | None = setting(None, "Target text; links must lie within its sentences.", file=True)
+    source: OptionalPath = setting(None, "Source text; links must lie within its sentences.", file=True)
+    target: OptionalPath = setting(None, "Target text; links must lie within its sentences.", file=True)
     encoding: str = setting("utf-8", "Encoding of the files.")

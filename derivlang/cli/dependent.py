@@ -1,30 +1,25 @@
-"""Click options that are given once, and may depend on others, as `core/dependencies.py` says it.
-
-@option("--row", only_with="--split", help="First row to show.")
-"""
+"""Click options that are given once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 class DependentOption(click.Option):
-    """An option that is checked against the others of its command line, and refused if it has two values.
+    """An option that is refused if it has two values. `Command.of` checks it against the others.
 
-    dependencies: None for none. commas: the value is a list with commas, and several values are one list.
+    needs: what it needs of others. commas: the value is a list with commas, and several values are one list.
     """
 
-    def __init__(self, *args: Any, dependencies: OptionNeeds | None = None, commas: bool = False, **options: Any):
+    def __init__(self, *args: Any, needs: OptionNeeds | None = None, commas: bool = False, **options: Any):
         super().__init__(*args, **options)
-        self.dependencies, self.commas = dependencies, commas
+        self.needs, self.commas = needs, commas
 
     @property
     def long_name(self) -> str:
@@ -55,33 +50,7 @@ class DependentOption(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Return the value. Raise UsageError if the option is typed twice, or does not go with the others."""
-        if self.name not in opts:
-            return super().handle_parse_result(ctx, opts, args)
-        # First of the value: a wrong one is reported first.
-        parsed = super().handle_parse_result(ctx, {**opts, self.name: self.typed(opts)}, args)
-        if self.dependencies is not None and not ctx.resilient_parsing:
-            given = [one for one in ctx.command.params if _is_typed(one, opts)]
-            names = {name for one in given for name in (*one.opts, (one.name or "").upper())}
-            self.dependencies.check(self.long_name, names)
-        return parsed
-
-
-def option(*spellings: str, cls: type[DependentOption] | None = None, **facts: Any) -> Callable[[Command], Command]:
-    """Return the decorator of an option, as `click.option`, that may have what `OptionNeeds` has: only_with, excludes.
-
-    Its help says what it depends on.
-    """
-    needs = {name: facts.pop(name) for name in ("only_with", "requires", "excludes", "extra") if name in facts}
-    if needs:
-        facts["dependencies"] = OptionNeeds(**needs)
-        facts["help"] = facts["dependencies"].added_to(facts["help"])
-    return click.option(*spellings, cls=cls or DependentOption, **facts)
-
-
-def _is_typed(one: click.Parameter, typed: Mapping[str, Any]) -> bool:
-    """Return whether a parameter is on the command line. typed: its options, and all arguments, typed or not."""
-    value = typed.get(one.name or "")
-    return one.name in typed and (
-        isinstance(one, click.Option) or (isinstance(value, str | list | tuple) and bool(value))
-    )
+        """Return the value. Raise UsageError if the option is typed twice."""
+        if self.name in opts:
+            opts = {**opts, self.name: self.typed(opts)}
+        return super().handle_parse_result(ctx, opts, args)

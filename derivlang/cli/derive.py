@@ -5,47 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import click
 
-from derivlang.cli.dependent import option
-from derivlang.cli.options import spec_option
-from derivlang.cli.settings import settings_options
+from derivlang.cli.generated import as_json, command_line
+from derivlang.commands.command import Command, transforms
+from derivlang.commands.sets import TRANSFORMS
 from derivlang.core.errors import DataError
+from derivlang.core.settings import setting
 from derivlang.core.visible import visible
-from derivlang.engine.options import MakeOptions
+from derivlang.engine.options import LexiconOption, ParserOption, SentenceRule
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText
-    from derivlang.core.rules import Mode
 
 _STDIN = "standard input"
 _BLOCK = 1 << 16  # bytes read at once, if so many are there: their lines are derived together
 
 
-@click.command("derive", no_args_is_help=True)
-@click.argument("text")
-@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
-@option(
-    "--words",
-    type=click.Choice(["spacy", "unicode", "space"]),
-    help="Word splitter; space for tokenised text.  [default: spacy]",
-)
-@option("--lang", default="en", show_default=True, help="Language of the text, for spaCy's tokenizer and the parser.")
-@settings_options(MakeOptions, only=("lexicon", "sentences", "parser"))
-@option("--json", "as_json", is_flag=True, help="Print an object per line: text, words, source words and links.")
-def command(
-    text: str,
-    spec: str,
-    words: Mode | None,
-    lang: str,
-    lexicon: Path | None,
-    sentences: Any,
-    parser: str | None,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class _DeriveText(Command[None], LexiconOption, SentenceRule, ParserOption):
     """Derive TEXT, or each line of standard input if TEXT is -, as `make` derives a .txt file.
 
     Each input line gives one output line: the derived words, joined by one space. Lines are written as soon as they are
@@ -57,19 +38,30 @@ def command(
     derivlang derive --t trans,inv --json "Welcome to ACL ."
     derivlang derive --t trans,inv "Welcome to ACL ."
     """
-    from derivlang.api import derive_lines
 
-    lines = _lines_as_they_come(sys.stdin.buffer) if text == "-" else iter([text.split("\n")])
-    derived = derive_lines(
-        lines, spec, words=words, language=lang, sentences=sentences, lexicon=lexicon, parser=parser, one=text != "-"
+    text: str
+    spec: Annotated[str, transforms(TRANSFORMS)]
+    words: Literal["spacy", "unicode", "space"] | None = setting(
+        None, "Word splitter; space for tokenised text.", unset="spacy"
     )
-    for chunk in derived:
-        _write(chunk, as_json=as_json)
+    lang: str = setting("en", "Language of the text, for spaCy's tokenizer and the parser.")
+
+    def __call__(self) -> None:
+        """Print the derived lines."""
+        from derivlang.api import derive_lines
+
+        lines = _lines_as_they_come(sys.stdin.buffer) if self.text == "-" else iter([self.text.split("\n")])
+        derived = derive_lines(
+            lines, self.spec, words=self.words, language=self.lang, sentences=self.sentences,
+            lexicon=self.path("lexicon"), parser=self.parser, one=self.text != "-",
+        )  # fmt: skip
+        for chunk in derived:
+            _write(chunk)
 
 
-def _write(texts: Iterable[DerivedText], *, as_json: bool) -> None:
+def _write(texts: Iterable[DerivedText]) -> None:
     out = sys.stdout.buffer  # UTF-8, whatever the locale
-    lines = (json.dumps(_object(text), ensure_ascii=False) if as_json else text.text for text in texts)
+    lines = (json.dumps(_object(text), ensure_ascii=False) if as_json() else text.text for text in texts)
     if sys.stdout.isatty():  # which would obey control characters; a pipe gets the words as they are
         lines = (visible(line, keep="\t") for line in lines)
     out.write("".join(f"{line}\n" for line in lines).encode())
@@ -119,3 +111,12 @@ def _decoded(line: bytes, number: int, *, first: bool) -> str:
             fix="convert it to UTF-8, e.g. with iconv",
             id="encoding",
         ) from None
+
+
+command = command_line(
+    _DeriveText,
+    "derive",
+    arguments=[click.Argument(["text"])],
+    run=lambda asked: asked(),
+    json_help="Print an object per line: text, words, source words and links.",
+)

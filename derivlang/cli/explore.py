@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from derivlang.cli.dependent import option
+from derivlang.cli.generated import command_line
 from derivlang.cli.messages import say
-from derivlang.cli.types import SET, WholeNumber
+from derivlang.cli.types import SET
+from derivlang.commands.command import Command
+from derivlang.core.settings import setting
 
 
-@click.command("explore")
-@click.argument("derived", type=SET, required=False, metavar="[DERIVED]")
-@option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to serve on; 0.0.0.0 for the network, whose visitors cannot name files.",
-)
-@option("--port", type=WholeNumber(1, 65535), help="Port to serve on.  [default: the first free one from 7860]")
-@option("--open/--no-open", "browse", default=True, show_default=True, help="Open the page in a browser.")
-def command(derived: Path | None, host: str, port: int | None, browse: bool) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class _ExplorePage(Command[None]):
     """Open a page to try transforms on a sentence, and to look at the rows and statistics of DERIVED.
 
     Type or pick a sentence, choose transforms and their parameters or type a spec, and see the words move; the page
@@ -33,13 +27,29 @@ def command(derived: Path | None, host: str, port: int | None, browse: bool) -> 
     derivlang explore OUT
     derivlang explore --no-open --port 7860
     """
-    from derivlang.explore.app import serve
 
-    page, address = serve(derived, host=host, port=port, browse=browse)
-    say(f"serving {address} (Ctrl-C ends it)")
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        page.close(verbose=False)
+    derived: Path | None = None
+    host: str = setting("127.0.0.1", "Address to serve on; 0.0.0.0 for the network, whose visitors cannot name files.")
+    port: int | None = setting(
+        None, "Port to serve on.", minimum=1, maximum=65535, unset="the first free one from 7860"
+    )
+    browse: bool = setting(True, "Open the page in a browser.", option="--open", unset="open")
+
+    def __call__(self) -> None:
+        """Serve the page until Ctrl-C."""
+        from derivlang.explore.app import serve
+
+        page, address = serve(self.derived, host=self.host, port=self.port, browse=self.browse)
+        say(f"serving {address} (Ctrl-C ends it)")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            page.close(verbose=False)
+
+
+command = command_line(
+    _ExplorePage, "explore", arguments=[click.Argument(["derived"], type=SET, required=False, metavar="[DERIVED]")],
+    run=lambda asked: asked(), bare=True, json_help="",
+)  # fmt: skip

@@ -1,37 +1,19 @@
-"""Help pages with the options of a command in groups, each under a heading.
+"""Help pages with the options of a command in groups, each under a heading: the attribute `heading` of an option.
 
-@click.command("make", cls=HeadedCommand)
-@under("Run", settings_options(MakeOptions), ...)
-
-With `usual=("source", "out")` in the first line, --help shows only these options, and --help-all shows all.
+With `usual=("source", "out")`, --help shows only these options, and --help-all shows all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from collections.abc import Collection
+from typing import Any
 
 import click
 
 from derivlang.cli.messages import echo
+from derivlang.core.settings import OPTIONS as OPTIONS
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-OPTIONS = "Options"  # the heading of all other options
 _ALL = "derivlang.help-all"  # in a context's `meta`: whether all options are shown
-
-
-def under(heading: str, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that adds options to a command, for a heading of its help page."""
-
-    def add(command: Command) -> Command:
-        others = len(_parameters(command))
-        for option in reversed(options):
-            command = option(command)
-        for parameter in _parameters(command)[others:]:
-            parameter.heading = heading  # type: ignore[attr-defined]
-        return command
-
-    return add
 
 
 def grouped(command: click.Command, context: click.Context) -> dict[str, list[tuple[str, str]]]:
@@ -76,9 +58,3 @@ def _all(context: click.Context, option: click.Parameter, typed: bool) -> None:
         context.meta[_ALL] = True
         echo(context.get_help())
         context.exit()
-
-
-def _parameters(command: Any) -> list[click.Parameter]:
-    """Return the parameters that decorators have added to a function so far, the last one first."""
-    parameters: list[click.Parameter] = getattr(command, "__click_params__", [])
-    return parameters

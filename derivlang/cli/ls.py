@@ -4,118 +4,123 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import click
-
-from derivlang.cli.dependent import option
+from derivlang.cli.generated import as_json, command_line
 from derivlang.cli.messages import echo
+from derivlang.commands.command import Command
+from derivlang.core.settings import setting
 
 IN_SEQUENCE = "It may draw in sequence: in one process, from the first sentence of a corpus on."
 
 
-@click.command("ls")
-@option("--study", metavar="NAME", help="Show the languages of a published study, with their specs.")
-@option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
-def command(study: str | None, as_json: bool) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class _ListNames(Command[None]):
     """List transforms and objectives with parameters, tasks, measures, sources, file formats, and scripts with samples.
 
     \b
     derivlang ls --json
     derivlang ls --study kallini2024
     """
-    if study is not None:
-        _show_study(study, as_json)
-        return
-    from derivlang.core.spec import Parameterised, text_of
-    from derivlang.evaluation.measures.registry import MEASURES
-    from derivlang.evaluation.tasks.registry import TASKS
-    from derivlang.formats.registry import formats
-    from derivlang.sources.generated.registry import GENERATORS
-    from derivlang.sources.named import named_sources
-    from derivlang.training.objectives.registry import find_objective, objective_names
-    from derivlang.transforms.field import field_studies
-    from derivlang.transforms.registry import find_transform, transform_names
-    from derivlang.transforms.scripts import load_script, script_names
 
-    parameterised: dict[str, list[type[Parameterised]]] = {
-        "transforms": [find_transform(name) for name in transform_names()],
-        "objectives": [find_objective(name) for name in objective_names()],
-        "generators": [GENERATORS.find(name) for name in GENERATORS.names()],
-    }
-    scripts = [load_script(name) for name in script_names()]
-    lists: dict[str, list[dict[str, Any]]] = {
-        **{
-            title: [{"name": one.name, "summary": one.summary(), "parameters": one.parameters()} for one in kinds]
-            for title, kinds in parameterised.items()
-        },
-        "tasks": [
-            {
-                "name": t.kind,
-                "summary": t.summary(),
-                "headline": t.headline().name,
-                "metrics": [c.name for c in t.columns],
-            }
-            for t in map(TASKS.find, TASKS.names())
-        ],
-        "measures": [{"name": name} for name in MEASURES.names()],  # their modules load torch
-        "sources": [
-            {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
-            for s in named_sources().values()
-        ],
-        "formats": [{"name": f.name, "summary": f.what, "suffixes": list(f.suffixes)} for f in formats()],
-        "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
-        "studies": [asdict(one) for one in field_studies().values()],
-    }
-    for entry in lists["transforms"]:
-        # With all parameters; a transform that draws in sequence with some of them has a property.
-        entry["keyed"] = find_transform(entry["name"]).keyed is True
-    if as_json:
-        echo(json.dumps(lists, ensure_ascii=False))
-        return
-    headings = ("Transforms", "\nObjectives", "\nGenerated sources (source:NAME=VALUE:key=value)")
-    for heading, title in zip(headings, parameterised, strict=True):
-        echo(heading)
-        for entry in lists[title]:
-            echo(f"  {entry['name']:<12}{entry['summary']}")
-            for p in entry["parameters"]:
-                default = "" if p["default"] is None else text_of(p["default"])
-                echo(f"    {p['name']}={default}  ({p['type']})  {p['help']}")
-            if not entry.get("keyed", True):
-                echo(f"    {IN_SEQUENCE}")
-    echo("\nTasks")
-    for task in lists["tasks"]:
-        echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
-    echo("\nMeasures")
-    for measure in lists["measures"]:
-        echo(f"  {measure['name']}")
-    echo("\nSources")
-    for source in lists["sources"]:
-        echo(f"  {source['name']:<12}{source['summary']}")
-    echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
-    echo("  URL         the same in a store: s3://, gs:// and what fsspec knows")
-    echo("  hub:NAME/CONFIG@REVISION, or a derived set")
-    echo("\nFile formats")
-    for entry in lists["formats"]:
-        echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
-    echo("\nScripts")
-    for script in lists["scripts"]:
-        sample = script["sample"] if script["name"] != "private" else "(private use)"
-        echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")
-    echo("\nLanguages of published studies (derivlang ls --study NAME)")
-    for entry in lists["studies"]:
-        echo(f"  {entry['name']:<20}{entry['title']}")
+    study: str | None = setting(None, "Show the languages of a published study, with their specs.", metavar="NAME")
+
+    def __call__(self) -> None:
+        """Print the lists."""
+        if self.study is not None:
+            _show_study(self.study)
+            return
+        from derivlang.core.spec import Parameterised, text_of
+        from derivlang.evaluation.measures.registry import MEASURES
+        from derivlang.evaluation.tasks.registry import TASKS
+        from derivlang.formats.registry import formats
+        from derivlang.sources.generated.registry import GENERATORS
+        from derivlang.sources.named import named_sources
+        from derivlang.training.objectives.registry import find_objective, objective_names
+        from derivlang.transforms.field import field_studies
+        from derivlang.transforms.registry import find_transform, transform_names
+        from derivlang.transforms.scripts import load_script, script_names
+
+        parameterised: dict[str, list[type[Parameterised]]] = {
+            "transforms": [find_transform(name) for name in transform_names()],
+            "objectives": [find_objective(name) for name in objective_names()],
+            "generators": [GENERATORS.find(name) for name in GENERATORS.names()],
+        }
+        scripts = [load_script(name) for name in script_names()]
+        lists: dict[str, list[dict[str, Any]]] = {
+            **{
+                title: [{"name": one.name, "summary": one.summary(), "parameters": one.parameters()} for one in kinds]
+                for title, kinds in parameterised.items()
+            },
+            "tasks": [
+                {
+                    "name": t.kind,
+                    "summary": t.summary(),
+                    "headline": t.headline().name,
+                    "metrics": [c.name for c in t.columns],
+                }
+                for t in map(TASKS.find, TASKS.names())
+            ],
+            "measures": [{"name": name} for name in MEASURES.names()],  # their modules load torch
+            "sources": [
+                {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
+                for s in named_sources().values()
+            ],
+            "formats": [{"name": f.name, "summary": f.what, "suffixes": list(f.suffixes)} for f in formats()],
+            "scripts": [
+                {"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts
+            ],
+            "studies": [asdict(one) for one in field_studies().values()],
+        }
+        for entry in lists["transforms"]:
+            # With all parameters; a transform that draws in sequence with some of them has a property.
+            entry["keyed"] = find_transform(entry["name"]).keyed is True
+        if as_json():
+            echo(json.dumps(lists, ensure_ascii=False))
+            return
+        headings = ("Transforms", "\nObjectives", "\nGenerated sources (source:NAME=VALUE:key=value)")
+        for heading, title in zip(headings, parameterised, strict=True):
+            echo(heading)
+            for entry in lists[title]:
+                echo(f"  {entry['name']:<12}{entry['summary']}")
+                for p in entry["parameters"]:
+                    default = "" if p["default"] is None else text_of(p["default"])
+                    echo(f"    {p['name']}={default}  ({p['type']})  {p['help']}")
+                if not entry.get("keyed", True):
+                    echo(f"    {IN_SEQUENCE}")
+        echo("\nTasks")
+        for task in lists["tasks"]:
+            echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
+        echo("\nMeasures")
+        for measure in lists["measures"]:
+            echo(f"  {measure['name']}")
+        echo("\nSources")
+        for source in lists["sources"]:
+            echo(f"  {source['name']:<12}{source['summary']}")
+        echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
+        echo("  URL         the same in a store: s3://, gs:// and what fsspec knows")
+        echo("  hub:NAME/CONFIG@REVISION, or a derived set")
+        echo("\nFile formats")
+        for entry in lists["formats"]:
+            echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
+        echo("\nScripts")
+        for script in lists["scripts"]:
+            sample = script["sample"] if script["name"] != "private" else "(private use)"
+            echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")
+        echo("\nLanguages of published studies (derivlang ls --study NAME)")
+        for entry in lists["studies"]:
+            echo(f"  {entry['name']:<20}{entry['title']}")
 
 
-def _show_study(name: str, as_json: bool) -> None:
+def _show_study(name: str) -> None:
     """Print the languages of a study: name, spec and a derived sentence; trees of the sentence are parsed."""
     from derivlang.api import derive_lines
     from derivlang.pipeline import Pipeline
     from derivlang.transforms.field import field_study
 
     study = field_study(name)
-    if as_json:
+    if as_json():
         echo(json.dumps(asdict(study), ensure_ascii=False))
         return
     echo(f"{study.title} ({study.where})")
@@ -138,3 +143,8 @@ def _show_study(name: str, as_json: bool) -> None:
                     continue
                 ((derived,),) = derive_lines([[study.sample]], spec, words="space")
                 echo(f"      {derived.text}")
+
+
+command = command_line(
+    _ListNames, "ls", run=lambda asked: asked(), bare=True, completed=False, json_help="Print the lists as JSON."
+)

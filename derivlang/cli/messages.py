@@ -69,7 +69,7 @@ def warnings_as_lines() -> Iterator[None]:
             before(message, category, *rest, **more)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("default", DerivlangWarning)
+        warnings.simplefilter("always", DerivlangWarning)
         warnings.showwarning = show
         yield
 

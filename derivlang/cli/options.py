@@ -2,131 +2,47 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from derivlang.cli.counts import sentences, templates_of
-from derivlang.cli.dependent import option
-from derivlang.cli.headings import under
-from derivlang.cli.messages import echo, is_quiet, say, warn
-from derivlang.cli.settings import settings_options
-from derivlang.cli.types import SpecOption
-from derivlang.core.dependencies import OptionNeeds
-from derivlang.core.errors import UsageError
-from derivlang.core.policies import Policies
-from derivlang.core.settings import declared, given
+from derivlang.cli.messages import echo, is_quiet, say, tell
+from derivlang.commands.shared import set_size as set_size
 from derivlang.display.bar import ProgressBar
-from derivlang.engine.options import MakeOptions
-from derivlang.formats.places import located
+from derivlang.formats.places import STDOUT, located
 from derivlang.formats.progress import LOOKING, Unit
-from derivlang.sources.request import SourceRequest
 
 if TYPE_CHECKING:
-    from derivlang.engine.events import Events
+    from derivlang.commands.results import DerivedSet
     from derivlang.formats.progress import Unit
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-_SPLITS = settings_options(MakeOptions, only=("splits", "limit"))
-_LABELS = (
-    settings_options(MakeOptions, only=("sentences",)),
-    settings_options(Policies),
-    settings_options(MakeOptions, only=("repair_tags",)),
-)
-# Only `make` takes a lexicon and columns. All others of a run, so that a new field is an option without a line here.
-_NOT_RUN = ("splits", "limit", "sentences", "repair_tags", "lexicon", "columns")
+_FOUND = f"{__name__}.found"
+AS_JSON = "as_json"
 
 
-def typed_flags(*names: str) -> Iterator[str]:
-    """Yield the options of the running command that the user gave, of these parameters."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            yield next(option for option in parameter.opts if option.startswith("--"))
+def as_json() -> bool:
+    """Return whether the running command prints JSON."""
+    return bool(click.get_current_context().params[AS_JSON])
 
 
-def refuse_given(why: str, *names: str) -> None:
-    """Raise UsageError for an option of the running command that the user gave, if it is one of these parameters."""
-    for flag in typed_flags(*names):
-        raise UsageError(why, where=flag, fix=f"leave {flag} out", id="unused-option")
+def was_found() -> bool:
+    """Return whether the running command has found its result complete."""
+    return _FOUND in click.get_current_context().meta
 
 
-def warn_of_data_dir(source: str) -> None:
-    """Warn of a given --data-dir if the source is a path or a set of the hub."""
-    from derivlang.sources.named import SOURCES, split_name
-
-    if split_name(source)[0] not in SOURCES and (source.startswith("hub:") or os.path.lexists(source)):
-        for flag in typed_flags("data_dir"):
-            warn(f"only a named source is looked up in a folder of corpora, so {flag} has no effect on {source}")
-
-
-def spec_option(help: str, **facts: Any) -> Callable[[Command], Command]:
-    """`--t`, also written `-t` or `--transform`. facts: as of `option`."""
-    return option(cls=SpecOption, help=help, **facts)
-
-
-def data_dir_option(command: Command) -> Command:
-    """`--data-dir`, for commands that take no other option of a source."""
-    return settings_options(SourceRequest, only=("data_dir",))(command)
-
-
-def parser_options(command: Command) -> Command:
-    """`--parser` and `--parses`."""
-    return settings_options(MakeOptions, only=("parser", "parses"))(command)
-
-
-def find_options(command: Command) -> Command:
-    """Where a source lies and what its text is, for commands that make no set."""
-    return under("Source", settings_options(SourceRequest))(command)
-
-
-def dictionary_source_options(command: Command) -> Command:
-    """As `find_options`, for `dict`, whose --format is the format of the dictionary."""
-    return under("Source", settings_options(SourceRequest, without=("format",)))(command)
-
-
-def text_options(command: Command) -> Command:
-    """How a text or a file is read, for commands that take one beside derived sets."""
-    needs = dict.fromkeys(declared(SourceRequest), OptionNeeds(only_with="--t"))
-    return under("Text or file", settings_options(SourceRequest, without=("data_dir",), needs=needs))(command)
-
-
-def source_options(command: Command) -> Command:
-    """Where a source lies and how it is read."""
-    return under("Source", settings_options(SourceRequest), _SPLITS)(under("Sentences and labels", *_LABELS)(command))
-
-
-def run_options(needs: Mapping[str, OptionNeeds] | None = None) -> Callable[[Command], Command]:
-    """How a run goes. needs: as of `settings_options`."""
-
-    def add(command: Command) -> Command:
-        command = option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
-        return under("Run", settings_options(MakeOptions, without=_NOT_RUN, needs=needs))(command)
-
-    return add
-
-
-def request_of(source: str, options: dict[str, Any]) -> SourceRequest:
-    """Return the request for a source, from the options of `find_options`."""
-    return SourceRequest(source, **given(SourceRequest, options))
-
-
-def settings_of(out: Path, options: dict[str, Any]) -> MakeOptions:
-    """Return the options of `make` or `parse` from the command line's."""
-    return MakeOptions(out=out, policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
-
-
-STDOUT = Path("-")
+def to_stdout(asked: Any) -> bool:
+    """Return whether a command writes its file to standard output."""
+    return asked.out is None or asked.out == STDOUT
 
 
 def place_of(out: Path | str) -> str:
@@ -134,33 +50,10 @@ def place_of(out: Path | str) -> str:
     return "standard output" if str(out) == str(STDOUT) else str(out)
 
 
-def told(text: str, *, as_json: bool, out: Path) -> None:
-    """Print what a command that writes one file has done: JSON on stdout unless the file is there, talk on stderr."""
-    echo(text, err=not as_json or out == STDOUT)
-
-
-def run_and_show(
-    run: Callable[[Events], dict[str, Any]], *, as_json: bool, begins: str = "", timed: bool = True
-) -> None:
-    """Run `make` or `parse` with a progress bar, and print the result: its speed, too, unless the set was complete.
-
-    begins: what is said once the source is found. timed: whether the speed is printed at all.
-    """
-    from derivlang.engine.events import Events
-
-    earlier: list[Path] = []
-
-    def note_earlier(out: Path) -> None:
-        earlier.append(out)
-        complete(out)
-
-    with Bar(begins=begins):
-        result = run(Events(warn, found=note_earlier))
-    _show(result, as_json, timed=timed and not earlier)
-
-
-def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
-    if as_json:
+def show_set(asked: Any, made: DerivedSet) -> None:
+    """Print what a command that made a set has counted: its speed, too, unless the set was complete."""
+    result = made.summary
+    if as_json():
         echo(json.dumps(result, ensure_ascii=False))
         return
     from derivlang.core.schema import Schema
@@ -176,7 +69,9 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     for name, entry in manifest.get("entities", {}).items():
         entities = "entity was" if entry["entities"] == 1 else "entities were"
         echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")
-    speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens per second" if timed else ""
+    speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens per second"
+    if was_found() or asked.given == {"place"}:  # of `finish`, which has made nothing
+        speed = ""
     echo(f"{result['out']}{os.sep}{speed}")
 
 
@@ -218,25 +113,20 @@ class Bar(ProgressBar):
             say(self._begins)
             self._begins = ""
 
-    def complete(self, out: Path) -> None:
+    def begins(self, text: str) -> None:
+        """Say a line when the input has been checked."""
+        self._begins = text
+
+    def tell(self, line: str) -> None:
+        """Print a line on stderr."""
+        self.begin()
+        tell(line)
+
+    def found(self, place: Path) -> None:
         """Say that the folder or file is complete, and nothing of what would begin."""
         self._begins = ""
-        complete(out)
-
-
-def set_size(derived: Path, split: str | None = None) -> int | None:
-    """Bytes of the shards of a derived set, or of a split of it; None if there are none."""
-    try:
-        return sum(path.stat().st_size for path in derived.glob(f"data/{glob.escape(split or '')}*.parquet")) or None
-    except OSError:
-        return None
-
-
-def events() -> Events:
-    """Return the events of a run, as lines on stderr."""
-    from derivlang.engine.events import Events
-
-    return Events(warn, found=complete)
+        click.get_current_context().meta[_FOUND] = True
+        complete(place)
 
 
 def complete(out: Path) -> None:

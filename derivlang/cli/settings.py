@@ -2,79 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from derivlang.cli.dependent import option
-from derivlang.cli.types import FILE, FOLDER, NAMED, PATH, WholeNumber, completes
-from derivlang.core.dependencies import OptionNeeds
-from derivlang.core.settings import MAXIMUM, Declared, declared
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from derivlang.cli.dependent import DependentOption
+from derivlang.cli.types import NAMED, LocalPath, PlacePath, SpecOption, WholeNumber, completes
+from derivlang.core.settings import MAXIMUM, Declared
 
 
-def settings_options(
-    kind: type,
-    *,
-    only: Collection[str] = (),
-    without: Collection[str] = (),
-    required: Collection[str] = (),
-    unset: Mapping[str, str] | None = None,
-    needs: Mapping[str, OptionNeeds] | None = None,
-    **more: Any,
-) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of a dataclass's settings to a click command.
+def option_of(one: Declared, *, completed: bool = True) -> DependentOption:
+    """Return the option of a setting. completed: whether a shell completes the names of its values.
 
-    only: names of the settings to add. without: names of settings to leave out. required: names of settings that must
-    be given, whatever default they have. unset: the default to show for settings whose default depends on something
-    else. needs: what some need of other options of this command, by name. more: further arguments of every
-    `click.option`.
-
-    An option has the value None if it is not given and a file may give the setting, or `unset` names its default.
-    `core.settings.given` omits it, so that the dataclass's default applies.
+    The value is None if it is not given and `unset` names its default, or a file may give the setting.
     """
-    settings = [
-        replace(one, unset=(unset or {}).get(name, one.unset), needs=(needs or {}).get(name, one.needs))
-        for name, one in declared(kind).items()
-        if one.option and (not only or name in only) and name not in without
-    ]
-
-    def add(command: Command) -> Command:
-        for one in reversed(settings):
-            command = option_of(one, required=one.name in required, **more)(command)
-        return command
-
-    return add
-
-
-def option_of(one: Declared, *, required: bool = False, **more: Any) -> Callable[[Command], Command]:
-    """Return the decorator that adds the option of a setting. more: as of `settings_options`."""
     assert one.option is not None
-    left_open = one.is_open or bool(more)
-    default = None if left_open or required else one.default
-    facts: dict[str, Any] = {"help": one.help_text, "default": default, "required": required, "commas": one.commas}
-    spelling = one.option
+    if one.name == "spec":
+        return SpecOption(help=_help(one), required=one.required, multiple=one.kind is tuple)
+    left_open = one.is_open or one.per_task
+    default, spelling = None if left_open or one.required else one.default, one.option
+    metavar = one.metavar or (("NAME[,...]" if one.choices else "N[,N...]") if one.per_task else None)
+    facts: dict[str, Any] = {"commas": one.commas or one.per_task, "multiple": one.is_several, "metavar": metavar}
     if one.kind is bool and left_open:
         spelling = f"{one.option}/{one.flag(False)}"
     elif one.kind is bool:
-        facts["is_flag"] = True
-    elif one.is_several:
-        facts["multiple"] = True
-        if one.item is not str:
-            facts["type"] = type_of(one)
-    elif not more and not one.commas:
+        facts["is_flag"], default = True, False
+    elif not facts["commas"]:
         facts["type"] = type_of(one)
-    if one.name in NAMED:
+    if completed and one.name in NAMED:
         facts["shell_complete"] = completes(one.name)
-    shown = one.unset or ("" if one.default in (None, ()) else default_text(one))
-    if left_open and shown:
-        facts["help"] += f"  [default: {shown}]"
-    facts["show_default"] = not (left_open or required or one.kind in (bool, tuple) or one.default == "")
-    spellings = (spelling, one.also) if one.also else (spelling,)
-    return option(*spellings, one.key, dependencies=one.needs, **{**facts, **more})
+    show = not (left_open or one.required or one.kind in (bool, tuple) or one.default == "")
+    return DependentOption(
+        [spelling, *one.also, one.name], needs=one.needs, default=default, required=one.required, show_default=show,
+        help=_help(one), **facts,
+    )  # fmt: skip
+
+
+def _help(one: Declared) -> str:
+    """Return the help of an option, with a default that click does not show."""
+    shown = one.unset or ("" if one.required or one.default in (None, ()) else default_text(one))
+    return one.help_text + (f"  [default: {shown}]" if shown and (one.is_open or one.per_task) else "")
 
 
 def default_text(one: Declared) -> str:
@@ -92,5 +59,6 @@ def type_of(one: Declared) -> Any:
     if one.kind is int:
         return WholeNumber(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
     if one.is_path:
-        return PATH if one.either else FILE if one.file else FOLDER
+        kind = LocalPath if one.place is None else PlacePath
+        return kind(file=one.file or one.either, folder=not one.file, writes=one.writes)
     return one.item

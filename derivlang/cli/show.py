@@ -3,55 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from derivlang.cli.colours import painted
-from derivlang.cli.dependent import option
-from derivlang.cli.headings import HeadedCommand
+from derivlang.cli.generated import as_json, command_line
 from derivlang.cli.messages import echo
-from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
-from derivlang.cli.settings import settings_options
-from derivlang.cli.types import COUNT, OUT_FILE, PATH, PLACE
+from derivlang.cli.types import PATH
+from derivlang.commands.command import Command, transforms
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
-from derivlang.engine.options import MakeOptions
-from derivlang.formats.places import located
-from derivlang.store.settings import FileOptions
+from derivlang.core.settings import declared, replaces, setting
+from derivlang.engine.options import LexiconOption
+from derivlang.formats.places import OptionalPath, located
+from derivlang.sources.request import SourceRequest, TextOptions
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
     from derivlang.display.linked import LinkedLines
 
 
-@click.command("show", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("derived", shell_complete=PATH.shell_complete)
-@spec_option("Transforms of a text or file of your own; DERIVED is then the text, or the path of the file.")
-@settings_options(MakeOptions, only=("lexicon",), needs={"lexicon": OptionNeeds(only_with="--t")})
-@option("--split", help="Split to show.  [default: the first]")
-@option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
-@option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
-@option(
-    "--html", type=OUT_FILE, help="File or URL to write the rows to as a page with drawings; FILE.svg: the first row."
-)
-@settings_options(FileOptions, needs={"force": OptionNeeds(only_with="--html")})
-@option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-@text_options
-def command(
-    derived: str,
-    spec: str | None,
-    lexicon: Path | None,
-    split: str | None,
-    row: int,
-    count: int,
-    html: Path | None,
-    force: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+class _FileOptions(TextOptions):
+    """How a text or a file is read."""
+
+    heading: ClassVar[str] = "Text or file"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _ShowRows(Command[None], LexiconOption, _FileOptions):
     """Show each derived word beside its source word, for rows of a derived set, or for a text or file (with --t).
 
     Trees stand at the left, tags and entities at the right. Colours are shown where the terminal has them, unless
@@ -64,27 +48,54 @@ def command(
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    if spec is None:
-        rows, title, told = _of_set(located(derived), split, row, count)
-    elif _is_file(derived):
-        if split is not None:
-            raise UsageError("a file has one split", where="--split", fix="leave --split out", id="unused-option")
-        rows, title, told = _of_file(derived, spec, lexicon, row, count, options)
-    else:
-        of_files = set(options) - {"words", "lang"}
-        refuse_given("is for a file or a set, not for a text", "split", "row", "count", *of_files)
-        rows, title, told = _of_text(derived, spec, lexicon, options["words"], options["lang"])
-    if html is not None:
-        from derivlang.display.view import View
 
-        View(rows, title).save(html, told, force=force)
-        drawn = 1 if html.suffix.lower() == ".svg" else len(rows)
-        echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
-    if as_json:
-        for shown in rows:
-            echo(json.dumps(_object(shown), ensure_ascii=False))
-    elif html is None:
-        _print(rows)
+    needs: ClassVar[Mapping[str, OptionNeeds]] = dict.fromkeys(
+        ("lexicon", *declared(TextOptions)), OptionNeeds(only_with="--t")
+    )
+    derived: str
+    spec: str | None = transforms(
+        "Transforms of a text or file of your own; DERIVED is then the text, or the path of the file."
+    )
+    split: str | None = setting(None, "Split to show.", unset="the first")
+    row: int = setting(0, "First row to show, from 0.", minimum=0)
+    count: int = setting(3, "Number of rows to show.", also="-n", minimum=1)
+    html: OptionalPath = setting(
+        None, "File or URL to write the rows to as a page with drawings; FILE.svg: the first row.", file=True,
+        writes=True, place=located,
+    )  # fmt: skip
+    force: bool = replaces(only_with="--html")
+
+    def __call__(self) -> None:
+        """Print the rows, or write a page of them."""
+        rows, title, told = self._rows()
+        if self.html is not None:
+            from derivlang.display.view import View
+
+            View(rows, title).save(self.html, told, force=self.force)
+            drawn = 1 if self.html.suffix.lower() == ".svg" else len(rows)
+            echo(f"{self.html}: {counted(drawn, 'drawing')}", err=as_json())
+        if as_json():
+            for shown in rows:
+                echo(json.dumps(_object(shown), ensure_ascii=False))
+        elif self.html is None:
+            _print(rows)
+
+    def _rows(self) -> tuple[list[LinkedLines], str, str]:
+        """Return (rows, the title of a page, what it says of their origin)."""
+        spec, lexicon = self.spec, self.path("lexicon")
+        if spec is None:
+            return _of_set(located(self.derived), self.split, self.row, self.count)
+        if _is_file(self.derived):
+            if self.split is not None:
+                raise UsageError("a file has one split", where="--split", fix="leave --split out", id="unused-option")
+            return _of_file(self.part(SourceRequest, source=self.derived), spec, lexicon, self.row, self.count)
+        of_files = [name for name in declared(TextOptions) if name not in ("words", "lang")]
+        for name in ("split", "row", "count", *of_files):
+            if name in self.given:
+                option = declared(_ShowRows)[name].where
+                why = "is for a file or a set, not for a text"
+                raise UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
+        return _of_text(self.derived, spec, lexicon, self.words, self.lang)
 
 
 def _is_file(text: str) -> bool:
@@ -110,14 +121,14 @@ def _of_text(
 
 
 def _of_file(
-    path: str, spec: str, lexicon: Path | None, first: int, count: int, options: dict[str, Any]
+    request: SourceRequest, spec: str, lexicon: Path | None, first: int, count: int
 ) -> tuple[list[LinkedLines], str, str]:
     from derivlang.display.rows import rows_of_file
     from derivlang.pipeline import Pipeline
 
     pipeline = Pipeline.parse(spec)
-    rows = rows_of_file(request_of(path, {**options, "data_dir": None}), pipeline, first, count, lexicon)
-    return rows, located(path).name, f"{pipeline} of {path}"
+    rows = rows_of_file(request, pipeline, first, count, lexicon)
+    return rows, located(request.source).name, f"{pipeline} of {request.source}"
 
 
 def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[list[LinkedLines], str, str]:
@@ -152,3 +163,13 @@ def _object(shown: LinkedLines) -> dict[str, Any]:
         "labels": {**line.tags, **trees, **tags_of(line)},
         **({"values": dict(shown.values)} if shown.values else {}),
     }
+
+
+command = command_line(
+    _ShowRows,
+    "show",
+    arguments=[click.Argument(["derived"], shell_complete=PATH.shell_complete)],
+    run=lambda asked: asked(),
+    json_help="Print the rows as JSON.",
+    first=("spec", "lexicon"),
+)

@@ -5,7 +5,6 @@ A wrong value is a usage error (exit code 2), raised before anything is read or 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -47,17 +46,6 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
-class Number(click.FloatRange):
-    """A number between bounds. click's own type takes `nan`, and `inf` where there is no upper bound."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, a float. Raise click's BadParameter for any other text and for a number out of bounds."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{_quoted(value)} is not a number", param, ctx)
-        return number
-
-
 class LocalPath(click.Path):
     """A non-empty local path, converted to `Path`. writes: whether the command writes there."""
 
@@ -96,8 +84,8 @@ NAMED = {
     "spec": "derivlang.transforms.registry:TRANSFORMS.names",
     "objective": "derivlang.training.objectives.registry:OBJECTIVES.names",
     "model": "derivlang.training.config:MODELS.__iter__",
-    "tasks": "derivlang.evaluation.tasks.registry:TASKS.names",
-    "measures": "derivlang.evaluation.measures.registry:MEASURES.names",
+    "task": "derivlang.evaluation.tasks.registry:TASKS.names",
+    "measure": "derivlang.evaluation.measures.registry:MEASURES.names",
     "parser": "derivlang.parsing.registry:parser_names",
     "grammar": "derivlang.grammar.load:shipped",
     "study": "derivlang.studies.file:shipped",
@@ -118,18 +106,16 @@ def completes(named: str) -> Any:
     return complete
 
 
-COUNT = WholeNumber(1)  # a number of things, at least one
-PLACE = WholeNumber(0)  # a position, counted from 0
-SEED = WholeNumber(0, 2**63 - 1)
+def source_argument(name: str = "source", **facts: Any) -> click.Argument:
+    """Return the argument that names a source. facts: as of `click.Argument`."""
+    return click.Argument([name], required=True, shell_complete=completes("source"), **facts)
+
+
 PATH = LocalPath()
 FILE = LocalPath(folder=False)
 FOLDER = LocalPath(file=False)
 SET = PlacePath()  # of a file `read_manifest` says what to do
-OUT_PATH = PlacePath(writes=True)
-OUT_FILE = PlacePath(folder=False, writes=True)
 OUT_FOLDER = PlacePath(file=False, writes=True)
-LOCAL_FILE = LocalPath(folder=False, writes=True)
-LOCAL_FOLDER = LocalPath(file=False, writes=True)
 
 
 class SpecOption(DependentOption):

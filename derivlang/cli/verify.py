@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from derivlang.cli.dependent import option
+from derivlang.cli.generated import as_json, command_line
 from derivlang.cli.messages import echo
-from derivlang.cli.options import Bar, set_size
+from derivlang.cli.options import Bar
 from derivlang.cli.types import SET
+from derivlang.commands.command import Command
+from derivlang.commands.shared import set_size
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.formats.places import check_local
 
 
-@click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=SET)
-@click.argument("other", type=SET, required=False)
-@option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(derived: Path, other: Path | None, as_json: bool) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class _VerifyPlace(Command[None]):
     """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.
 
     Of a set, every row is derived again from its source, all columns are compared, and the row is undone. Of a run or
@@ -37,29 +37,35 @@ def command(derived: Path, other: Path | None, as_json: bool) -> None:
     derivlang verify OUT OTHER
     derivlang verify OUT --json
     """
-    if other is not None:
-        _compare(derived, other, as_json=as_json)
-        return
-    with Bar() as bar, bar.stage("verifying", total=set_size(derived)):
-        result = _verify(derived)
-    if as_json:
-        echo(json.dumps(result, ensure_ascii=False))
-    else:
-        for problem in result["problems"]:
-            row = f" row {problem['row']}, column {problem['column']}" if problem.get("row") is not None else ""
-            echo(f"{problem['file']}{row}: {problem['what']}")
-        for note in result["notes"]:
-            echo(f"note: {note['file']}: {note['what']}")
-        echo(f"{derived}: {_of_rows(result) if 'splits' in result else _of_files(result)}")
-    sys.exit(0 if result["ok"] else 1)
+
+    derived: Path
+    other: Path | None = None
+
+    def __call__(self) -> None:
+        """Print what differs, and exit."""
+        if self.other is not None:
+            _compare(self.derived, self.other)
+            return
+        with Bar() as bar, bar.stage("verifying", total=set_size(self.derived)):
+            result = _verify(self.derived)
+        if as_json():
+            echo(json.dumps(result, ensure_ascii=False))
+        else:
+            for problem in result["problems"]:
+                row = f" row {problem['row']}, column {problem['column']}" if problem.get("row") is not None else ""
+                echo(f"{problem['file']}{row}: {problem['what']}")
+            for note in result["notes"]:
+                echo(f"note: {note['file']}: {note['what']}")
+            echo(f"{self.derived}: {_of_rows(result) if 'splits' in result else _of_files(result)}")
+        sys.exit(0 if result["ok"] else 1)
 
 
-def _compare(one: Path, other: Path, *, as_json: bool) -> None:
+def _compare(one: Path, other: Path) -> None:
     """Print whether two folders are of one language, and what differs. Exit with 1 if they are not."""
     from derivlang.store.same_language import compare, language_of
 
     comparison = compare(language_of(one), language_of(other))
-    if as_json:
+    if as_json():
         echo(json.dumps(comparison, ensure_ascii=False))
     else:
         same = f"are of one language: {comparison['sets'][0]['spec']}"
@@ -136,3 +142,9 @@ def _of_rows(result: Mapping[str, Any]) -> str:
 def _of_files(result: Mapping[str, Any]) -> str:
     told = ", ".join(counted(n, kind.removesuffix("s")) for kind, n in result["checked"].items() if n)
     return f"{told} checked, " + ("nothing is wrong" if result["ok"] else f"{len(result['problems'])} wrong")
+
+
+command = command_line(
+    _VerifyPlace, "verify", run=lambda asked: asked(),
+    arguments=[click.Argument(["derived"], type=SET), click.Argument(["other"], type=SET, required=False)],
+)  # fmt: skip

@@ -5,6 +5,5 @@
     scores = run.evaluate(task="pos:demo", epochs=5, lr=2e-3)   a DataFrame, as of `derivlang.scores`
     derivlang.report(run, out="report")
 
-Outputs are named, since a notebook has no current command to name them after. A progress bar is shown in a notebook and
-on a terminal.
+A command is declared once, as a dataclass (command.py). A progress bar is shown in a notebook and on a terminal.
 """

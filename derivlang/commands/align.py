@@ -1,23 +1,19 @@
-"""`align_words` and `score_links`: word links of two texts.
-
-`link_texts` and `link_scores` are the same for settings objects, as the command line has them.
-"""
+"""`align_words` and `score_links`: word links of two texts."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.align.settings import AlignScoreOptions, AlignTrainOptions
-from derivlang.commands.shared import PathLike
+from derivlang.commands.command import Command
 from derivlang.core.errors import DataError, UsageError, unknown
-from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
-from derivlang.core.settings import given
-from derivlang.display.bar import ProgressBar
-from derivlang.formats.places import located
+from derivlang.core.settings import setting
+from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import rows_done, stage
 
 if TYPE_CHECKING:
@@ -25,40 +21,64 @@ if TYPE_CHECKING:
     from derivlang.align.links import Links
 
 
-@takes(AlignTrainOptions)
-def align_words(source: PathLike, target: PathLike, out: PathLike, **options: Any) -> dict[str, Any]:
-    """Link the words of two texts and write a Pharaoh file, as `derivlang align train` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class AlignWords(Command[dict[str, Any]], AlignTrainOptions):
+    """Train an aligner on SOURCE and TARGET and write their links.
 
-    source, target: text files; line n of one belongs to line n of the other. out: the file to write.
+    With --encoder nothing is trained: the similarity of the words' states gives the links, by optimal transport (ot),
+    mutual argmax, or itermax.
 
-    Return {"out", "model", "symmetrise", "sentences", "links", "seconds"}; with an encoder "encoder", "layer" and "cut"
-    in place of "symmetrise". Raise DerivlangError where the command would fail; no file is left half-written.
+    Line n of SOURCE belongs to line n of TARGET; words are separated by spaces. Each line of the result has the links
+    of one sentence pair as i-j, zero-based, source word first; it is empty if one of the sentences is empty. Without -o
+    the links go to standard output.
+
+    \b
+    derivlang align train en.txt fr.txt | head
+    derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
+    derivlang align train en.txt fr.txt --model ot --encoder hub:FacebookAI/xlm-roberta-base
     """
-    with ProgressBar():
-        return link_texts(
-            Path(source), Path(target), located(out), AlignTrainOptions(**given(AlignTrainOptions, options)), warn
-        )
+
+    source: PathLike
+    target: PathLike
+    out: OptionalPath = setting(
+        None, "Pharaoh file or URL to write.", also="-o", unset="standard output", file=True, writes=True, place=located
+    )
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "model", "symmetrise", "sentences", "links", "seconds"}; with an encoder "encoder", "layer"
+        and "cut" in place of "symmetrise". No file is left half-written."""
+        return link_texts(Path(self.source), Path(self.target), self.out or STDOUT, self.part(AlignTrainOptions), warn)
 
 
-@takes(AlignScoreOptions)
-def score_links(links: PathLike, gold: PathLike, **options: Any) -> dict[str, float]:
-    """Score Pharaoh links against gold links, as `derivlang align score` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
+    """Score LINKS against GOLD: precision, recall, F1 and alignment error rate of two Pharaoh files.
 
-    Return {"precision", "recall", "f1", "aer"}, from 0 to 1. Raise DerivlangError as the command.
+    Gold links are sure (i-j) or only possible (ipj). The gold links of a derived set come from
+    `derivlang export --format pharaoh`.
+
+    \b
+    derivlang align score en-fr.pharaoh gold.pharaoh --json
     """
-    return link_scores(Path(links), Path(gold), AlignScoreOptions(**given(AlignScoreOptions, options)))
+
+    links: PathLike
+    gold: PathLike
+
+    def __call__(self) -> dict[str, float]:
+        """Return {"precision", "recall", "f1", "aer"}, from 0 to 1."""
+        return link_scores(Path(self.links), Path(self.gold), self.part(AlignScoreOptions))
 
 
 def link_texts(
     source: Path, target: Path, out: Path, options: AlignTrainOptions, warn: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Link the words of two texts, write the links to `out`, and return what `align_words` returns."""
+    """Link the words of two texts, write the links to `out`, and return what `AlignWords` returns."""
     from derivlang.align.bitext import encode
     from derivlang.store.files import held_file, refuse_source, writing
 
     refuse_source(out, (source, target), "a file of links")
     align, told_of = _aligner(options, warn)
-    with held_file(out, f"align train {source} {target}, {options.aligner}", source, target, options):
+    with held_file(out, f"align train {source} {target}, {options.model}", source, target, options):
         with stage("reading"):
             sides = [_lines(path, options.encoding) for path in (source, target)]
         began = time.perf_counter()
@@ -75,7 +95,7 @@ def link_texts(
                 rows_done(1)
     return {
         "out": str(out),
-        "model": options.aligner,
+        "model": options.model,
         **told_of,
         "sentences": len(links),
         "links": len(links.source),
@@ -84,7 +104,7 @@ def link_texts(
 
 
 def link_scores(links: Path, gold: Path, options: AlignScoreOptions) -> dict[str, float]:
-    """Return what `score_links` returns. Raise DataError for a link outside its sentences, if texts are given."""
+    """Return what `ScoreLinks` returns. Raise DataError for a link outside its sentences, if texts are given."""
     from derivlang.align.bitext import encode_lines
     from derivlang.align.links import check_range, parse_lines
     from derivlang.align.score import score
@@ -116,17 +136,17 @@ def _aligner(
     from derivlang.align.similarity import METHODS
 
     if options.encoder is None:
-        how = AlignOptions(options.aligner, options.symmetrise, options.iterations)
+        how = AlignOptions(options.model, options.symmetrise, options.iterations)
         return lambda bitext: align_bitext(bitext, how), {"symmetrise": how.method}
-    if options.aligner in MODELS:
+    if options.model in MODELS:
         raise UsageError(
-            f"{options.aligner} learns only from the text",
+            f"{options.model} learns only from the text",
             where="--encoder",
             fix="add --model ot, or leave it out",
             id="usage",
         )
-    if options.aligner not in METHODS:
-        raise unknown("aligner", options.aligner, [*MODELS, *METHODS])
+    if options.model not in METHODS:
+        raise unknown("aligner", options.model, [*MODELS, *METHODS])
     from derivlang.core.extras import require_torch
 
     require_torch()
@@ -137,7 +157,7 @@ def _aligner(
     told_of = {"encoder": options.encoder, "layer": encoder.layer}
 
     def align(bitext: Bitext) -> Links:
-        links, told_of["cut"] = encoder.links(bitext, options.aligner, warn)
+        links, told_of["cut"] = encoder.links(bitext, options.model, warn)
         return links
 
     return align, told_of

@@ -1,128 +1,157 @@
-"""`fit_grammar`, `count_orders`, `score_grammar` and `grammar_probs`: word-order models.
-
-`fit_file` (grammar_file.py), `count_file` (counts_file.py), `figures_of` and `orders_of` are the same for settings
-objects, as the command line has them.
-"""
+"""`fit_grammar`, `count_orders`, `score_grammar` and `grammar_probs`: word-order models."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from derivlang.commands.shared import PathLike, local
+from derivlang.commands.command import Command
+from derivlang.commands.folders import default_folder
 from derivlang.core.errors import UsageError
-from derivlang.core.keywords import takes
 from derivlang.core.messages import warn
-from derivlang.core.settings import given
-from derivlang.display.bar import ProgressBar
+from derivlang.core.settings import setting
+from derivlang.formats.places import OptionalPath, PathLike
+from derivlang.formats.progress import found, reader
 from derivlang.grammar.settings import GrammarCountOptions, GrammarFitOptions, GrammarProbsOptions, GrammarScoreOptions
 
+Treebanks: TypeAlias = PathLike | Sequence[PathLike]
+_file = partial(setting, None, also="-o", file=True, writes=True)
 
-@takes(GrammarFitOptions)
-def fit_grammar(treebanks: PathLike | Sequence[PathLike], out: PathLike, **options: Any) -> dict[str, Any]:
-    """Fit a grammar to CoNLL-U files and write it, as `derivlang grammar fit` does.
 
-    out: the file to write, which `syn` takes as its grammar. OUT.recipe.json is written beside it. A grammar that the
-    same call has made is kept.
+@dataclass(frozen=True, eq=False, repr=False)
+class FitGrammar(Command[dict[str, Any]], GrammarFitOptions):
+    """Fit a grammar to CoNLL-U files, by maximum likelihood with an L2 penalty, and write it.
 
-    Return its summary: {"out", "name", "language", "labels", "classes", "about", "fingerprint", "l2", "thin"};
-    "classes" has the number of weights of each head class. Raise DerivlangError where the command would fail; no file
-    is left half-written.
+    FILE.recipe.json beside it says how it was made. A grammar that the same command has already made is kept.
+
+    \b
+    derivlang grammar fit fr-ud-train.conllu --dev fr-ud-dev.conllu -o my-fr.grammar.tsv
+    derivlang grammar fit fr-ud-train.conllu
     """
-    from derivlang.commands.grammar_file import fit_file
 
-    with ProgressBar():
-        return fit_file(
-            _several(treebanks), local(out, "grammars"), GrammarFitOptions(**given(GrammarFitOptions, options)), warn
-        )
+    treebanks: Treebanks
+    out: OptionalPath = _file("Grammar file to write.", unset="TREEBANK.grammar.tsv, here")
+
+    def __call__(self) -> dict[str, Any]:
+        """Return its summary: {"out", "name", "language", "labels", "classes", "about", "fingerprint", "l2", "thin"};
+        "classes" has the number of weights of each head class. No file is left half-written."""
+        from derivlang.commands.grammar_file import fit_file
+
+        treebanks = _several(self.treebanks)
+        out = self.out or _default_out(self, treebanks, ".grammar.tsv")
+        return fit_file(treebanks, out, self.part(GrammarFitOptions), warn, found=found)
 
 
-@takes(GrammarCountOptions)
-def count_orders(treebanks: PathLike | Sequence[PathLike], out: PathLike, **options: Any) -> dict[str, Any]:
-    """Count the orders of CoNLL-U files and write the counts, as `derivlang grammar count` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class CountOrders(Command[dict[str, Any]], GrammarCountOptions):
+    """Count the orders of CoNLL-U files: the sides of relations, and which of two relations comes first.
 
-    out: the file to write, which `syn` takes as its grammar with a model of counts (`model="side=0.75"`).
+    `syn` orders words by them: `--t 'syn:FILE:model="side=0.75"'`, or `model="pairwise=0.7"`.
 
-    Return {"out", "sentences", "relations", "pairs", "fingerprint"}. Raise DerivlangError where the command would fail.
+    \b
+    derivlang grammar count fr-ud-train.conllu fr-ud-dev.conllu -o my-fr.counts.tsv
+    derivlang grammar count fr-ud-train.conllu
     """
-    from derivlang.commands.counts_file import count_file
 
-    return count_file(
-        _several(treebanks), local(out, "counts"), GrammarCountOptions(**given(GrammarCountOptions, options)), warn
-    )
+    treebanks: Treebanks
+    out: OptionalPath = _file("File of counts to write.", unset="TREEBANK.counts.tsv, here")
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "sentences", "relations", "pairs", "fingerprint"}."""
+        from derivlang.commands.counts_file import count_file
+
+        treebanks = _several(self.treebanks)
+        out = self.out or _default_out(self, treebanks, ".counts.tsv")
+        return count_file(treebanks, out, self.part(GrammarCountOptions), warn)
 
 
-@takes(GrammarScoreOptions)
-def score_grammar(grammar: PathLike, treebanks: PathLike | Sequence[PathLike], **options: Any) -> dict[str, Any]:
-    """Score a grammar on CoNLL-U files, as `derivlang grammar score` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreGrammar(Command[dict[str, Any]], GrammarScoreOptions):
+    """Score a grammar on CoNLL-U files: bits per head, and the share of heads whose most probable order is right.
 
-    grammar: the name of a shipped grammar, or a path.
+    GRAMMAR is the name of a shipped grammar or a path.
 
-    Return {"classes": {class: {"heads", "bits", "uniform", "right"}}}, with None for the last three if there are no
-    heads. Raise DerivlangError as the command.
+    \b
+    derivlang grammar score fr fr-ud-test.conllu
     """
-    return figures_of(str(grammar), _several(treebanks), GrammarScoreOptions(**given(GrammarScoreOptions, options)))
 
+    grammar: PathLike
+    treebanks: Treebanks
 
-@takes(GrammarProbsOptions)
-def grammar_probs(superstrate: PathLike, **options: Any) -> list[dict[str, Any]]:
-    """Return the exact probability of every order of each head, as `derivlang grammar probs` does.
+    def __call__(self) -> dict[str, Any]:
+        """Return {"classes": {class: {"heads", "bits", "uniform", "right"}}}, with None for the last three if there are
+        no heads."""
+        from derivlang.grammar.evaluate import evaluate
+        from derivlang.grammar.load import load_grammar
+        from derivlang.grammar.order_model import OrderModel
+        from derivlang.grammar.treebank import read_families
 
-    superstrate: the name of a shipped grammar, or a path.
-
-    Return {"nodes", "orders", "probs"} of each head: labels, places of the nodes in each order, lexicographic, and its
-    probability. Raise DerivlangError as the command.
-    """
-    return list(orders_of(str(superstrate), GrammarProbsOptions(**given(GrammarProbsOptions, options))))
-
-
-def figures_of(grammar: str, treebanks: Sequence[Path], options: GrammarScoreOptions) -> dict[str, Any]:
-    """Return what `score_grammar` returns."""
-    from derivlang.grammar.evaluate import evaluate
-    from derivlang.grammar.load import load_grammar
-    from derivlang.grammar.order_model import OrderModel
-    from derivlang.grammar.treebank import read_families
-
-    superstrate = load_grammar(grammar, where="GRAMMAR")
-    other = load_grammar(options.substrate, where="--substrate") if options.substrate is not None else None
-    families, _ = read_families(treebanks, punct=options.punct, own=other is None)
-    model = OrderModel(superstrate, other, mix=options.mix, labels=options.labels)
-    best = OrderModel(superstrate, other, mix=options.mix, labels=options.labels, mode="argmax")
-    scores = {name: asdict(evaluate(model, best, families, name, options.most)) for name in model.classes}
-    return {
-        "classes": {
-            name: {key: None if math.isnan(value) else value for key, value in score.items()}  # JSON has no nan
-            for name, score in scores.items()
+        superstrate = load_grammar(str(self.grammar), where="GRAMMAR")
+        other = load_grammar(self.substrate, where="--substrate") if self.substrate is not None else None
+        families, _ = read_families(_several(self.treebanks), punct=self.punct, own=other is None)
+        model = OrderModel(superstrate, other, mix=self.mix, labels=self.labels)
+        best = OrderModel(superstrate, other, mix=self.mix, labels=self.labels, mode="argmax")
+        scores = {name: asdict(evaluate(model, best, families, name, self.most)) for name in model.classes}
+        return {
+            "classes": {
+                name: {key: None if math.isnan(value) else value for key, value in score.items()}  # JSON has no nan
+                for name, score in scores.items()
+            }
         }
-    }
 
 
-def orders_of(superstrate: str, options: GrammarProbsOptions) -> Iterator[dict[str, Any]]:
-    """Yield what `grammar_probs` returns, a head at a time."""
-    from derivlang.grammar.heads import parse_head, read_heads
-    from derivlang.grammar.load import load_grammar
-    from derivlang.grammar.order_model import OrderModel
+@dataclass(frozen=True, eq=False, repr=False)
+class GrammarProbs(Command[list[dict[str, Any]]], GrammarProbsOptions):
+    """Print the exact probability of every order of a head and its dependents, in lexicographic order.
 
-    if options.nodes is None and options.nodes_file is None:
-        raise UsageError("give --head and --nodes, or --nodes-file", where="--nodes", id="missing-option")
-    heads = [("--nodes", options.head or "", options.nodes or "")]
-    if options.nodes_file is not None:
-        heads = read_heads(options.nodes_file)
-    model = OrderModel(
-        load_grammar(superstrate, where="--superstrate"),
-        load_grammar(options.substrate, where="--substrate") if options.substrate is not None else None,
-        mix=options.mix,
-        labels=options.labels,
-        temperature=options.temperature,
-    )
-    for where, upos, text in heads:
-        members = parse_head(upos, text, where, any_relation=options.labels == "as-is")
-        orders, probabilities = model.distribution(members)
-        yield {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
+    \b
+    derivlang grammar probs --superstrate fr --head VERB --nodes "NOUN&nsubj @VERB&@ NOUN&obj"
+    """
+
+    superstrate: Annotated[str, setting(None, "Grammar: a name, a path, or an .orm file of one head class.")]
+
+    def __call__(self) -> list[dict[str, Any]]:
+        """Return {"nodes", "orders", "probs"} of each head: labels, places of the nodes in each order, lexicographic,
+        and its probability."""
+        return list(self.each())
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        """Yield the same, a head at a time."""
+        from derivlang.grammar.heads import parse_head, read_heads
+        from derivlang.grammar.load import load_grammar
+        from derivlang.grammar.order_model import OrderModel
+
+        nodes_file = self.path("nodes_file")
+        if self.nodes is None and nodes_file is None:
+            raise UsageError("give --head and --nodes, or --nodes-file", where="--nodes", id="missing-option")
+        heads = [("--nodes", self.head or "", self.nodes or "")]
+        if nodes_file is not None:
+            heads = read_heads(nodes_file)
+        model = OrderModel(
+            load_grammar(self.superstrate, where="--superstrate"),
+            load_grammar(self.substrate, where="--substrate") if self.substrate is not None else None,
+            mix=self.mix,
+            labels=self.labels,
+            temperature=self.temperature,
+        )
+        for where, upos, text in heads:
+            members = parse_head(upos, text, where, any_relation=self.labels == "as-is")
+            orders, probabilities = model.distribution(members)
+            yield {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
 
 
-def _several(paths: PathLike | Sequence[PathLike]) -> tuple[Path, ...]:
-    return (Path(paths),) if isinstance(paths, str | Path) else tuple(map(Path, paths))
+def _several(paths: Treebanks) -> tuple[Path, ...]:
+    return (Path(paths),) if isinstance(paths, (str, os.PathLike)) else tuple(map(Path, paths))
+
+
+def _default_out(asked: FitGrammar | CountOrders, treebanks: tuple[Path, ...], suffix: str) -> Path:
+    """Return the file that a command writes without -o, and say so."""
+    others: dict[str, object] = {"with": tuple(map(str, treebanks[1:]))} if len(treebanks) > 1 else {}
+    out = Path(f"{default_folder(treebanks[0].name, options=asked.changed() | others)}{suffix}")
+    reader().begins(f"writing to {out}")
+    return out

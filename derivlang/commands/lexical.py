@@ -2,79 +2,175 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from derivlang.commands.sets import DerivedSet
-from derivlang.commands.shared import PathLike, local, path_of, request_of
-from derivlang.core.keywords import takes
-from derivlang.core.settings import given
-from derivlang.display.bar import ProgressBar
-from derivlang.formats.places import located
-from derivlang.lexical.settings import DictionaryOptions, PairOptions, TokenizerOptions, TwinOptions
-from derivlang.sources.request import SourceRequest
+from derivlang.commands.command import Command, Spec, pipeline_of, transforms
+from derivlang.commands.folders import default_folder
+from derivlang.commands.shared import set_size
+from derivlang.core.settings import replaces, setting
+from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
+from derivlang.formats.progress import found, reader, stage
+from derivlang.lexical.settings import (
+    DictionaryChoice,
+    DictionaryFormat,
+    DictionaryOptions,
+    PairChoice,
+    PairOptions,
+    TokenizerOptions,
+    TwinOptions,
+)
+from derivlang.sources.request import SourceOptions, SourceRequest
+
+_folder = partial(setting, None, "Folder to write.", also="-o", writes=True)
 
 
-@takes(SourceRequest, DictionaryOptions)  # both have a format: the dictionary has the argument
-def dictionary(source: PathLike, spec: str | None, out: PathLike, **options: Any) -> dict[str, Any]:
-    """Write the dictionary of a language pair, as `derivlang dict` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class MakeDictionary(Command[dict[str, Any]], DictionaryChoice, SourceOptions):
+    """Write the bilingual dictionary of SOURCE and its derived language, at a given coverage, with a recipe.
 
-    spec: None for a derived set, which has its own. Percentages are numbers, or texts such as 100/3.
+    SOURCE is given as for make; a derived set gives its own language pair. The entries are the words of the train
+    split, or of the first split if there is no train split. Without -o the dictionary goes to standard output, without
+    its recipe. `derivlang dict check FILE` checks a dictionary file.
 
-    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "left_out"}:
-    numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
-    numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. Raise DerivlangError
-    where the command would fail; no file is left half-written.
+    \b
+    derivlang dict --t trans demo --format tsv | head
+    derivlang dict --t trans --coverage 25 wikitext103 --data-dir DIR -o en-derived.tsv
     """
-    from derivlang.lexical.dictionary import make_dictionary
 
-    settings = DictionaryOptions(out=located(out), **given(DictionaryOptions, options))
-    with ProgressBar() as bar, bar.stage("reading"):
-        return make_dictionary(spec, request_of(source, options), settings)
+    source: PathLike
+    spec: Spec | None = transforms("Transforms, as for make.", unset="the derived set's")
+    out: OptionalPath = setting(
+        None, "File or URL to write: .txt (MUSE), .tsv or .json.", also="-o", unset="standard output", file=True,
+        writes=True, place=located,
+    )  # fmt: skip
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise",
+        "left_out"}: numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of
+        running words; numbers of held-out entries, of wrong pairs and of chosen pairs that the format cannot hold. No
+        file is left half-written."""
+        from derivlang.lexical.dictionary import make_dictionary
+
+        out = self.out or STDOUT
+        kind = self.format or ("muse" if out == STDOUT else None)
+        spec = None if self.spec is None else str(self.spec)
+        with stage("reading"):
+            return make_dictionary(
+                spec, self.part(SourceRequest, source=str(self.source), format=None),
+                self.part(DictionaryOptions, out=out, format=kind),
+            )  # fmt: skip
 
 
-@takes(PairOptions)
-def pairs(derived: DerivedSet | PathLike, out: PathLike, **options: Any) -> dict[str, Any]:
-    """Write sentence pairs of a derived set with gold links, as `derivlang pair` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class CheckDictionary(Command[dict[str, Any]]):
+    """Check FILE, a dictionary, and list its faults. With -o write its valid pairs.
 
-    Percentages are numbers, or texts such as 100/3.
-
-    Return {"out", "files", "pairs", "sentences", "links", "words", "noise", "spaces"}: sentences are the pairs of the
-    split, noise the wrong links or pairs, spaces the words with a space; with tokenizers also "subwords". Raise
-    DerivlangError where the command would fail; no file is left half-written.
+    \b
+    derivlang dict check en-derived.tsv
     """
-    from derivlang.lexical.pairs import write_pairs
 
-    settings = PairOptions(out=located(out), **given(PairOptions, options))
-    with ProgressBar() as bar, bar.stage("pairing"):
-        return write_pairs(path_of(derived), settings)
+    file: PathLike
+    out: OptionalPath = setting(
+        None, "File or URL of a clean copy: .txt (MUSE), .tsv or .json.", also="-o", unset="write none", file=True,
+        writes=True, place=located,
+    )  # fmt: skip
+    _: KW_ONLY
+    format: DictionaryFormat | None = setting(
+        None, "Format of the copy.", unset="by the suffix of --out, else muse", only_with="--out"
+    )
+    force: bool = replaces(only_with="--out")
+    strict: bool = setting(False, "Stop at the first fault.")
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"pairs", "types", "skipped", "left_out", "faults", "unit", "lines"}."""
+        from derivlang.lexical.dictionary import check_dictionary
+
+        kind = self.format
+        return check_dictionary(Path(self.file), strict=self.strict, out=self.out, out_format=kind, force=self.force)[1]
 
 
-@takes(TokenizerOptions, SourceRequest)
-def tokenizer(source: PathLike, out: PathLike, **options: Any) -> dict[str, Any]:
-    """Train a tokenizer on the words of a source, as `derivlang tokenizer train` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class WritePairs(Command[dict[str, Any]], PairChoice):
+    """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
 
-    Return the recipe of its folder, with "vocab_size", "merges", "words" and "fingerprint". A tokenizer that the same
-    call has made is kept. Raise DerivlangError where the command would fail; no file is left half-written.
+    Links are i-j, source word first, zero-based and sorted. A higher rate contains the pairs of every lower rate, and a
+    seed chooses the same pairs in every format. OUT.noise.tsv lists what --noise made wrong. Without -o the file goes
+    to standard output, without its recipe.
+
+    \b
+    derivlang pair OUT --split train --rate 25 --format pharaoh | head
+    derivlang pair OUT --split train --rate 25 --format text -o train25
     """
-    from derivlang.lexical.train import train
 
-    settings = TokenizerOptions(**given(TokenizerOptions, options))
-    with ProgressBar():
-        return train(request_of(source, options), local(out, "tokenizers"), settings)
+    derived: PathLike
+    out: OptionalPath = setting(
+        None, "File or URL to write.", also="-o", unset="standard output", file=True, writes=True, place=located
+    )
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "files", "pairs", "sentences", "links", "words", "noise", "spaces"}: sentences are the pairs
+        of the split, noise the wrong links or pairs, spaces the words with a space; with tokenizers also "subwords". No
+        file is left half-written."""
+        from derivlang.lexical.pairs import write_pairs
+
+        derived, options = located(self.derived), self.part(PairOptions, out=self.out or STDOUT)
+        size = set_size(derived, self.split)
+        with stage("pairing", total=size and size * (5 if options.shares["noise"] else 2)):
+            return write_pairs(derived, options)
 
 
-@takes(TwinOptions)
-def twin(tokenizer: PathLike, spec: str, out: PathLike, **options: Any) -> dict[str, Any]:
-    """Make the twin of a tokenizer for a derived language, as `derivlang tokenizer twin` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainTokenizer(Command[dict[str, Any]], TokenizerOptions, SourceOptions):
+    """Train a character BPE on the words of SOURCE.
 
-    tokenizer: the folder of the source's. spec: the transforms, `trans` among them; orders are ignored.
+    It is trained on the train split, or on the first split if there is none. A tokenizer that the same command has
+    already made is kept.
 
-    Return the recipe of its folder, with "vocab_size", "joint", "overlap" and "fingerprint". A twin that the same call
-    has made is kept. Raise DerivlangError where the command would fail; no file is left half-written.
+    \b
+    derivlang tokenizer train wikitext103 --data-dir DIR
+    derivlang tokenizer train --vocab-size 400 demo -o tok
     """
-    from derivlang.lexical.twin_folder import make_twin
 
-    settings = TwinOptions(**given(TwinOptions, options))
-    with ProgressBar():
-        return make_twin(Path(tokenizer), spec, local(out, "tokenizers"), settings)
+    source: PathLike
+    out: OptionalPath = _folder(unset="SOURCE.tokenizer, here")
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the recipe of its folder, with "out", "vocab_size", "merges", "words" and "fingerprint". No file is
+        left half-written."""
+        from derivlang.lexical.train import train
+
+        out = self.out
+        if out is None:
+            out = default_folder(str(self.source), options=self.changed(), last="tokenizer")
+            reader().begins(f"writing to {out}{os.sep}")
+        request = self.part(SourceRequest, source=str(self.source))
+        return {"out": str(out), **train(request, out, self.part(TokenizerOptions), found=found)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MakeTwin(Command[dict[str, Any]], TwinOptions):
+    """Make the twin of the tokenizer in DIR, and print what both languages share.
+
+    \b
+    derivlang tokenizer twin tok --t trans:overlap=25 --lexicon SET/lexicon.tsv -o tok-25
+    derivlang tokenizer twin demo.tokenizer --t trans:script=georgian
+    """
+
+    tokenizer: PathLike
+    spec: Annotated[Spec, transforms("Transforms: trans with its script and overlap; orders are ignored.")]
+    out: OptionalPath = _folder(unset="DIR.TRANSFORMS, here")
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the recipe of its folder, with "out", "vocab_size", "joint", "overlap" and "fingerprint". No file is
+        left half-written."""
+        from derivlang.lexical.twin_folder import make_twin, trans_of
+
+        out, folder = self.out, Path(self.tokenizer)
+        if out is None:
+            out = default_folder(str(folder), str(trans_of(pipeline_of(self.spec))), self.changed())
+            reader().begins(f"writing to {out}{os.sep}")
+        return {"out": str(out), **make_twin(folder, str(self.spec), out, self.part(TwinOptions), found=found)}

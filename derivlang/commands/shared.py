@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import glob
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
-from derivlang.core.settings import given
-from derivlang.formats.places import check_local, located
-from derivlang.sources.request import SourceRequest
-
-PathLike: TypeAlias = Path | str
+from derivlang.formats.places import PathLike, located
 
 
 @dataclass(frozen=True, init=False)
@@ -23,19 +18,16 @@ class InFolder:
     def __init__(self, path: PathLike) -> None:
         object.__setattr__(self, "path", located(path))
 
+    def __fspath__(self) -> str:
+        return str(self.path)
 
-def request_of(source: PathLike, options: Mapping[str, Any]) -> SourceRequest:
-    """Return the source that the arguments of a function ask for."""
-    return SourceRequest(str(source), **given(SourceRequest, options))
-
-
-def path_of(one: InFolder | PathLike) -> Path:
-    """Return the path of a set or a run, given as such or by its folder."""
-    return one.path if isinstance(one, InFolder) else located(one)
+    def __str__(self) -> str:
+        return str(self.path)
 
 
-def local(place: PathLike, what: str) -> Path:
-    """Return a path of this machine. Raise UsageError for a URL. what: as of `check_local`."""
-    path = located(place)
-    check_local(path, what)
-    return path
+def set_size(derived: Path, split: str | None = None) -> int | None:
+    """Bytes of the shards of a derived set, or of a split of it; None if there are none."""
+    try:
+        return sum(path.stat().st_size for path in derived.glob(f"data/{glob.escape(split or '')}*.parquet")) or None
+    except OSError:
+        return None

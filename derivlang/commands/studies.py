@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from derivlang.commands.shared import InFolder, PathLike, local
-from derivlang.commands.training import Run, report
-from derivlang.core.keywords import takes
+from derivlang.commands.command import Command
+from derivlang.commands.report import WriteReport
+from derivlang.commands.shared import InFolder
+from derivlang.core.settings import setting
 from derivlang.display.bar import ProgressBar
-from derivlang.studies.settings import Extent, Place, Scale
+from derivlang.formats.places import OptionalPath, PathLike
+from derivlang.formats.progress import reader
+from derivlang.studies.settings import Extent, Place, PlaceOptions, Scale
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from derivlang.commands.training import Run
+    from derivlang.studies.file import StudyFile
+
+_out = partial(setting, None, "Folder of the study.", also="-o", unset="the study's name, here", writes=True)
 
 
 class Study(InFolder):
@@ -21,6 +32,7 @@ class Study(InFolder):
     @property
     def runs(self) -> dict[str, Run]:
         """The runs of the study's cells that are there, by the name of the cell. Raise StoreError as `verify`."""
+        from derivlang.commands.training import Run
         from derivlang.studies.records import planned
 
         return {cell.name: Run(cell) for cell in planned(self.path).cells if cell.exists()}
@@ -33,7 +45,7 @@ class Study(InFolder):
 
     def report(self) -> Path:
         """Write the tables and figures of the cells that are finished, and return the path of index.html."""
-        return report(self.path, out=self.path / "report")
+        return WriteReport(self.path, self.path / "report")()
 
     def verify(self) -> dict[str, Any]:
         """Check the runs, their results and the records of what is done, as `derivlang verify` does.
@@ -46,35 +58,83 @@ class Study(InFolder):
             return verify_study(self.path)
 
 
-@takes(Place, Extent)
-def study(
-    file: PathLike, out: PathLike | None = None, *, scale: Scale | None = None, data_only: bool = False, **options: Any
-) -> Study:
-    """Run a study, as `derivlang study` does. The same call continues one that was interrupted.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class _Grid(Command[Study], PlaceOptions, Extent):
+    """What `study` and `reproduce` have in common."""
 
-    file: a TOML file, or the name of a shipped study. out: the folder to write; None for the study's name, here. scale:
-    of a study that has several, by default its first. data_only: prepare text, tokenizer and encoded data, and stop.
-    Raise DerivlangError as the command, which leaves the finished cells as they are.
+    data_only: bool = setting(False, "Prepare text, tokenizer and encoded data, and stop.")
+
+    def __call__(self) -> Study:
+        """Return the study. Cells that are finished stay as they are."""
+        return Study(self.summary()["out"])
+
+    def summary(self) -> dict[str, Any]:
+        """Run the study, and return what was made."""
+        study, place = self.planned()
+        from derivlang.studies.run import prepare, run_study
+
+        if self.path("out") is None:
+            reader().begins(f"writing to {place.out}{os.sep}")
+        return (prepare if self.data_only else run_study)(study, place, reader().tell)
+
+    def planned(self) -> tuple[StudyFile, Place]:
+        """Return the study with the cells to run, and where it runs."""
+        from derivlang.core.extras import EXTRAS, require_torch
+
+        require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
+        from derivlang.studies.file import asked_for
+
+        name, scale = self.which()
+        study, folder = asked_for(name, self.part(Extent), scale), os.environ.get("DERIVLANG_DATA")
+        data_dir = self.path("data_dir") or (Path(folder) if folder else None)
+        return study, self.part(Place, out=self.path("out") or Path(study.name), data_dir=data_dir)
+
+    def which(self) -> tuple[str, Scale | None]:
+        """Return the file or name of the study, and its scale."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunStudy(_Grid):
+    """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
+
+    A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
+    continues an interrupted study, and adds the cells of new levels. --list prints the shipped studies.
+
+    \b
+    derivlang study overlap.toml -o overlap --data-dir DIR --workers 2
+    derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
+    derivlang study alignment-methods --scale tiny -o methods --dry-run
+    derivlang study --list
     """
-    from derivlang.core.extras import EXTRAS, require_torch
 
-    require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
-    from derivlang.studies.file import asked_for
-    from derivlang.studies.run import prepare, run_study
+    file: PathLike
+    out: OptionalPath = _out()
+    _: KW_ONLY
+    scale: Scale | None = setting(None, "Scale, of a study that has several.", unset="its first")
 
-    asked, place, _ = asked_for(str(file), None if out is None else local(out, "studies"), options, scale)
-    with ProgressBar() as bar, bar.stage(f"study {asked.name}", None):
-        (prepare if data_only else run_study)(asked, place, lambda line: bar.note(now=line))
-    return Study(place.out)
+    def which(self) -> tuple[str, Scale | None]:
+        return str(self.file), self.scale
 
 
-@takes(Place, Extent)
-def reproduce(
-    recipe: str, out: PathLike | None = None, *, scale: Scale = "tiny", data_only: bool = False, **options: Any
-) -> Study:
-    """Run the study of a paper, as `derivlang reproduce` does.
+@dataclass(frozen=True, eq=False, repr=False)
+class ReproduceStudy(_Grid):
+    """Reproduce RECIPE, a shipped study such as align-mlm, from data to report: `derivlang study RECIPE --scale SCALE`.
 
-    recipe: a shipped study, e.g. align-mlm. scale: half an hour on 2 cores, hours on an accelerator, or days on an
-    accelerator. out, data_only: as of `study`. Raise DerivlangError as `study`.
+    The same command continues an interrupted study.
+
+    \b
+    derivlang reproduce align-mlm --data-dir DIR
+    derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
+    derivlang reproduce align-mlm --scale tiny --dry-run
     """
-    return study(recipe, out, scale=scale, data_only=data_only, **options)
+
+    recipe: str
+    out: OptionalPath = _out()
+    _: KW_ONLY
+    scale: Scale = setting(
+        "tiny", "Scale: tiny takes half an hour on 2 cores, small hours, paper days on an accelerator."
+    )
+
+    def which(self) -> tuple[str, Scale | None]:
+        return self.recipe, self.scale

@@ -7,14 +7,14 @@ Python          pass language='xx' for rules that fit most alphabets
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 
 from derivlang.core.errors import DerivlangError
 from derivlang.core.messages import wording
 
-# Of `derive` and `map_dataset`; other functions have the names of their options (`keywords.py`).
+# Of `derive` and `map_dataset`; other functions have the names of their options (`commands/command.py`).
 _ARGUMENTS = {
     "--lexicon": "lexicon=",
     "--lang": "language=",
@@ -53,12 +53,8 @@ def _pattern(options: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @contextmanager
-def errors_in_python(arguments: Mapping[str, str] = _ARGUMENTS, positional: Collection[str] = ()) -> Iterator[None]:
-    """Translate the errors and warnings of the block. Works as a decorator, too.
-
-    arguments: as of `in_python`. positional: arguments that the command line calls by their names in capitals, as
-    GRAMMAR, where an error is about them.
-    """
+def errors_in_python(arguments: Mapping[str, str] = _ARGUMENTS) -> Iterator[None]:
+    """Translate the errors and warnings of the block. Works as a decorator, too. arguments: as of `in_python`."""
     token = wording.set(lambda message: in_python(message, arguments))
     try:
         yield
@@ -67,8 +63,6 @@ def errors_in_python(arguments: Mapping[str, str] = _ARGUMENTS, positional: Coll
         what, where, fix = (None if text is None else in_python(text, arguments) for text in texts)
         if error.where is not None and error.where in arguments:
             where = arguments[error.where].partition("=")[0]
-        elif error.where is not None and error.where in {name.upper() for name in positional}:
-            where = error.where.lower()
         raise type(error)(what or "", where=where, fix=fix, id=error.id) from error
     finally:
         wording.reset(token)

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from derivlang.core.errors import unknown
 from derivlang.core.schema import Schema
-from derivlang.core.settings import declared, setting, typed
+from derivlang.core.settings import Settings, declared, setting, typed
 
 Fragment = Literal["split", "drop", "atomic"]
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
+@dataclass(frozen=True, kw_only=True)
+class Policies(Settings):
     """The policy for each kind of annotation. Raises UsageError for an unknown policy.
 
     entities: `split` makes each run of adjacent words an entity, `drop` removes the entity. answers: `split` keeps the
@@ -27,11 +26,6 @@ class Policies:
     mwt: Literal["free", "atomic"] = setting(
         "free", "Treatment of multiword tokens: their words move freely, or as one word."
     )
-
-    def __post_init__(self) -> None:
-        for name, one in declared(Policies).items():
-            if getattr(self, name) not in one.choices:
-                raise unknown(f"policy for {name}", getattr(self, name), one.choices, where=f"--{name}")
 
 
 # The labels that each option is about: the kind of their field, and their name.

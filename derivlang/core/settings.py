@@ -1,19 +1,17 @@
 """Settings: one declaration for the type, default, check, help text and option of each.
 
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class LogSettings:
+    @dataclass(frozen=True, kw_only=True)
+    class LogSettings(Settings):
         keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
+        data: OptionalPath = setting(None, "Folder of encoded data.")
 
-        def __post_init__(self) -> None:
-            check_settings(self)
-
-    LogSettings(keep=0)                         raises UsageError: --keep: must be at least 1, got 0 [bad-value]
-    @settings_options(LogSettings)              gives a click command the option --keep (cli/settings.py)
-    LogSettings(**given(LogSettings, options))        builds the dataclass from the values of that command's options
+    LogSettings(keep=0)             raises UsageError: --keep: must be at least 1, got 0 [bad-value]
+    LogSettings(data="d").data      Path("d"): a path may be a text, a list of names a text with commas
 
 The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]`, `tuple[Path, ...]` or a `Literal`
-of the choices, each with or without `| None`. A field without `setting` has neither an option nor a check. Modules that
-declare settings import nothing heavy, so that help pages stay quick.
+of the choices, each with or without `| None`; of `Takes[A, B]` it is A, and a user may give B.
+A required option has no default, and its setting in `Annotated`. A field without `setting` has neither an option nor a
+check. Modules that declare settings import nothing heavy, so that help pages stay quick.
 """
 
 from __future__ import annotations
@@ -21,15 +19,26 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from numbers import Number
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 from derivlang.core.urls import check_no_secrets, is_url
 
+OPTIONS = "Options"  # the heading of all other options of a help page
 MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum
 
 _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
@@ -39,17 +48,19 @@ _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 class Declared:
     """A declared setting.
 
-    name: the field's name. key: the name of its value among the options of a command. kind: its type without `None`.
+    name: the field's name. required: whether it has no
+    default. kind: its type without `None`.
     item: the type of each value of a tuple, else `kind`. choices: the values of a Literal, else (). option: as typed,
     or None if the command line has none. also: another spelling of it, or "". needs: what it needs of other options.
     subject: what it is about, if it has no effect on a run whose objective lacks it ("masked words"). unset: the text
     to show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
     description, may give it, too. file: a path names a file, not a folder. either: it names a file or a folder. commas:
-    a list is typed as one text with commas, or in several options; it is a tuple of names, or stays a text.
+    a list is typed as one text with commas, or in several options; it is a tuple of names, or stays a text. heading: of
+    the help page, "" for the heading of the class. place: returns the path of a text, which may be a URL; None: a path
+    of this machine. writes: the command writes there. metavar: what help shows for a value.
     """
 
     name: str
-    key: str
     kind: type
     item: type
     optional: bool
@@ -57,7 +68,7 @@ class Declared:
     default: Any
     help: str
     option: str | None
-    also: str
+    also: tuple[str, ...]
     minimum: float | None
     maximum: float | None
     above: float | None
@@ -70,11 +81,28 @@ class Declared:
     file: bool
     either: bool
     commas: bool
+    heading: str
+    place: Callable[[str], Any] | None
+    writes: bool
+    metavar: str | None
+    where: str
+    per_task: bool = False
+    required: bool = False
 
     @property
     def help_text(self) -> str:
         """The help, and what the setting needs of others."""
         return self.needs.added_to(self.help)
+
+    @property
+    def type_name(self) -> str:
+        """The type as `ls` lists it: yes|no, a|b, int."""
+        return "yes|no" if self.kind is bool else "|".join(self.choices) or self.kind.__name__
+
+    @property
+    def is_text(self) -> bool:
+        """Whether any text is a value."""
+        return self.kind is str and not self.choices
 
     @property
     def is_open(self) -> bool:
@@ -103,8 +131,12 @@ class Declared:
 
     def read(self, text: str) -> Any:
         """Return the value of a text as it is typed: "2" -> 2 of a whole number. Raise UsageError for another text."""
-        if self.choices or self.is_names:
+        if self.choices or self.is_names or self.item is str:
             return text
+        if self.kind is bool:
+            if text not in ("yes", "no"):
+                raise self._wrong(f"must be yes or no, got {text!r}")
+            return text == "yes"
         if self.is_path and (wrong := wrong_path(text)):
             raise self._wrong(wrong)
         try:
@@ -112,9 +144,42 @@ class Declared:
         except ValueError:
             raise self._wrong(f"must be {_KINDS[self.item]}, got {text!r}") from None
 
+    def of_python(self, value: Any) -> Any:
+        """Return the value that a user of Python gave in the type of the setting: a path may be a text, for example."""
+        if value is None:
+            return value
+        if self.per_task:
+            try:
+                return tuple(map(self.read, value.split(","))) if isinstance(value, str) else _several(value)
+            except UsageError as error:
+                error.fix = "give one value, or one for each task, separated by commas"
+                raise
+        if self.choices:
+            return value
+        if self.kind is not tuple:
+            if self.kind is str and self.commas and isinstance(value, (list, tuple)):
+                return ",".join(map(str, value))
+            return self._of_python(value)
+        if isinstance(value, str) and self.commas:
+            return names(value, self.where)
+        return tuple(map(self._of_python, _several(value)))
+
+    def _of_python(self, value: Any) -> Any:
+        if self.is_path and isinstance(value, str):
+            if self.place is None and (wrong := wrong_path(value)):
+                raise self._wrong(wrong)
+            return self.item(value) if self.place is None else self.place(value)
+        # A percentage may be a number, a name may be a path.
+        is_named = hasattr(value, "__fspath__") or (isinstance(value, Number) and not isinstance(value, bool))
+        return str(value) if self.item is str and is_named else value
+
     def check(self, value: object) -> None:
         """Raise UsageError, with the option's name, for a value of another type or outside the bounds."""
         if value is None and self.optional:
+            return
+        if self.per_task and isinstance(value, tuple):
+            for one in value:
+                dataclasses.replace(self, per_task=False).check(one)
             return
         if self.choices:
             if value not in self.choices:
@@ -126,11 +191,7 @@ class Declared:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 self._check_bounds(value)
         if self.checked_by is not None:
-            self.checked_by(value, self._where)
-
-    @property
-    def _where(self) -> str:
-        return self.option or self.name
+            self.checked_by(value, self.where)
 
     def _check_bounds(self, value: float) -> None:
         if not math.isfinite(value):
@@ -146,7 +207,7 @@ class Declared:
                 raise self._wrong(f"must be {relation} {bound:,}, got {value}")
 
     def _wrong(self, what: str) -> UsageError:
-        return UsageError(what, where=self._where, id="bad-value")
+        return UsageError(what, where=self.where, id="bad-value")
 
 
 def setting(
@@ -154,7 +215,6 @@ def setting(
     help: str,
     *,
     option: str | Literal[False] = "",
-    key: str = "",
     also: str = "",
     minimum: float | None = None,
     maximum: float | None = None,
@@ -167,77 +227,104 @@ def setting(
     file: bool = False,
     either: bool = False,
     commas: bool = False,
+    heading: str = "",
+    place: Callable[[str], Any] | None = None,
+    writes: bool = False,
+    metavar: str | None = None,
     **needs: str,
 ) -> Any:
     """Return a field of a dataclass of settings.
 
-    help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. key: if it
-    differs from the field's name. also: another spelling of the option. minimum, maximum: bounds that are allowed
-    themselves. above, below: bounds that are not. check: called with the value and the option's name; raises
-    UsageError. subject, unset, in_file, file, either, commas: see `Declared`. needs: only_with, requires, excludes,
+    help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. also: other
+    spellings, with commas. minimum, maximum: bounds that are allowed themselves. above, below: bounds that are not.
+    check: called with the value and the option's name; raises UsageError. The others: see `Declared`. needs: only_with,
+    requires, excludes,
     extra: see `OptionNeeds`.
     """
     return dataclasses.field(
         default=default,
         metadata={
             "setting": {
-                "help": help, "option": option, "key": key, "also": also, "minimum": minimum, "maximum": maximum,
+                "help": help, "option": option,
+                "also": tuple(filter(None, also.split(", "))), "minimum": minimum, "maximum": maximum,
                 "above": above, "below": below, "checked_by": check, "needs": OptionNeeds(**needs), "subject": subject,
                 "unset": unset, "in_file": in_file, "file": file, "either": either, "commas": commas,
+                "heading": heading, "place": place, "writes": writes, "metavar": metavar,
             }
         },
     )  # fmt: skip
 
 
-def replaces() -> Any:
+def replaces(*, only_with: str = "") -> Any:
     """Return the setting of a command that writes a file: whether one that it would not write is replaced."""
-    return setting(False, "Replace a file that holds something else.")
+    return setting(False, "Replace a file that holds something else.", only_with=only_with)
 
 
-@cache  # reading annotations is a quarter of what a help page costs, and every settings object is checked
+@cache  # reading annotations is a quarter of what a help page costs
 def declared(kind: type) -> Mapping[str, Declared]:
     """Return the declared settings of a dataclass, by the name of the field, in the order of the fields."""
-    hints = get_type_hints(kind)
+    hints, needs = get_type_hints(kind, include_extras=True), (kind if issubclass(kind, Settings) else Settings).needs
+    per_task = (kind if issubclass(kind, Settings) else Settings).per_task
     settings = {}
     for field in dataclasses.fields(kind):
-        if "setting" not in field.metadata:
+        hint = hints[field.name]
+        required = get_origin(hint) is Annotated
+        hint, *rest = get_args(hint) if required else (hint, field)
+        if "setting" not in rest[0].metadata:
             continue
-        facts = dict(field.metadata["setting"])
-        option, key = facts.pop("option"), facts.pop("key")
-        hint, optional = _without_none(hints[field.name])
+        facts = rest[0].metadata["setting"] | ({"needs": needs[field.name]} if field.name in needs else {})
+        option = facts.pop("option")
+        hint, optional = _without_none(hint)
         choices = get_args(hint) if get_origin(hint) is Literal else ()
         plain = str if choices else get_origin(hint) or hint
+        plain = tuple if plain is Sequence else plain
         settings[field.name] = Declared(
             name=field.name,
-            key=key or field.name,
             kind=plain,
             item=get_args(hint)[0] if plain is tuple else plain,
             optional=optional,
             choices=choices,
-            default=field.default,
-            option=None if option is False else option or "--" + field.name.replace("_", "-"),
+            default=None if required else field.default,
+            required=required,
+            per_task=field.name in per_task,
+            option=None if option is False else option or (option := "--" + field.name.replace("_", "-")),
+            where=option or field.name,
             **facts,
         )
     return types.MappingProxyType(settings)
 
 
-def check_settings(settings: Any) -> None:
-    """Raise UsageError for the first declared setting of a dataclass whose value is not allowed."""
-    kind: type = type(settings)
-    for name, one in declared(kind).items():
-        one.check(getattr(settings, name))
+class Settings:
+    """Base class of dataclasses of settings. The constructor raises UsageError for the first wrong value.
+
+    heading: of the help page, for the options of the class. needs: what settings need of others in this class, by name.
+    per_task: the names of settings that have one value for all tasks, or one for each: a tuple.
+    """
+
+    heading: ClassVar[str] = ""
+    needs: ClassVar[Mapping[str, OptionNeeds]] = {}
+    per_task: ClassVar[Collection[str]] = ()
+
+    def __post_init__(self) -> None:
+        kind: type = type(self)
+        for name, one in declared(kind).items():
+            value = getattr(self, name)
+            if value is not one.default:
+                value = one.of_python(value)
+                object.__setattr__(self, name, value)
+                one.check(value)
 
 
 def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a dataclass that some options give: those that are present and not None."""
-    passed = {name: (one, options[one.key]) for name, one in declared(kind).items() if options.get(one.key) is not None}
-    return {name: names(value, str(one.option)) if one.is_names else value for name, (one, value) in passed.items()}
+    values = {name: options.get(name) for name, one in declared(kind).items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def with_defaults(kinds: Iterable[type], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return some options with those that are not given, as a command has them: with their default, or None."""
     every = (one for kind in kinds for one in declared(kind).values())
-    return {one.key: None if one.is_open else one.default for one in every} | dict(options)
+    return {one.name: None if one.is_open else one.default for one in every} | dict(options)
 
 
 def names(text: str | None, option: str) -> tuple[str, ...]:
@@ -288,9 +375,13 @@ def text_of(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _several(value: Any) -> tuple[Any, ...]:
+    """Return the values of a list, or the only value."""
+    return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+
+
 def _without_none(hint: Any) -> tuple[Any, bool]:
     """Return (the type without `| None`, whether it had `| None`)."""
     if get_origin(hint) not in (types.UnionType, Union):  # the second: of a Literal
         return hint, False
-    (kind,) = (kind for kind in get_args(hint) if kind is not types.NoneType)
-    return kind, True
+    return get_args(hint)[0], types.NoneType in get_args(hint)

@@ -19,10 +19,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import UnionType
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.settings import Declared, declared, setting
 from derivlang.core.spec_files import FilePolicy, FileText, Named, bounded
 
 
@@ -48,13 +48,10 @@ def param(
         file = False
     elif file:
         names = file.names
-    return dataclasses.field(
-        default=default,
-        metadata={
-            "help": help, "positional": positional, "draws": draws, "low": low, "high": high, "above": above,
-            "names": names, "file": file,
-        },
-    )  # fmt: skip
+    maximum = math.inf if high is None else high
+    field = setting(default, help, option=False, minimum=low, maximum=maximum, above=above)
+    facts = {"help": help, "positional": positional, "draws": draws, "low": low, "high": high}
+    return dataclasses.field(default=default, metadata=field.metadata | facts | {"names": names, "file": file})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +65,9 @@ class Parameterised:
     instead: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check_range(self.name, field, getattr(self, field.name))
+        for name, one in self.declared().items():
+            if getattr(self, name) is not one.default:
+                one.check(getattr(self, name))
 
     def __str__(self) -> str:
         parts, in_place = [self.name], True
@@ -83,9 +81,14 @@ class Parameterised:
         return ":".join(parts)
 
     @classmethod
-    @cache  # reading annotations takes a third of the time of deriving a short sentence
-    def _types(cls) -> dict[str, Any]:
-        return get_type_hints(cls)
+    @cache
+    def declared(cls) -> Mapping[str, Declared]:
+        """Return the settings that the parameters are, by the name of the field."""
+        kind: type = cls
+        return {
+            name: dataclasses.replace(one, where=f"{cls.name}:{name.removesuffix('_')}")
+            for name, one in declared(kind).items()
+        }
 
     @classmethod
     def summary(cls) -> str:
@@ -98,11 +101,10 @@ class Parameterised:
 
         names: those that a text may be. file: whether it may name a file, None if nothing declares it.
         """
-        hints = cls._types()
         return [
             {
                 "name": key_of(field),
-                "type": _type_name(hints[field.name]),
+                "type": cls.declared()[field.name].type_name,
                 "default": field.default,
                 "help": field.metadata["help"],
                 "positional": field.metadata["positional"],
@@ -120,10 +122,10 @@ class Parameterised:
 
         Raise UsageError spec-file for any other file, and for text if nothing declares whether it names a file.
         """
-        hints, fields = cls._types(), dataclasses.fields(cls)
-        declared = {key_of(field): field.metadata.get("file") for field in fields if hints[field.name] is str}
+        fields, kinds = dataclasses.fields(cls), cls.declared()
+        named = {key_of(field): field.metadata.get("file") for field in fields if kinds[field.name].is_text}
         slots = [key_of(field) for field in fields if field.metadata.get("positional")]
-        return bounded(cls.name, declared, slots, values, keyed, files)
+        return bounded(cls.name, named, slots, values, keyed, files)
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
@@ -134,7 +136,6 @@ class Parameterised:
     @classmethod
     def typed_values(cls, values: list[str], keyed: dict[str, str]) -> dict[str, Any]:
         """Return the values of a parsed spec by parameter, in their types and ranges; no file is opened."""
-        hints = cls._types()
         fields = {key_of(field): field for field in dataclasses.fields(cls)}
         for name, field in fields.items():
             if "positional" not in field.metadata:
@@ -147,7 +148,9 @@ class Parameterised:
         if len(values) > len(slots):
             takes = f"takes {len(slots)}" if slots else "takes none"
             value = values[len(slots)]
-            example = f"{value}=yes" if value in fields and hints[fields[value].name] is bool else "key=value"
+            example = (
+                f"{value}=yes" if value in fields and cls.declared()[fields[value].name].kind is bool else "key=value"
+            )
             raise UsageError(
                 f"{cls.name}: a value without a name ({value!r}) is one too many; it {takes}",
                 fix=f"write parameters as {example}; {cls.name} has: {', '.join(fields) or 'none'}",
@@ -166,9 +169,9 @@ class Parameterised:
             if key in given:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value
-        typed = {key: _value(cls.name, key, hints[fields[key].name], value) for key, value in given.items()}
+        typed = {key: cls.declared()[fields[key].name].read(value) for key, value in given.items()}
         for key, value in typed.items():
-            _check_range(cls.name, fields[key], value)
+            cls.declared()[fields[key].name].check(value)
         return {**cls.presets[preset], **typed} if preset is not None else typed
 
 
@@ -265,55 +268,3 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return repr(value) if isinstance(value, float) else str(value)
-
-
-def _check_range(name: str, field: dataclasses.Field[Any], value: Any) -> None:
-    """Raise UsageError for a value out of the range of its parameter."""
-    low, high, above = (field.metadata[bound] for bound in ("low", "high", "above"))
-    if value is None:
-        return
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{name}: {key_of(field)}={value} must be a finite number", id="bad-value")
-    if above is not None and value <= above:
-        raise UsageError(f"{name}: {key_of(field)}={value} must be above {above:g}", id="bad-value")
-    if (low is not None and value < low) or (high is not None and value > high):
-        span = f"from {low} to {high}" if high is not None else f"at least {low}"
-        raise UsageError(f"{name}: {key_of(field)}={value} must be {span}", id="bad-value")
-
-
-def _without_none(hint: Any) -> Any:
-    """Return `float` of `float | None`."""
-    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    return kinds[0] if isinstance(hint, UnionType) and len(kinds) == 1 else hint
-
-
-def _type_name(hint: Any) -> str:
-    hint = _without_none(hint)
-    if hint is bool:
-        return "yes|no"
-    if get_args(hint) and get_origin(hint) is not None:
-        return "|".join(str(a) for a in get_args(hint))
-    return getattr(hint, "__name__", str(hint))
-
-
-def _value(name: str, key: str, hint: Any, text: str) -> Any:
-    hint = _without_none(hint)
-    choices = get_args(hint)
-    if choices:
-        if text not in choices:
-            raise UsageError(f"{name}: {key}={text!r} must be one of {', '.join(choices)}", id="bad-value")
-        return text
-    if hint is str:
-        return text  # a `FileText` stays one
-    if hint is bool:
-        if text not in ("yes", "no"):
-            raise UsageError(f"{name}: {key}={text!r} must be yes or no", id="bad-value")
-        return text == "yes"
-    try:
-        value = hint(text)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError
-        return value
-    except ValueError:
-        kind = {int: "a whole number", float: "a number"}.get(hint, hint.__name__)
-        raise UsageError(f"{name}: {key}={text!r} must be {kind}", id="bad-value") from None

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from derivlang.formats.progress import Unit, progress_to, stages_to
+from derivlang.formats.progress import Reader, Unit, progress_to, shown_by
 
 
-class ProgressBar:
+class ProgressBar(Reader):
     """A progress bar for each stage of the block's work.
 
     A bar is shown after half a second, so that short stages show none. shown: whether there are bars; None: on a
@@ -26,12 +26,13 @@ class ProgressBar:
         self.shown = sys.stderr.isatty() or _in_notebook() if shown is None else shown
 
     def __enter__(self) -> Self:
-        self._context.enter_context(stages_to(self.stage))
+        self._context.enter_context(shown_by(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
         self._context.close()
 
     @contextmanager
@@ -53,6 +54,11 @@ class ProgressBar:
         """Set what stands after the bar."""
         if self.current is not None:
             self.current.set_postfix(shown, refresh=False)
+
+    def tell(self, line: str) -> None:
+        """Show a line after the bar."""
+        self.current = self.current or self._new("working", None, None)
+        self.note(now=line)
 
     def _new(self, what: str, unit: str | None, total: int | None) -> Any:
         if not self.shown:

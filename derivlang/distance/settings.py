@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import Settings, setting
+from derivlang.formats.places import OptionalPath
 
 
-@dataclass(frozen=True, slots=True)
-class StatsOptions:
+@dataclass(frozen=True, kw_only=True)
+class StatsOptions(Settings):
     """What `stats` reads and measures."""
 
     split: str | None = setting(None, "Split to measure.", unset="the first")
     limit: int | None = setting(None, "Documents to read, at most.", minimum=1, unset="all", only_with="--t")
     entropy_words: int = setting(1_000_000, "Words whose local entropies are measured; 0: none.", minimum=0)
 
-    tokenizer: Path | None = setting(None, "Tokenizer of the sub-words whose overlap is measured.")
+    tokenizer: OptionalPath = setting(None, "Tokenizer of the sub-words whose overlap is measured.")
     workers: int = setting(1, "Number of worker processes; each measures a language.", minimum=1)
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True)
-class MatchOptions:
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions(Settings):
     """What `match` compares."""
 
     family: str = setting(
@@ -40,6 +37,3 @@ class MatchOptions:
         minimum=1,
         unset="1000, or with --by entropy all",
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from derivlang.core.messages import warn
 from derivlang.engine.job import Result
+from derivlang.formats.progress import found
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +22,4 @@ class Events:
 
     warn: Callable[[str], None] = warn
     done: Callable[[Result], None] = lambda result: None
-    found: Callable[[Path], None] = lambda folder: None
+    found: Callable[[Path], None] = found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
@@ -95,7 +97,7 @@ def job_of(
     job = Job(
         corpus,
         pipeline,
-        lexicon_text=read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon_text,
+        lexicon_text=read_lexicon(Path(options.lexicon)) if options.lexicon else corpus.lexicon_text,
         rule=options.sentences,
         policies=options.policies,
         encoding=request.encoding,
@@ -108,7 +110,7 @@ def job_of(
     return job, options
 
 
-def _dropped_columns(columns: tuple[str, ...], pipeline: Pipeline) -> tuple[str, ...]:
+def _dropped_columns(columns: Sequence[str], pipeline: Pipeline) -> tuple[str, ...]:
     """Return the optional columns to leave out, given those to keep; () keeps all.
 
     UsageError if the source or the derived words could not be restored from what is kept.

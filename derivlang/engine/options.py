@@ -4,47 +4,121 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import Settings, setting
+from derivlang.core.takes import Names
+from derivlang.formats.places import OptionalPath
 
 
-@dataclass(frozen=True, slots=True)
-class MakeOptions:
-    """What `make` takes besides the pipeline and the source. Raises UsageError for a value out of bounds.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RowOptions(Settings):
+    """Which rows of a source are taken. splits: () for all."""
 
-    out: the folder to write. splits, columns: () for all. parser: a name that `find_parser` knows.
-    """
+    heading: ClassVar[str] = "Source"
+    splits: Names = setting((), "Splits to take, e.g. train,test.", unset="all that are found", commas=True)
+    limit: int | None = setting(None, "Maximum number of rows per split; of running text, paragraphs.", minimum=1)
 
-    out: Path
-    splits: tuple[str, ...] = setting((), "Splits to take, e.g. train,test.", unset="all that are found", commas=True)
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SentenceRule(Settings):
+    """How sentences are found."""
+
+    sentences: Rule = setting("marks", "Rule for the ends of sentences.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LabelOptions(Policies, SentenceRule):
+    """How sentences are found, and what happens to labels."""
+
+    heading: ClassVar[str] = "Sentences and labels"
+    repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label, and count them.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class WorkerOption(Settings):
+    """How many processes there are."""
+
     workers: int = setting(1, "Number of worker processes.", minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class EngineOption(Settings):
+    """What runs the processes."""
+
     engine: str = setting("local", "Engine: local, or dask:ADDRESS.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ShardOptions(Settings):
+    """What is written."""
+
     shard_tokens: int = setting(
         20_000_000, "Approximate number of words per shard; for a parse at most 500000.", minimum=1
     )
-    limit: int | None = setting(None, "Maximum number of rows per split; of running text, paragraphs.", minimum=1)
-    lexicon: Path | None = setting(None, "Saved lexicon.tsv to use instead of fitting one.", file=True)
-    sentences: Rule = setting("marks", "Rule for the ends of sentences.")
-    policies: Policies = Policies()
-    repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label, and count them.")
-    columns: tuple[str, ...] = setting(
-        (), "Optional columns to keep: any of key, source, tokens and text.", unset="all", commas=True
-    )
     force: bool = setting(False, "Replace a set in this folder that another plan made.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ParserOption(Settings):
+    """What parses a source, for orders that need trees: a name that `find_parser` knows."""
+
     parser: str | None = setting(
         None, "Parser of the trees that orders need: english, english-light, stanza, spacy:NAME, or a folder/."
     )
-    parses: Path | None = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
 
-@dataclass(frozen=True, slots=True)
-class RankOptions:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ParserNames(ParserOption):
+    """The same, and where parses are kept."""
+
+    parses: OptionalPath = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
+
+
+class PlanOptions(ParserNames, ShardOptions, WorkerOption):
+    """How a set is planned."""
+
+    heading: ClassVar[str] = "Run"
+
+
+class RunOptions(ParserNames, ShardOptions, EngineOption, WorkerOption):
+    """How a run goes."""
+
+    heading: ClassVar[str] = "Run"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LexiconOption(Settings):
+    """What the words of a derived language are made of."""
+
+    lexicon: OptionalPath = setting(None, "Saved lexicon.tsv to use instead of fitting one.", file=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ColumnOptions(LexiconOption):
+    """The same, and which columns a set has. columns: () for all."""
+
+    columns: Names = setting(
+        (), "Optional columns to keep: any of key, source, tokens and text.", unset="all", commas=True
+    )
+
+
+@dataclass(frozen=True)
+class MakeOptions(RowOptions, LabelOptions, RunOptions, ColumnOptions):
+    """What `make` takes besides the pipeline and the source. out: the folder to write."""
+
+    out: Path
+
+    @property
+    def policies(self) -> Policies:
+        """The policies by themselves."""
+        return Policies(entities=self.entities, answers=self.answers, mwt=self.mwt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankOptions(Settings):
     """Which of the processes that make a planned set this is. Raises UsageError for a value out of bounds."""
 
     rank: int | None = setting(None, "Number of this rank, from 0.", unset="from the array job", minimum=0)
@@ -56,6 +130,3 @@ class RankOptions:
         None, "Only this stage of a plan that was made with --defer.", unset="one after the other"
     )
     no_wait: bool = setting(False, "Exit with 75 where other ranks must end a stage first, in place of waiting.")
-
-    def __post_init__(self) -> None:
-        check_settings(self)

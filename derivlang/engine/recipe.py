@@ -1,6 +1,6 @@
 """The options of `make` that a recipe has to repeat: those that change what is made, as they are typed.
 
-    options_of(SourceRequest("a.csv", texts=("review",), header=False), MakeOptions(Path("out"), limit=5))
+    options_of(SourceRequest("a.csv", text_column=("review",), header=False), MakeOptions(Path("out"), limit=5))
         ->  ["--text-column=review", "--no-header", "--limit=5"]
 
 The transforms and their seed are in the spec. Folders of this machine are left out: the folder of the corpora, and
@@ -20,7 +20,10 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import LEXICON
 
-_OF_SOURCE = ("words", "texts", "header", "quoting", "delimiter", "mode", "language", "encoding", "format", "names")
+_OF_SOURCE = (
+    "word_column", "text_column", "header", "quoting", "delimiter", "words", "lang", "encoding", "format",
+    "column_names",
+)  # fmt: skip
 _RULES = ("limit", "sentences", "repair_tags", "parser")  # the other settings say how a run goes
 
 

@@ -303,7 +303,7 @@ def _task(task: list[Any], split: str, corpus: Corpus) -> ShardTask:
 
 def _request(request: SourceRequest) -> dict[str, Any]:
     folder = request.data_dir
-    return {"source": request.source, **({"data_dir": str(folder.absolute())} if folder else {})}
+    return {"source": request.source, **({"data_dir": str(Path(folder).absolute())} if folder else {})}
 
 
 def _with_tuples(value: Any) -> Any:

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from derivlang.core.errors import unknown
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import Settings, setting
+from derivlang.core.takes import PerTask
 from derivlang.training.settings import check_freeze
 
 RULES = 2  # version of the fine-tuning rules; cells of another version are made again
@@ -19,25 +20,29 @@ _AS_USUAL = ("warmup", "schedule", "weight_decay", "freeze")  # recorded if they
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
-@dataclass(frozen=True, slots=True)
-class FinetuneSettings:
+@dataclass(frozen=True, kw_only=True)
+class FinetuneSettings(Settings):
     """How a task is fine-tuned; each task has defaults of its own. Raises UsageError, by the option's name."""
 
-    epochs: int = setting(10, "Number of passes over the examples.", minimum=1, unset="10; pawsx and xnli: 5; qa: 3")
-    lr: float = setting(
+    epochs: PerTask[int] = setting(
+        10, "Number of passes over the examples.", minimum=1, unset="10; pawsx and xnli: 5; qa: 3"
+    )
+    lr: PerTask[float] = setting(
         2e-5, "Peak learning rate.", also="--learning-rate", above=0, below=10, unset="2e-05; dep and qa: 5e-05"
     )
-    warmup: float = setting(0.0, "Share of the steps in which the learning rate rises.", minimum=0, below=1)
-    schedule: Schedule = setting("linear", "Course of the learning rate after that: linear, to 0, or constant.")
-    weight_decay: float = setting(0.0, "AdamW weight decay.", minimum=0)
-    batch_size: int = setting(32, "Number of sentences or pairs in a batch.", minimum=1)
-    max_length: int = setting(
+    warmup: PerTask[float] = setting(0.0, "Share of the steps in which the learning rate rises.", minimum=0, below=1)
+    schedule: PerTask[Schedule] = setting(
+        "linear", "Course of the learning rate after that: linear, to 0, or constant."
+    )
+    weight_decay: PerTask[float] = setting(0.0, "AdamW weight decay.", minimum=0)
+    batch_size: PerTask[int] = setting(32, "Number of sentences or pairs in a batch.", minimum=1)
+    max_length: PerTask[int] = setting(
         MAX_LENGTH, "Number of sub-words in a row; longer ones are cut at words.", minimum=8, unset="128; qa: 384"
     )
-    train_examples: int | None = setting(
+    train_examples: PerTask[int | None] = setting(
         None, "Number of examples to train on, by a keyed ranking.", minimum=1, unset="all"
     )
-    dev_examples: int | None = setting(
+    dev_examples: PerTask[int | None] = setting(
         None, "Number of examples of dev, which chooses the epoch.", minimum=1, unset="all"
     )
     freeze: str = setting(
@@ -48,9 +53,6 @@ class FinetuneSettings:
         unset="none",
         commas=True,
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     def record(self) -> dict[str, Any]:
         """Return the settings by name; of the course of training, only what differs from the usual one."""

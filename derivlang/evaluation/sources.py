@@ -139,7 +139,7 @@ def request_of(name: str, options: EvaluateOptions, reading: dict[str, Any] | No
         key: tuple(value) if isinstance(value, list) else value for key, value in (reading or {}).items()
     }
     with parse_errors(f"{RUN}: reading", "way to read a source", error=StoreError, id="run"):
-        return SourceRequest(name, options.data_dir, **settings)
+        return SourceRequest(name, data_dir=options.data_dir, **settings)
 
 
 def digest_of(corpus: Corpus) -> str:

@@ -78,7 +78,7 @@ class Dictionary:
             return None
         noun = counted(len(faults), self.unit)
         first = f"{self.unit} {faults[0].line}: {faults[0].what}"
-        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict --read {path}` lists all)"
+        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict check {path}` lists all)"
 
     def counts(self) -> dict[str, int]:
         """Return the number of faults of each kind."""
@@ -127,7 +127,7 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
                 raise DataError(
                     fault.what,
                     where=f"{path}:{line}" if unit == "line" else f"{path}: {unit} {line}",
-                    fix="correct the line, or skip such lines with `derivlang dict --read FILE -o CLEAN`",
+                    fix="correct the line, or skip such lines with `derivlang dict check FILE -o CLEAN`",
                     id="dictionary",
                 )
             faults.append(fault)

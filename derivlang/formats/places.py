@@ -9,25 +9,33 @@ Help pages load this module, and local paths need nothing else: the packages of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from derivlang.core.errors import UsageError
+from derivlang.core.takes import Takes
 from derivlang.core.urls import check_no_secrets, is_url, protocol_of
 
 # The extra with the packages of a protocol; `urls` has what every protocol needs.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
-def located(place: str | Path) -> Path:
+PathLike: TypeAlias = str | os.PathLike[str]  # a text, a path, or a set, a run or a study in a folder
+OptionalPath: TypeAlias = Takes[Path | None, PathLike | None]
+Paths: TypeAlias = Takes[tuple[Path, ...], PathLike | Iterable[PathLike]]
+STDOUT = Path("-")
+
+
+def located(place: PathLike) -> Path:
     """Return the place that a user named: a `Path`, or an object with the methods of one for a URL.
 
     Raise UsageError for a URL that holds credentials, that is not whole, of a protocol that is not known, or whose
     packages are missing.
     """
     if not isinstance(place, str):
-        return place
+        return cast(Path, place) if hasattr(place, "exists") else located(os.fspath(place))
     if not is_url(place):
         return Path(place)
     check_no_secrets(place)

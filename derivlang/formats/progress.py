@@ -7,7 +7,7 @@ is counted. The logger of the package records each stage with its time, at the l
     with stage("aligning", "rows", 1000):                 # the work
         for block in blocks: rows_done(len(block))
 
-    with stages_to(bar.stage): align(...)                 # the caller: bar.stage("aligning", "rows", 1000)
+    with shown_by(bar): align(...)                        # the caller: bar.stage("aligning", "rows", 1000)
 
     def stage(self, what, unit, total):                   # a context manager of Bar
         with progress_to(self.step, unit): yield          # bar.step(64) for each block
@@ -21,19 +21,40 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Literal
 
 from derivlang.core.messages import LOGGER
 
 Unit = Literal["bytes", "words", "rows", "steps"]
 Advance = Callable[[int], None]
-# Name, unit (None: nothing can be counted), total (None: unknown) -> a context for the stage.
-ShowStage = Callable[[str, Unit | None, int | None], AbstractContextManager[None]]
 LOOKING = "looking at the source"  # the stage before the source has been found
 
 _log = logging.getLogger(LOGGER)
 _receivers: ContextVar[dict[Unit, Advance] | None] = ContextVar("receivers", default=None)
-_show_stage: ContextVar[ShowStage | None] = ContextVar("show_stage", default=None)
+
+
+class Reader:
+    """What shows the progress of a command, and its notices; this one shows nothing."""
+
+    def stage(self, what: str, unit: Unit | None, total: int | None) -> AbstractContextManager[None]:
+        """Return the context of a stage. unit: None if nothing can be counted. total: None if unknown."""
+        return nullcontext()
+
+    def note(self, **shown: str) -> None:
+        """Show what stands beside the progress, such as the loss."""
+
+    def tell(self, line: str) -> None:
+        """Show how far long work is, such as an epoch of training."""
+
+    def found(self, place: Path) -> None:
+        """Say that a folder or file is complete already, so that nothing is made."""
+
+    def begins(self, text: str) -> None:
+        """Say, once the input has been checked, what is made, such as the folder that a command has chosen."""
+
+
+_reader: ContextVar[Reader] = ContextVar("reader", default=Reader())  # noqa: B039 (it has no state)
 
 
 @contextmanager
@@ -47,13 +68,23 @@ def progress_to(advance: Advance, unit: Unit | None) -> Iterator[None]:
 
 
 @contextmanager
-def stages_to(show: ShowStage) -> Iterator[None]:
-    """Run each stage that the block names in the context `show(what, unit, total)`."""
-    token = _show_stage.set(show)
+def shown_by(reader: Reader) -> Iterator[None]:
+    """Let `reader` show the stages and notices of the block."""
+    token = _reader.set(reader)
     try:
         yield
     finally:
-        _show_stage.reset(token)
+        _reader.reset(token)
+
+
+def reader() -> Reader:
+    """Return what shows the progress and the notices of the running command."""
+    return _reader.get()
+
+
+def found(place: Path) -> None:
+    """Say that a folder or file is complete already."""
+    _reader.get().found(place)
 
 
 def receive_all(receivers: dict[Unit, Advance]) -> None:
@@ -67,8 +98,7 @@ def stage(what: str, unit: Unit | None = "bytes", total: int | None = None) -> A
     unit: the unit in which the block reports its progress, None where the work is one call that reports nothing.
     total: how much there is to do, None if unknown.
     """
-    show = _show_stage.get()
-    shown = nullcontext() if show is None else show(what, unit, total)
+    shown = _reader.get().stage(what, unit, total)
     return _logged(shown, what, unit, total) if _log.isEnabledFor(logging.DEBUG) else shown
 
 

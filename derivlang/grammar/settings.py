@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from derivlang.core.settings import check_settings, replaces, setting
+from derivlang.core.settings import Settings, replaces, setting
+from derivlang.formats.places import OptionalPath, Paths
 
 
 def _mix() -> Any:
@@ -25,8 +25,8 @@ def _punct() -> Any:
     return setting(False, "Order punctuation as well.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrammarFitOptions:
+@dataclass(frozen=True, kw_only=True)
+class GrammarFitOptions(Settings):
     """What `grammar fit` takes besides the treebanks. Raises UsageError for a value out of bounds.
 
     dev: treebanks that decide l2 and thin.
@@ -36,7 +36,7 @@ class GrammarFitOptions:
     licence: str = _licence()
     classes: str = setting("N,V", "Head classes: N, V, or a UPOS such as ADJ.", commas=True)
     l2: float | None = setting(None, "Strength of the L2 penalty.", above=0, unset="2; with --dev the best on it")
-    dev: tuple[Path, ...] = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
+    dev: Paths = setting((), "Treebank that decides --l2 and --thin; may be repeated.", file=True)
     thin: float | None = setting(
         None,
         "Share of the dependents of noun heads that training leaves out, so that an order depends less on the other "
@@ -50,24 +50,18 @@ class GrammarFitOptions:
     punct: bool = _punct()
     force: bool = replaces()
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrammarCountOptions:
+@dataclass(frozen=True, kw_only=True)
+class GrammarCountOptions(Settings):
     """What `grammar count` takes besides the treebanks."""
 
     language: str = _language()
     licence: str = _licence()
     force: bool = replaces()
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrammarScoreOptions:
+@dataclass(frozen=True, kw_only=True)
+class GrammarScoreOptions(Settings):
     """What `grammar score` takes besides the grammar and the treebanks. Raises UsageError for a value out of bounds."""
 
     substrate: str | None = setting(None, "Grammar of the treebanks' language, to mix in.")
@@ -78,12 +72,9 @@ class GrammarScoreOptions:
     most: int = setting(7, "Maximum size of a scored family, the head included.", minimum=2, maximum=13)
     punct: bool = _punct()
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrammarProbsOptions:
+@dataclass(frozen=True, kw_only=True)
+class GrammarProbsOptions(Settings):
     """What `grammar probs` takes besides the grammar. Raises UsageError for a value out of bounds."""
 
     substrate: str | None = setting(None, "Grammar to mix in.")
@@ -95,11 +86,8 @@ class GrammarProbsOptions:
         requires="--head",
         excludes="--nodes-file",
     )
-    nodes_file: Path | None = setting(None, "File with a head on each line: UPOS, a tab, labels.", file=True)
+    nodes_file: OptionalPath = setting(None, "File with a head on each line: UPOS, a tab, labels.", file=True)
     labels: Literal["map", "as-is"] = setting(
         "map", "Mapping of labels to each grammar's UD version, or labels as they are."
     )
     temperature: float = setting(1, "Temperature: above 1 flattens the distribution, below 1 sharpens it.", above=0)
-
-    def __post_init__(self) -> None:
-        check_settings(self)

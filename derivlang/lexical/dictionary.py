@@ -95,7 +95,7 @@ def _make(
     corpus = find(request)
     warn_of_unused(corpus.name, corpus.schema, None, warn, repair_tags=options.repair_tags)
     pipeline = _pipeline(spec, corpus)
-    saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon_text
+    saved = read_lexicon(Path(options.lexicon)) if options.lexicon else corpus.lexicon_text
     job = Job(corpus, pipeline, lexicon_text=saved, encoding=request.encoding, repair_tags=options.repair_tags)
     split = corpus.splits[0]
     if split != "train" and "train" in corpus.expected:
@@ -107,7 +107,7 @@ def _make(
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
     if options.level == "token":
         assert options.tokenizer is not None
-        entries = token_entries(options.tokenizer, types, counts, pipeline)
+        entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
     elif any(transform.has_forms for transform in pipeline.transforms):
         entries = entries_by_place(job, tasks, lexicon, types, counts, tags)
     else:

@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from derivlang.core.settings import check_settings, replaces, setting
+from derivlang.core.settings import Settings, replaces, setting
+from derivlang.core.takes import Percent
+from derivlang.formats.places import OptionalPath
 from derivlang.lexical.percent import percent
 
 if TYPE_CHECKING:
@@ -25,31 +27,27 @@ _seed = partial(setting, minimum=0, maximum=2**63 - 1)
 _from_zero = partial(percent, zero=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DictionaryOptions:
-    """What `dict` takes besides the pipeline and the source. Raises UsageError for a value that is not allowed.
+@dataclass(frozen=True, kw_only=True)
+class DictionaryChoice(Settings):
+    """What `dict` takes besides the pipeline, the source and the file to write.
 
-    out: the file to write. coverage, noise, heldout: percentages. tokenizer: the folder of `tokenizer.json`, for level
+    coverage, noise, heldout: percentages. tokenizer: the folder of `tokenizer.json`, for level
     token. format: None to follow the file's suffix.
     """
 
-    out: Path
-    coverage: str = setting("100", "Percentage of the entries.", check=percent)
+    coverage: Percent = setting("100", "Percentage of the entries.", check=percent)
     by: By = setting("random", "Choice of the entries: random, by frequency, by token mass, or even over tags.")
     level: Literal["word", "token"] = setting("word", "Level of the entries: words, or the sub-words of --tokenizer.")
-    tokenizer: Path | None = setting(None, "Folder of a tokenizer, for --level token.")
-    noise: str = setting("0", "Percentage of the pairs with a wrong translation.", check=_from_zero)
-    heldout: str = setting(
+    tokenizer: OptionalPath = setting(None, "Folder of a tokenizer, for --level token.")
+    noise: Percent = setting("0", "Percentage of the pairs with a wrong translation.", check=_from_zero)
+    heldout: Percent = setting(
         "0", "Percentage of the entries held out for tests.", check=partial(percent, zero=True, hundred=False)
     )
     seed: int = _seed(1, "Seed of the choice of entries.")
-    lexicon: Path | None = setting(None, "Saved lexicon.tsv to use.", file=True)
+    lexicon: OptionalPath = setting(None, "Saved lexicon.tsv to use.", file=True)
     format: DictionaryFormat | None = setting(None, "Format to write.", unset="by the suffix of --out, else muse")
     repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label.")
     force: bool = replaces()
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     @property
     def shares(self) -> dict[str, Fraction]:
@@ -57,35 +55,38 @@ class DictionaryOptions:
         return {name: _from_zero(getattr(self, name), f"--{name}") for name in ("coverage", "heldout", "noise")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairOptions:
-    """What `pair` takes besides the derived set. Raises UsageError for a value that is not allowed.
+@dataclass(frozen=True, kw_only=True)
+class DictionaryOptions(DictionaryChoice):
+    """What `dict` takes besides the pipeline and the source. out: the file to write."""
 
-    out: the file to write. rate, noise: percentages. split: None for the only one. tokenizer, twin: the folders of the
+    out: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairChoice(Settings):
+    """What `pair` takes besides the derived set and the file to write.
+
+    rate, noise: percentages. split: None for the only one. tokenizer, twin: the folders of the
     source's and of the derived language's tokenizer, to add sub-words and their links.
     """
 
-    out: Path
-    rate: str = setting("100", "Percentage of the sentence pairs of the split.", check=percent)
+    rate: Percent = setting("100", "Percentage of the sentence pairs of the split.", check=percent)
     format: PairFormat = setting(
         "parquet", "Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh."
     )
     split: str | None = setting(None, "Split to take.", unset="the only one")
     seed: int = _seed(1, "Seed of the choice of pairs.")
-    noise: str = setting("0", "Percentage of links, or of pairs, to make wrong.", check=_from_zero)
+    noise: Percent = setting("0", "Percentage of links, or of pairs, to make wrong.", check=_from_zero)
     noise_kind: Literal["links", "pairs"] = setting(
         "links",
         "Kind of noise: links moved to a wrong source word, or derived sides of other pairs.",
         only_with="--noise",
     )
-    tokenizer: Path | None = setting(
+    tokenizer: OptionalPath = setting(
         None, "Tokenizer of the source, to add sub-words and their gold links.", requires="--twin"
     )
-    twin: Path | None = setting(None, "Tokenizer of the derived language.", requires="--tokenizer")
+    twin: OptionalPath = setting(None, "Tokenizer of the derived language.", requires="--tokenizer")
     force: bool = setting(False, "Replace files that hold something else.")
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     @property
     def shares(self) -> dict[str, Fraction]:
@@ -98,20 +99,24 @@ class PairOptions:
         return None if self.tokenizer is None or self.twin is None else (self.tokenizer, self.twin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenizerOptions:
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(PairChoice):
+    """What `pair` takes besides the derived set. out: the file to write."""
+
+    out: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerOptions(Settings):
     """What `tokenizer train` takes besides the source and the folder. Raises UsageError for a value out of bounds."""
 
     vocab_size: int = setting(40_000, "Number of entries, special tokens included.", minimum=1)
     min_frequency: int = setting(2, "Minimum frequency of a pair to merge.", minimum=1)
     force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwinOptions:
+@dataclass(frozen=True, kw_only=True)
+class TwinOptions(Settings):
     """What `tokenizer twin` takes besides the folders and the spec. Raises UsageError for a value out of bounds.
 
     lexicon: without one, an overlap is fitted on the training words of the tokenizer. subword_overlap, by, seed: a
@@ -119,7 +124,7 @@ class TwinOptions:
     for both languages, in `out/joint`.
     """
 
-    lexicon: Path | None = setting(None, "Saved lexicon.tsv with the types to keep.", file=True)
+    lexicon: OptionalPath = setting(None, "Saved lexicon.tsv with the types to keep.", file=True)
     subword_overlap: int | None = setting(
         None,
         "Percentage of the vocabulary's entries that both languages share.",
@@ -133,15 +138,12 @@ class TwinOptions:
         only_with="--subword-overlap",
     )
     seed: int = _seed(1, "Seed of the choice of shared entries.", only_with="--subword-overlap")
-    subwords: Path | None = setting(None, "Saved subwords.tsv with the entries to share.", file=True)
+    subwords: OptionalPath = setting(None, "Saved subwords.tsv with the entries to share.", file=True)
     joint: bool = setting(False, "Also write OUT/joint, one tokenizer for both languages; an error if inexact.")
     compat: Compat = setting(
         "exact", "Shift of the joint ids: V without special tokens, or V as in the released ALIGN-MLM."
     )
     force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     @property
     def shares_subwords(self) -> bool:

@@ -29,7 +29,7 @@ from derivlang.formats.base import ReadOptions
 from derivlang.formats.contents import check_contents
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.places import is_remote, located
+from derivlang.formats.places import PathLike, is_remote, located
 from derivlang.formats.registry import candidates, find_format, format_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
@@ -54,12 +54,12 @@ def find(request: SourceRequest) -> Corpus:
     """Return the corpus. DataError or UsageError says what is missing and where to put it."""
     with parse_errors(request.source, "source", id="source"):
         corpus = _locate(request)
-    if request.mode is not None:
+    if request.words is not None:
         if not corpus.is_raw:
             warn(f"{corpus.name} has words, not raw text, so --words has no effect")
-        corpus = replace(corpus, words=request.mode)
-    if request.language is not None:
-        corpus = replace(corpus, language=request.language)
+        corpus = replace(corpus, words=request.words)
+    if request.lang is not None:
+        corpus = replace(corpus, language=request.lang)
     no_text = corpus.format == "derived" or not corpus.has_files or find_format(corpus.format).binary
     if no_text and typed(request, ("encoding",)):
         warn(f"{corpus.name} is not a text file, so --encoding has no effect")
@@ -76,7 +76,12 @@ def _locate(request: SourceRequest) -> Corpus:
         from derivlang.sources.hub import find_hub
 
         request.refuse("columns of a set of the hub have names", tables=True, files=False)
-        found = find_hub(source.removeprefix("hub:"), words=request.words, texts=request.texts, labels=request.labels)
+        found = find_hub(
+            source.removeprefix("hub:"),
+            words=request.word_column,
+            texts=request.text_column,
+            labels=request.label_column,
+        )
         return _with_labels(found, request.encoding)
     name, argument = split_name(source)
     if name in SOURCES:
@@ -113,9 +118,9 @@ def name_of(source: str) -> str:
     return name_of_path(located(source))
 
 
-def data_folders(data_dir: Path | None) -> list[Path]:
+def data_folders(data_dir: PathLike | None) -> list[Path]:
     """Return the folders that are searched for named sources: --data-dir, then $DERIVLANG_DATA."""
-    folders = [data_dir] if data_dir else []
+    folders = [Path(data_dir)] if data_dir else []
     if os.environ.get("DERIVLANG_DATA"):
         folders.append(Path(os.environ["DERIVLANG_DATA"]))
     for folder in folders:
@@ -142,9 +147,9 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     names = [relative(file, path) for file in files]
     parts = tuple(CorpusFile(split_of(name) or "train", file, name) for file, name in zip(files, names, strict=True))
     asked = ReadOptions(
-        request.encoding, request.header, request.names, request.quoting,
+        request.encoding, request.header, tuple(request.column_names), request.quoting,
         None if request.delimiter is None else check_delimiter(request.delimiter, "--delimiter"),
-        (*request.words, *request.texts), request.format,
+        (*request.word_column, *request.text_column), request.format,
     )  # fmt: skip
     format = format_of(files[0], asked)
     if not named and not format.binary:
@@ -153,7 +158,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)
     look = format.looked_at(files, asked)
-    if look.words is not None and request.mode is None and len({s == ".tokens" for s in by_suffix}) > 1:
+    if look.words is not None and request.words is None and len({s == ".tokens" for s in by_suffix}) > 1:
         raise UsageError(
             f"the folder holds tokenised text beside raw text: {', '.join(sorted(by_suffix))}",
             where=str(path),
@@ -170,8 +175,8 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         sample = look.sample and bring(look.sample, types, lambda row: str(files[0]), optional=types.names)
         schema, objects = infer(
             types, sample,
-            where=str(files[0]), words=request.words, texts=request.texts, labels=request.labels,
-            language=request.language or "en",
+            where=str(files[0]), words=request.word_column, texts=request.text_column, labels=request.label_column,
+            language=request.lang or "en",
         )  # fmt: skip
     corpus = Corpus(
         name_of_path(path),

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from derivlang.core.errors import DerivlangError, StoreError, UsageError
-from derivlang.core.messages import first_names, warn
+from derivlang.core.messages import DerivlangWarning, first_names, warn
 from derivlang.core.version import __version__
 from derivlang.formats.progress import bytes_read, stage
 from derivlang.store.listing import file_hash
@@ -237,7 +237,7 @@ def _quiet_client(warn: Callable[[str], None]) -> Iterator[None]:
             warnings.simplefilter("always")
             yield
         for one in caught:
-            if CARD in str(one.message):
+            if CARD in str(one.message) or isinstance(one.message, DerivlangWarning):
                 warn(_without_urls(one.message))
     finally:
         logging.set_verbosity(level)

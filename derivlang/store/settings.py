@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from derivlang.core.settings import check_settings, replaces, setting
+from derivlang.core.settings import Settings, replaces, setting
 
 ExportFormat = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", "bracketed", "transformers"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions:
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(Settings):
     """What `export` takes besides the folder and the file. Raises UsageError for an unknown format.
 
     format: transformers is of a run.
@@ -29,19 +29,16 @@ class ExportOptions:
     )
     force: bool = setting(False, "Replace a file that holds something else, or a model.")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileOptions:
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Settings):
     """What a command takes that writes one file, and no settings of its own to a dataclass."""
 
     force: bool = replaces()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushOptions:
+@dataclass(frozen=True, kw_only=True)
+class PushOptions(Settings):
     """What `push` takes besides the folder and the repository."""
 
     private: bool = setting(False, "Make the repository private if it is new; refuse one that is public.")
@@ -50,6 +47,3 @@ class PushOptions:
     checkpoints: bool = setting(False, "Send the checkpoints of runs, too, with the state of their training.")
     force: bool = setting(False, "Replace another result there, or send beside what is there.")
     dry_run: bool = setting(False, "Check everything and list what would be sent, without the network.")
-
-    def __post_init__(self) -> None:
-        check_settings(self)

@@ -15,13 +15,12 @@ from typing import Any
 
 from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.settings import Declared, declared, setting, text_of, with_defaults
-from derivlang.engine.options import MakeOptions
-from derivlang.evaluation.asked import Numbers, asked_for
-from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.settings import EvaluateNames, EvaluateOptions
-from derivlang.sources.request import SourceRequest
-from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
+from derivlang.core.settings import Declared, Settings, declared, setting, text_of, with_defaults
+from derivlang.engine.options import ParserNames
+from derivlang.evaluation.asked import asked_for
+from derivlang.evaluation.settings import EvaluateChoice
+from derivlang.sources.request import DataDir, TextOptions
+from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine, TrainingOptions
 
 Level = str | int | float | bool
 
@@ -41,8 +40,8 @@ class TypedFloat(float):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class _Languages:
+@dataclass(frozen=True)
+class _Languages(Settings):
     """The arguments of `pretrain` that no other settings have."""
 
     source: str = setting("", "Name or path of the source.")
@@ -59,7 +58,17 @@ _MACHINE = {
     "json": "leave it out",
     "force": "remove a run's folder to make it again",
 }
-_PRETRAINING = (_Languages, TrainingSettings, Duration, RunPaths, Machine, LogSettings, SourceRequest)
+_PRETRAINING = (
+    _Languages,
+    TrainingOptions,
+    Duration,
+    DataPaths,
+    Machine,
+    LogOptions,
+    TextOptions,
+    DataDir,
+    ParserNames,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ class CommandOptions:
     """The options of a command, by name without hyphens in front.
 
     reserved: options that a study gives itself, with what a user gives instead. argument: another one that the study
-    gives, for options that exclude it. check_values: raises DerivlangError for values, by `Declared.key`, that do not
+    gives, for options that exclude it. check_values: raises DerivlangError for values, by `Declared.name`, that do not
     fit.
     """
 
@@ -98,7 +107,7 @@ class CommandOptions:
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise DerivlangError for values that the command would refuse."""
-        settings = {one.key: _read(one, value) for one, value in self._typed(values)}
+        settings = {one.name: _read(one, value) for one, value in self._typed(values)}
         check_dependencies({str(one.option): one.needs for one, _ in self._typed(values)}, [self.argument])
         self.check_values(settings)
 
@@ -127,8 +136,8 @@ def _read(one: Declared, value: Any) -> Any:
     """Return the value of a setting as the command line reads it. Raise UsageError if it is wrong."""
     if one.kind is bool:
         return value
-    if one in _NUMBERS:
-        return Numbers.read(one, text_of(value))
+    if one.per_task:
+        return text_of(value)
     several = [one.read(text_of(each)) for each in (value if isinstance(value, list) else [value])]
     typed_value = tuple(several) if one.is_several else several[0]
     one.check(typed_value)
@@ -144,19 +153,17 @@ def _check_pretraining(values: Mapping[str, Any]) -> None:
 def _check_evaluation(values: Mapping[str, Any]) -> None:
     from derivlang.evaluation.checks import check_mixed  # imported late: help pages do not need it
 
-    check_mixed(asked_for(values, values.keys()))
+    check_mixed(asked_for(EvaluateChoice(**values), values.keys(), lambda message: None))
 
 
 def _options_of(
     command: str, kinds: tuple[type, ...], reserved: Mapping[str, str], argument: str, check: Callable[..., None]
 ) -> CommandOptions:
-    places = declared(SourceRequest)["data_dir"], *(declared(MakeOptions)[name] for name in ("parser", "parses"))
-    every = [*(one for kind in kinds for one in declared(kind).values() if one.option), *places]
+    every = [one for kind in kinds for one in declared(kind).values() if one.option]
     named = {str(one.option).removeprefix("--"): one for one in every}
     return CommandOptions(command, named, reserved, argument, check)
 
 
-_NUMBERS = [one for one in declared(FinetuneSettings).values() if not one.commas]  # one, or one for each task
 PRETRAIN = _options_of(
     "pretrain",
     _PRETRAINING,
@@ -174,7 +181,7 @@ PRETRAIN = _options_of(
 )
 EVALUATE = _options_of(
     "evaluate",
-    (EvaluateNames, EvaluateOptions, FinetuneSettings),
+    (EvaluateChoice,),
     {**_MACHINE, **dict.fromkeys(("init", "t", "source", "out"), "leave it out: a study evaluates its own runs")},
     "RUN",
     _check_evaluation,

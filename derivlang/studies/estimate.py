@@ -103,7 +103,7 @@ def _text_size(name: str, place: Place) -> int | None:
         elif known == "hub":
             return None
         else:
-            path = (place.data_dir or Path()) / name
+            path = Path(place.data_dir or "") / name
             corpus = find(SourceRequest(str(path) if path.exists() else name))
         if corpus is None:
             return None

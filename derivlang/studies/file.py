@@ -15,7 +15,6 @@ unless it is asked for. A cell may begin from the run of another cell (`cells.py
 from __future__ import annotations
 
 import fnmatch
-import os
 import re
 import tomllib
 from collections import Counter
@@ -28,7 +27,7 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError, UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.settings import given, text_of
+from derivlang.core.settings import text_of
 from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
@@ -36,7 +35,7 @@ from derivlang.studies.cells import Axis, Cell, Grid, cells_of, linked, named_in
 from derivlang.studies.commands import EVALUATE, NAMES_TEXT, PRETRAIN, CommandOptions, Level, TypedFloat
 from derivlang.studies.report import read_report, tables_of
 from derivlang.studies.scales import check_known, scaled, scales_of, table_of
-from derivlang.studies.settings import SCALES, Extent, Place
+from derivlang.studies.settings import SCALES, Extent
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -134,20 +133,13 @@ def only(study: StudyFile, names: Sequence[str]) -> StudyFile:
     return replace(study, cells=tuple(cell for cell in study.cells if cell.name in kept), whole=study)
 
 
-def asked_for(
-    name: str, out: Path | None, options: Mapping[str, Any], scale: str | None = None
-) -> tuple[StudyFile, Place, Extent]:
-    """Return the study of a file or a name with the cells to run, and where and how far to run it.
+def asked_for(name: str, extent: Extent, scale: str | None = None) -> StudyFile:
+    """Return the study of a file or a name with the cells to run. Raise UsageError as `read` and `only`.
 
-    options: the values of Place and Extent, by `Declared.key`. scale: as of `read`. out: None for the study's name, in
-    the current folder. Raise UsageError as `read` and `only`.
+    scale: as of `read`.
     """
-    extent = Extent(**given(Extent, options))
     study = read(name, grids=extent.grids, steps=extent.steps, scale=scale)
-    folder = os.environ.get("DERIVLANG_DATA")
-    corpora = {"data_dir": Path(folder)} if folder else {}
-    place = Place(out or Path(study.name), **(corpora | given(Place, options)))
-    return only(study, extent.cells) if extent.cells else study, place, extent
+    return only(study, extent.cells) if extent.cells else study
 
 
 @dataclass(frozen=True, slots=True)

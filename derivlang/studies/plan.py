@@ -76,8 +76,8 @@ class PlannedCommand:
 
 def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     """Return the commands of a study, in the order of their start."""
-    where = {} if place.data_dir is None else {"data-dir": str(place.data_dir.resolve())}
-    parses = {"parses": "parses" if place.parses is None else str(place.parses.resolve())}
+    where = {} if place.data_dir is None else {"data-dir": str(Path(place.data_dir).resolve())}
+    parses = {"parses": "parses" if place.parses is None else str(Path(place.parses).resolve())}
     threads = place.threads or study.threads
     machine = {} if threads is None else {"threads": threads}
     tokenizers: dict[str, PlannedCommand] = {}
@@ -108,7 +108,7 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
         first = {key: options.pop(key) for key in FIRST if key in options}
         values = {
             **first, **({} if of_both else {"tokenizer": tokenizer}), "data": data_folder(cell, study), **parses,
-            **where, **options, **machine, "data-as-is": place.as_is, "factor": _factors(cell.levels),
+            **where, **options, **machine, "data-as-is": place.data_as_is, "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
         steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, cell.options, cell))
@@ -229,14 +229,14 @@ def write_array(study: StudyFile, place: Place, extent: Extent, *, force: bool =
     source = str(Path(study.place).resolve()) if study.place.endswith(".toml") else study.place
     out = place.out.resolve()
     shared = {
-        "--data-dir": place.data_dir and place.data_dir.resolve(),
-        "--parses": place.parses and place.parses.resolve(),
+        "--data-dir": place.data_dir and Path(place.data_dir).resolve(),
+        "--parses": place.parses and Path(place.parses).resolve(),
         "--grids": ",".join(extent.grids),
         "--steps": extent.steps,
         "--threads": place.threads,
     }
     given = [word for option, value in shared.items() if value for word in (option, str(value))]
-    given += ["--data-as-is"] * place.as_is
+    given += ["--data-as-is"] * place.data_as_is
     scripts: dict[str, list[str]] = {}
     for number, cells in enumerate(stages(in_order(study)), 1):
         stem = "array" if number == 1 else f"array-{number}"

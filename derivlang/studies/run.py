@@ -165,7 +165,7 @@ def _begin(study: StudyFile, place: Place, processes: Processes, say: Say) -> li
         for step in plan(whole, place):
             check_fits(step, place)
         write_study(whole, place)
-        if place.as_is:
+        if place.data_as_is:
             return steps
         if study.text and not is_joined(place.out / TEXT, labelled=study.labelled):
             requests = [_text(name, place) for name in study.text]
@@ -181,8 +181,8 @@ def _begin(study: StudyFile, place: Place, processes: Processes, say: Say) -> li
 def _text(name: str, place: Place) -> SourceRequest:
     """Return the source of a name in the list `text`: with a `/`, a path in the folder of the corpora."""
     if "/" not in name:
-        return SourceRequest(name, place.data_dir)
-    path = (place.data_dir or Path()) / name
+        return SourceRequest(name, data_dir=place.data_dir)
+    path = Path(place.data_dir or "") / name
     if not path.exists():
         raise DataError(
             f"the study's text {name} is missing",
@@ -199,9 +199,9 @@ def _check_tasks(study: StudyFile, place: Place) -> None:
         task = task_of(name)
         if isinstance(task, Task):
             sources = [_from_out(source, place) for source in task.sources]
-            check_sources(task, [find(SourceRequest(source, place.data_dir)) for source in sources])
+            check_sources(task, [find(SourceRequest(source, data_dir=place.data_dir)) for source in sources])
         elif isinstance(task, UntunedTask):
-            task.find(SourceRequest(_from_out(task.source, place), place.data_dir))
+            task.find(SourceRequest(_from_out(task.source, place), data_dir=place.data_dir))
 
 
 def _from_out(source: str, place: Place) -> str:

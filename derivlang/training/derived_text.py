@@ -42,7 +42,9 @@ def request_of(request: SourceRequest, other: str) -> SourceRequest:
     except UsageError as error:
         if error.id != "unused-option":
             raise
-        asked = SourceRequest(other, request.data_dir, request.mode, request.language, request.encoding)
+        asked = SourceRequest(
+            other, data_dir=request.data_dir, words=request.words, lang=request.lang, encoding=request.encoding
+        )
     return asked
 
 

@@ -108,14 +108,14 @@ def check_source(folder: Path, request: SourceRequest, option: str = "--source")
     with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
         reading = recipe["reading"]
         columns = [name for name in reading.get("columns") or () if name]  # plain text has none
-        other = [name for name in (*request.texts, *request.words) if name not in columns]
+        other = [name for name in (*request.text_column, *request.word_column) if name not in columns]
         # A set of parses has the name of its source, whatever its folder is called.
         parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
         pairs = (
             (option, None if parsed else name_of(request.source), recipe.get("source")),
             ("--encoding", request.encoding, recipe.get("encoding")),
-            ("--lang", request.language, recipe.get("language")),
-            ("--words", request.mode, next(iter(reading.get("words") or ()), None)),
+            ("--lang", request.lang, recipe.get("language")),
+            ("--words", request.words, next(iter(reading.get("words") or ()), None)),
             ("column", ", ".join(other), ", ".join(columns)),
         )
     for option, now, was in pairs:

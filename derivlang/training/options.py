@@ -38,10 +38,10 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
-    if log_settings.trackers:
+    if log_settings.tracker:
         from derivlang.training.trainer import check_trackers  # imported late: it loads torch
 
-        check_trackers(log_settings.trackers)
+        check_trackers(tuple(log_settings.tracker))
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
 
@@ -115,6 +115,6 @@ def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
         if name not in names:
             raise unknown("setting of [training]", name, names, where=where)
     settings = dict(model_config.training)
-    for name in {"coverage", "parallel"} & settings.keys():  # 12.5 and "1/3" are both percents
+    for name in {"dict_coverage", "parallel"} & settings.keys():  # 12.5 and "1/3" are both percents
         settings[name] = str(settings[name])
     return settings

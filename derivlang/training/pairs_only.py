@@ -42,7 +42,7 @@ def check_text(objective: Objective, options: Mapping[str, Any], *, source: bool
             id="missing-option",
         )
     for one in declared(SourceRequest).values() if not source else ():
-        if one.option and options.get(one.key) not in (None, (), one.default):
+        if one.option and options.get(one.name) not in (None, (), one.default):
             raise UsageError("has no effect without --source", where=one.option, fix="leave it out", id="unused-option")
     if not source and options.get("data_only"):
         raise UsageError("there is no text to encode without --source", where="--data-only", id="unused-option")

@@ -62,7 +62,7 @@ def plan_of(
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
     settings = _as_before(settings, options, before)
-    paths = RunPaths(out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
+    paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
     _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
     plan = RunPlan(settings, model_config, request, paths, Duration(**given(Duration, options)))
     _warn_of_unread(options, plan.objective, warn)
@@ -99,6 +99,6 @@ def _warn_of_unread(options: Mapping[str, Any], objective: Objective, warn: Call
 
     The cells of a study, which give factors, share settings: nothing is said of these.
     """
-    for one in declared(TrainingSettings).values() if not options["factors"] else ():
-        if one.subject and one.name not in objective.reads() and options[one.key] is not None:
+    for one in declared(TrainingSettings).values() if not options["factor"] else ():
+        if one.subject and one.name not in objective.reads() and options[one.name] is not None:
             warn(f"{objective.name} has no {one.subject}, so {one.option} has no effect")

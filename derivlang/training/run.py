@@ -50,7 +50,7 @@ class Callbacks:
 
     def silent(self) -> Callbacks:
         """Return the callbacks of a process that logs and saves at the same steps, but writes nothing."""
-        log = replace(self.log, logged=LogSettings().logged, tensorboard=None, wandb=None, trackers=())
+        log = replace(self.log, logged=LogSettings().logged, tensorboard=None, wandb=None, tracker=())
         return Callbacks(lambda message: None, log=log)
 
 
@@ -97,7 +97,7 @@ def pretrain(
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, callbacks.log.factors)
+            record = inputs.record(n_parameters(lm), plan.request, before, tuple(callbacks.log.factor))
             if ranks.device.type == "cpu":  # an accelerator says itself that its memory is full; a CPU's process dies
                 check_step(plan.settings, lm, loader, world=ranks.num_processes, goes_on=last is not None)
             if main:

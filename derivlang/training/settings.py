@@ -14,14 +14,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.settings import check_settings, declared, setting
+from derivlang.core.settings import OPTIONS, Settings, declared, setting
+from derivlang.core.takes import Names, Percent
+from derivlang.formats.places import OptionalPath
 from derivlang.lexical.percent import percent
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    _READ: Any = None  # a field is declared again where mypy would take a path of a base class for what a user may give
 
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
 Packing = Literal["sentences", "single", "stream"]
@@ -103,19 +107,22 @@ def _check_trackers(value: Any, option: str) -> None:
 
 # A setting that [training] of a model's file may give, too.
 _shared = partial(setting, in_file=True)
+_choice = partial(setting, heading=OPTIONS)
+_optimiser = partial(_shared, heading="Optimiser")
+_data = partial(setting, heading="Tokenizer, dictionary and data")
+_data_in_file = partial(_data, in_file=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSettings:
-    """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values.
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(Settings):
+    """What a model depends on, besides its text. Rates and shares are from 0 to 1, unless given in percent.
 
-    Rates and shares are from 0 to 1, unless given in percent. A step is one update of the weights.
+    A step is one update of the weights.
     """
 
-    source: str
-    spec: str
-    objective: str = setting("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
-    model: str = setting("tiny", "Model: tiny, tiny-gpt, bert-12, modernbert-4, roberta-8, gpt-8, or a FILE.toml.")
+    heading: ClassVar[str] = "Training"
+    objective: str = _choice("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
+    model: str = _choice("tiny", "Model: tiny, tiny-gpt, bert-12, modernbert-4, roberta-8, gpt-8, or a FILE.toml.")
     seed: int = _shared(1, "Seed of weights, masks and the order of rows.", minimum=0, maximum=2**63 - 1)
     steps: int | None = _shared(
         None, "Number of updates of the weights; 0 gives the untrained model.", minimum=0, unset=_MODELS
@@ -130,15 +137,15 @@ class TrainingSettings:
         subject="rows of only sentence pairs",
     )
     accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
-    learning_rate: float = _shared(1e-4, "Peak learning rate.", also="--lr", above=0, unset=_MODELS)
-    warmup: float = _shared(
+    learning_rate: float = _optimiser(1e-4, "Peak learning rate.", also="--lr", above=0, unset=_MODELS)
+    warmup: float = _optimiser(
         0.02, "Share of the steps in which the learning rate rises.", minimum=0, below=1, unset=_MODELS
     )
-    weight_decay: float = _shared(0.0, "AdamW weight decay (matrices only).", minimum=0)
-    beta1: float = _shared(0.9, "AdamW beta1.", minimum=0, below=1)
-    beta2: float = _shared(0.999, "AdamW beta2.", minimum=0, below=1)
-    epsilon: float = _shared(1e-8, "AdamW epsilon.", above=0)
-    clip: float = _shared(1.0, "Maximum norm of the gradient.", above=0)
+    weight_decay: float = _optimiser(0.0, "AdamW weight decay (matrices only).", minimum=0)
+    beta1: float = _optimiser(0.9, "AdamW beta1.", minimum=0, below=1)
+    beta2: float = _optimiser(0.999, "AdamW beta2.", minimum=0, below=1)
+    epsilon: float = _optimiser(1e-8, "AdamW epsilon.", above=0)
+    clip: float = _optimiser(1.0, "Maximum norm of the gradient.", above=0)
     mask: float = _shared(
         0.15, "Share of the sub-words that are masked.", above=0, below=1, unset=_MODELS, subject="masked words"
     )
@@ -157,23 +164,21 @@ class TrainingSettings:
         unset="none",
         commas=True,
     )
-    vocab_size: int = _shared(40_000, "Number of entries of the tokenizer.", minimum=1, unset=_MODELS)
-    coverage: str = _shared(
+    vocab_size: int = _data_in_file(40_000, "Number of entries of the tokenizer.", minimum=1, unset=_MODELS)
+    dict_coverage: Percent = _data_in_file(
         "25",
         "Percentage of the dictionary's entries.",
-        option="--dict-coverage",
         check=percent,
         excludes="--dictionary",
     )
-    dictionary_by: By = _shared("random", "Choice of these entries.", option="--dict-by", excludes="--dictionary")
-    dictionary_seed: int = _shared(
+    dict_by: By = _data_in_file("random", "Choice of these entries.", excludes="--dictionary")
+    dict_seed: int = _data_in_file(
         1,
         "Seed of dictionary entries and sentence pairs.",
-        option="--dict-seed",
         minimum=0,
         maximum=2**63 - 1,
     )
-    parallel: str = _shared(
+    parallel: Percent = _data_in_file(
         "25",
         "Percentage of the sentences that are pairs, for objectives with pairs.",
         check=_check_parallel,
@@ -193,7 +198,7 @@ class TrainingSettings:
         unset="none",
         commas=True,
     )
-    packing: Packing = _shared(
+    packing: Packing = _data_in_file(
         "sentences",
         "Content of a row: whole sentences, a single one, or a stream cut every --seq-len.",
         subject="rows of only the corpus",
@@ -207,7 +212,7 @@ class TrainingSettings:
     halves: bool = setting(
         False, "Train on the first half of the text in the source and on the second half in the derived language."
     )
-    derived_source: str = setting(
+    derived_source: str = _data(
         "",
         "Name or path of another text for the derived language; without --tokenizer-for, the tokenizer is trained on "
         "SOURCE.",
@@ -215,11 +220,19 @@ class TrainingSettings:
         excludes="--halves, --languages",
         unset="SOURCE",
     )
-    limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
+    limit: int | None = _data_in_file(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(TrainingOptions):
+    """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values."""
+
+    source: str
+    spec: str
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if self.batch_size % self.accumulate:
             raise UsageError(
                 f"{self.batch_size} rows cannot be divided into {self.accumulate} equal micro-batches",
@@ -234,7 +247,11 @@ class TrainingSettings:
 
     @property
     def parallel_rate(self) -> Fraction:
-        return percent(self.parallel, "--parallel")
+        return percent(str(self.parallel), "--parallel")
+
+    coverage = property(lambda self: str(self.dict_coverage))
+    dictionary_by = property(lambda self: self.dict_by)
+    dictionary_seed = property(lambda self: self.dict_seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +267,9 @@ class Resolved:
     steps: int
 
     def record(self) -> dict[str, Any]:
-        """Return every setting by name, in the order of declaration."""
-        return asdict(self.settings) | {"vocab_size": self.vocab_size, "steps": self.steps}
+        """Return every setting by name."""
+        settings = {RECORDED.get(name, name): value for name, value in asdict(self.settings).items()}
+        return settings | {"vocab_size": self.vocab_size, "steps": self.steps}
 
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of a step, from 0. It rises linearly in the warm-up, then falls linearly to 0."""
@@ -261,18 +279,20 @@ class Resolved:
         return highest * (self.steps - step) / max(self.steps - warm, 1)
 
 
+RECORDED = {"dict_coverage": "coverage", "dict_by": "dictionary_by", "dict_seed": "dictionary_seed"}  # in run.json
 # Settings that some objectives do not read: `Objective.reads` says which it does. Every run has a dictionary all the
 # same, by which the measure `alignment` chooses its held-out rows: so no warning says that these have no effect.
-_OF_DICTIONARY = ("coverage", "dictionary_by", "dictionary_seed")
-CHOSEN = frozenset(_OF_DICTIONARY).union(name for name, one in declared(TrainingSettings).items() if one.subject)
+CHOSEN = frozenset(RECORDED.values()).union(name for name, one in declared(TrainingOptions).items() if one.subject)
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+@dataclass(frozen=True, kw_only=True)
+class Duration(Settings):
     """How long to train, if not for `TrainingSettings.steps`: a number of sub-words, or of epochs over both corpora.
 
     budget: what the steps hold equal between objectives (budget.py).
     """
+
+    heading: ClassVar[str] = "Training"
 
     tokens: int | None = setting(
         None, "Number of sub-words, of both languages together.", minimum=1, maximum=2**53, excludes="--steps, --epochs"
@@ -284,13 +304,12 @@ class Duration:
         excludes="--tokens, --epochs",
     )
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
-
-@dataclass(frozen=True, slots=True)
-class Machine:
+@dataclass(frozen=True, kw_only=True)
+class Machine(Settings):
     """How a run uses the machine."""
+
+    heading: ClassVar[str] = "Machine and log"
 
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", "Precision of the arithmetic; auto is bf16 on an accelerator."
@@ -298,23 +317,19 @@ class Machine:
     compile: bool | None = setting(None, "Use torch.compile.", unset="on an accelerator")
     threads: int | None = setting(None, "Number of CPU threads.", minimum=1, unset="1 for a narrow model, else all")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
 
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(Settings):
+    """What goes on beside the training."""
 
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """What goes on beside the training. logged: called with (step, entry of the log) when something is logged.
-    compile: let torch compile the encoder."""
+    heading: ClassVar[str] = "Machine and log"
 
     log_every: int = setting(50, "Number of steps between log entries.", minimum=1)
     save_every: int | None = setting(
         None, "Number of steps between checkpoints.", minimum=1, unset="ten minutes, at a log entry"
     )
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
-    logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
-    compile: bool = False
-    tensorboard: Path | None = setting(
+    tensorboard: OptionalPath = setting(
         None, "Folder for TensorBoard's events.", unset="write none", extra="tensorboard"
     )
     wandb: str | None = setting(
@@ -323,29 +338,33 @@ class LogSettings:
         unset="write none",
         extra="wandb",
     )
-    trackers: tuple[str, ...] = setting(
+    tracker: Names = setting(
         (),
         "NAME=PROJECT of another experiment tracker of accelerate, e.g. mlflow=words; may be repeated.",
-        option="--tracker",
         check=_check_trackers,
     )
-    factors: tuple[str, ...] = setting(
-        (), "NAME=LEVEL of a study, kept in run.json; may be repeated.", option="--factor", check=_check_factors
-    )
-
-    def __post_init__(self) -> None:
-        check_settings(self)
+    factor: Names = setting((), "NAME=LEVEL of a study, kept in run.json; may be repeated.", check=_check_factors)
 
 
-@dataclass(frozen=True, slots=True)
-class RunPaths:
-    """Where a run reads and writes. run: its folder. parser, parses: as of `make`. data_as_is: take the encoded data
-    without looking at its source."""
+@dataclass(frozen=True, kw_only=True)
+class LogSettings(LogOptions):
+    """The same. logged: called with (step, entry of the log) when something is logged. compile: let torch compile the
+    encoder."""
 
-    run: Path
-    data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
-    tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
-    dictionary: Path | None = setting(
+    if TYPE_CHECKING:
+        tensorboard: OptionalPath = _READ
+    logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
+    compile: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPaths(Settings):
+    """What a run reads. data_as_is: take the encoded data without looking at its source."""
+
+    heading: ClassVar[str] = "Tokenizer, dictionary and data"
+    data: OptionalPath = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
+    tokenizer: OptionalPath = setting(None, "Folder of a tokenizer.", unset="train one")
+    dictionary: OptionalPath = setting(
         None,
         "Dictionary of `dict --level token`; with the tokenizer of a checkpoint, of words.",
         unset="make one",
@@ -354,14 +373,26 @@ class RunPaths:
     init: str | None = setting(
         None, "Model to begin from: RUN, RUN@STEP, FOLDER of a checkpoint, or hub:NAME.", unset="a new model"
     )
-    pairs: Path | None = setting(
+    pairs: OptionalPath = setting(
         None,
         "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files.",
         unset="of the corpus",
         file=True,
     )
-    parser: str | None = None
-    parses: Path | None = None
     data_as_is: bool = setting(
         False, "Take what --data holds without its source, which need not be there.", requires="--data"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPaths(DataPaths):
+    """Where a run reads and writes. run: its folder. parser, parses: as of `make`."""
+
+    if TYPE_CHECKING:
+        data: OptionalPath = _READ
+        tokenizer: OptionalPath = _READ
+        dictionary: OptionalPath = _READ
+        pairs: OptionalPath = _READ
+    run: Path
+    parser: str | None = None
+    parses: Path | None = None

@@ -345,7 +345,7 @@ def trackers_of(settings: LogSettings, run: Path, *, resumed: bool) -> list[Any]
             "settings": {"silent": True},
         }
         trackers.append(CLASSES["wandb"](settings.wandb, **options))
-    for name, _, project in (one.partition("=") for one in settings.trackers):
+    for name, _, project in (one.partition("=") for one in settings.tracker):
         folders = (run,) if CLASSES[name].requires_logging_directory else ()
         trackers.append(CLASSES[name](project, *folders))
     return trackers

@@ -123,7 +123,7 @@ _TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
 @reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.contents",
         "formats.opening", "formats.pieces", "sources.find", "sources.folder")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
-    return corpus(folder, "a.txt", data, mode="unicode")
+    return corpus(folder, "a.txt", data, words="unicode")
 
 
 @reader("tokens", "text", _TEXT)
@@ -158,7 +158,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
 @reader("tsv-columns", "text", _PAIRS)
 def _(folder: Path, data: bytes) -> str | None:
-    return corpus(folder, "a.tsv", data, names=("premise", "hypothesis", "label"))
+    return corpus(folder, "a.tsv", data, column_names=("premise", "hypothesis", "label"))
 
 
 _CSV = b'text,label\n"A ""b"", c",x\nAnn runs.,y\n"two\nlines",x\n' * 2
@@ -173,7 +173,7 @@ def _(folder: Path, data: bytes) -> str | None:
 @reader("jsonl", "jsonl", lambda: [_json_lines(), *map(_as_json_lines, _structured())], "formats.jsonl",
         "formats.json_text", "core.structure")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
-    return corpus(folder, "a.jsonl", data, mode="space")
+    return corpus(folder, "a.jsonl", data, words="space")
 
 
 _BRACKETS = b"( (S (NP-SBJ (DT The) (NN dog))\n  (VP (VBZ sees) (NP (-NONE- *T*-1)) 1\\/2) (. .)))\n(S (-LRB- -LRB-))\n"
@@ -202,7 +202,7 @@ def _(folder: Path, data: bytes) -> str | None:
     "sources.labels",
 )
 def _(folder: Path, data: bytes) -> str | None:
-    return corpus(folder, "a.parquet", data, mode="space")
+    return corpus(folder, "a.parquet", data, words="space")
 
 
 def _json_lines() -> bytes:

@@ -43,7 +43,7 @@ class UntunedTask(NamedTask):
         CoNLL-U, comments."""
         from derivlang.sources.find import find
 
-        by_columns = replace(request, texts=self.texts)
+        by_columns = replace(request, text_column=self.texts)
         try:
             return by_columns, find(by_columns)
         except UsageError as error:

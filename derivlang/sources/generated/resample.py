@@ -90,7 +90,7 @@ class Resample(Generator):
             raise UsageError(
                 "resample: the name of the other source is missing", fix="source:resample=SOURCE", id="bad-value"
             )
-        corpus = find(SourceRequest(self.source, folders[0] if folders else None))
+        corpus = find(SourceRequest(self.source, data_dir=folders[0] if folders else None))
         if corpus.format == "derived":
             raise UsageError(
                 f"{corpus.name} is a derived set",

@@ -16,8 +16,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
 from derivlang.core.slug import slug
 
 _LONGEST = 60  # maximum number of characters in each part of a name
@@ -36,10 +34,11 @@ _NEUTRAL = frozenset(
 def default_folder(source: str, spec: str = "", options: Mapping[str, object] | None = None, *, last: str = "") -> Path:
     """Return the folder, in the current one, for the output of a command.
 
-    options: those that differ from their defaults. last: a final part of the name, e.g. "tokenizer" or an objective.
+    options: those that differ from their defaults; some change nothing of what is made. last: a final part of the name,
+    e.g. "tokenizer" or an objective.
     """
     identity = _identity(source)
-    changed = [f"{name}={_text(value)}" for name, value in sorted((options or {}).items())]
+    changed = [f"{name}={_text(value)}" for name, value in sorted((options or {}).items()) if name not in _NEUTRAL]
     plain = _is_plain(identity) and (not spec or _WORDS.fullmatch(spec)) and not changed and _LAST.fullmatch(last)
     parts = [_part(identity.rpartition("/")[2] if ":" not in identity else identity)]
     parts += [_part(spec)] if spec else []
@@ -52,18 +51,6 @@ def default_folder(source: str, spec: str = "", options: Mapping[str, object] | 
 
     whole = "\0".join([identity, spec, last, *changed])
     return Path(f"{name}.{sha256(whole.encode()).hexdigest()[:8]}")
-
-
-def changed_options(*leave_out: str) -> dict[str, object]:
-    """Return the options of the running command that differ from their defaults and change what it makes."""
-    context = click.get_current_context()
-    return {
-        parameter.name: context.params[parameter.name]
-        for parameter in context.command.params
-        if parameter.name in context.params
-        and parameter.name not in (*_NEUTRAL, *leave_out)
-        and context.params[parameter.name] not in (parameter.get_default(context), None, ())
-    }
 
 
 def _identity(source: str) -> str:

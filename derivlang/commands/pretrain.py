@@ -1,0 +1,106 @@
+"""`pretrain`: train a model on a source and its derived language."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from derivlang.commands.command import Command, Spec, transforms
+from derivlang.commands.folders import default_folder
+from derivlang.core.extras import require_torch
+from derivlang.core.messages import warn
+from derivlang.core.settings import declared, setting
+from derivlang.engine.options import ParserNames
+from derivlang.formats.places import OptionalPath, PathLike
+from derivlang.formats.progress import reader
+from derivlang.sources.request import SourceOptions, SourceRequest
+from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine, TrainingOptions
+
+if TYPE_CHECKING:
+    from derivlang.commands.training import Run
+    from derivlang.training.plan import RunPlan
+    from derivlang.training.settings import LogSettings
+
+
+class _ParsedSource(ParserNames, SourceOptions):
+    """Where the source lies, how it is read and what parses it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, LogOptions, _ParsedSource):
+    """Pre-train a model on SOURCE and its derived language.
+
+    The derived text is not written to disk. Without -o the run is written to a folder in the current folder, named
+    after the source, the transforms and the objective, and the same command continues an interrupted run.
+
+    An objective that reads nothing but sentence pairs (dict-tlm, ppa, tlm, weam) takes the file of --pairs without a
+    source and a derived language. They may be of any two languages, with the tokenizer of a checkpoint.
+
+    \b
+    derivlang pretrain --source wikitext2 --t trans,inv --objective align-mlm --data-dir DIR -o run
+    derivlang pretrain --source demo --t trans,inv --vocab-size 300 --steps 20
+    """
+
+    source: PathLike | None = setting(
+        None, "Name or path of the source. An objective that reads only --pairs needs none.", metavar="SOURCE"
+    )
+    spec: Spec | None = transforms("Transforms of the derived language, e.g. trans,inv, if there is a source.")
+    out: OptionalPath = setting(
+        None, "Folder of the run.", also="-o", unset="SOURCE.TRANSFORMS.OBJECTIVE, here", writes=True
+    )
+    _: KW_ONLY
+    data_only: bool = setting(False, "Prepare the data, and stop.")
+    resume: bool = setting(True, "Continue from the last checkpoint.  [default without -o]")
+    force: bool = setting(False, "Replace a run that the folder holds.")
+
+    def __call__(self) -> Run:
+        """Return the run. A run of the same settings that is there goes on, or is kept if it is finished."""
+        from derivlang.commands.training import Run
+
+        plan, log = self.planned()
+        self.made(plan, log)
+        return Run(plan.paths.run)
+
+    def planned(self) -> tuple[RunPlan, LogSettings]:
+        """Return what is to be trained, and the settings of its log."""
+        require_torch()
+        from derivlang.pipeline import Pipeline
+        from derivlang.training.devices import is_main
+        from derivlang.training.objectives.registry import read_objective
+        from derivlang.training.options import settings_of
+        from derivlang.training.plan import plan_of
+
+        kind: type = type(self)
+        values = {
+            name: getattr(self, name) if name in self.given or not one.is_open else None
+            for name, one in declared(kind).items()
+        }
+        values["spec"] = None if self.spec is None else str(self.spec)
+        source, out = None if self.source is None else str(self.source), self.path("out")
+        settings, model_config, log = settings_of(source, values)
+        if out is None:
+            changed = self.changed("objective", "precision", "compile")
+            objective = str(read_objective(settings.objective))
+            out = default_folder(source or str(self.pairs), str(Pipeline.parse(settings.spec)), changed, last=objective)
+            if is_main():
+                reader().begins(f"writing to {out}{os.sep}")
+        request = None if source is None else self.part(SourceRequest, source=source)
+        say = warn if is_main() else lambda message: None
+        plan = plan_of(settings, model_config, request, out, values, resume=self.goes_on, warn=say)
+        return plan, log
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a run that is there goes on."""
+        return self.resume and not self.force
+
+    def made(self, plan: RunPlan, log: LogSettings, say: Callable[[str], None] = lambda line: None) -> Any:
+        """Train and return what `run.pretrain` returns, or prepare the data and return it. say: as of `Callbacks`."""
+        from derivlang.training.run import Callbacks, prepare, pretrain
+
+        if self.data_only:
+            return prepare(plan, Callbacks())
+        log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
+        return pretrain(plan, resume=self.goes_on, force=self.force, callbacks=Callbacks(say=say, log=log))

@@ -1,0 +1,151 @@
+"""Results that are folders: `DerivedSet`, and what is done with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from derivlang.commands.command import Command, method
+from derivlang.commands.shared import InFolder, set_size
+from derivlang.core.errors import UsageError
+from derivlang.core.extras import require_torch
+from derivlang.core.settings import setting, typed
+from derivlang.display.bar import ProgressBar
+from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
+from derivlang.formats.progress import stage
+from derivlang.store.settings import ExportOptions, FileOptions
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Export(Command[dict[str, Any]], ExportOptions):
+    """Write a derived set in another format, or a run's model with a tokenizer, for use in other tools.
+
+    A line of the format pharaoh has the links i-j of one row, source word first, zero-based and sorted. The lines of
+    text and pharaoh correspond, so `--format text --source`, `--format text` and `--format pharaoh` give an aligned
+    corpus. Without -o the file goes to standard output and messages to standard error.
+
+    The format transformers is of a run, or of one of its checkpoints: a folder with its model and the tokenizer of the
+    derived language (with --source, of the source) for `AutoModel…` and `AutoTokenizer`. It reads words that are joined
+    by one space.
+
+    \b
+    derivlang export OUT --split test --format text | head
+    derivlang export OUT --split test -o test.jsonl
+    derivlang export OUT --split test --format pharaoh -o test.links
+    derivlang export RUN --format transformers -o MODEL
+    """
+
+    derived: PathLike
+    out: OptionalPath = setting(
+        None, "File or URL to write; of transformers, a folder.", also="-o", unset="standard output", either=True,
+        writes=True, place=located,
+    )  # fmt: skip
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "rows", "spaces"}, and of tsv and csv "formulas": the numbers of rows, of words with a space,
+        and of cells that a spreadsheet would run. Of a model return {"out", "language", "entries"}: the language and
+        the size of its tokenizer; also "token_type_ids" if the model needs them."""
+        from derivlang.store.export import export, format_of
+
+        derived, options = located(self.derived), self.part(ExportOptions)
+        if format_of(options, self.out or STDOUT) == "transformers":
+            return self._model(derived)
+        with stage("exporting", total=set_size(derived, self.split)):
+            return export(derived, options, self.out or STDOUT)
+
+    def _model(self, run: Path) -> dict[str, Any]:
+        require_torch()
+        from derivlang.evaluation.export import export_model
+        from derivlang.evaluation.trained import PretrainedRun
+        from derivlang.training.checkpoint import run_and_step
+        from derivlang.training.config import TOKEN_TYPES
+        from derivlang.training.languages import DERIVED, SOURCE
+
+        for word in typed(self, ("split", "documents", "escape_formulas")):
+            option = word.partition("=")[0]
+            raise UsageError(
+                "does not apply to the model of a run", where=option, fix=f"leave {option} out", id="unused-option"
+            )
+        if self.out is None or self.out == STDOUT:
+            raise UsageError("a folder cannot be written to standard output", where="-o", fix="name it", id="usage")
+        trained = PretrainedRun.load(*run_and_step(run))
+        result = export_model(trained, SOURCE if self.source else DERIVED, self.out, force=self.force)
+        needs_ids = trained.language_ids and not self.source and trained.config.model_type in TOKEN_TYPES
+        return result | ({"token_type_ids": DERIVED} if needs_ids else {})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Undo(Command[list[dict[str, Any]]], FileOptions):
+    """Restore the source's words, labels and text, in UTF-8; plain text byte for byte.
+
+    Without -o the source goes to standard output and messages to standard error. With a folder, each split becomes
+    a file in it.
+
+    \b
+    derivlang undo OUT -o FOLDER
+    derivlang undo OUT --split test | head
+    derivlang undo OUT --split test -o wiki.test.tokens
+    """
+
+    derived: PathLike
+    out: OptionalPath = setting(
+        None, "File or URL to write, or folder for all splits.", also="-o", unset="standard output", either=True,
+        writes=True, place=located,
+    )  # fmt: skip
+    split: str | None = setting(None, "Split to take.", unset="all in a folder, else the only one")
+
+    def __call__(self) -> list[dict[str, Any]]:
+        """Return {"out", "rows", "format"} of each file."""
+        from derivlang.store.undo_splits import undo_to
+
+        derived = located(self.derived)
+        with stage("undoing", total=set_size(derived, self.split)):
+            return undo_to(derived, self.split, self.out or STDOUT, force=self.force)
+
+
+class DerivedSet(InFolder):
+    """A derived set. path: its folder. summary: what was counted when it was made, or {}."""
+
+    summary: Mapping[str, Any]
+
+    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
+        super().__init__(path)
+        object.__setattr__(self, "summary", summary or {})
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the set says of itself. Raise StoreError if the folder is not a derived set."""
+        from derivlang.store.manifest import read_manifest
+
+        return read_manifest(self.path)
+
+    def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
+        """Return the set, or a split of it, as `datasets.load_dataset` does. Raise StoreError as `manifest`.
+
+        The files are named, so that `load_dataset` takes no other files of the folder.
+        """
+        import datasets
+
+        splits = self.manifest["splits"]
+        files = {name: [str(self.path / shard["file"]) for shard in one["shards"]] for name, one in splits.items()}
+        loaded: Dataset | DatasetDict = datasets.load_dataset("parquet", data_files=files, split=split)
+        return loaded
+
+    def verify(self) -> dict[str, Any]:
+        """Derive every row again and compare.
+
+        Return {"ok", "out", "splits", "problems", "notes"}; problems has at most one entry per file. Raise StoreError
+        if the folder is not a derived set.
+        """
+        from derivlang.store.verify import verify
+
+        with ProgressBar():
+            return verify(self.path)
+
+    export = method(Export, "export")
+    undo = method(Undo, "undo")
