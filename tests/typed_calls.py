@@ -22,7 +22,7 @@ def right() -> None:
 
 def wrong() -> None:
     derivlang.make("demo")  # type: ignore[call-arg]
-    derivlang.make("demo", "inv", limt=3)  # type: ignore[call-arg]
+    derivlang.make("demo", "inv", limits=3)  # type: ignore[call-arg]
     derivlang.make("demo", "inv", entities="keep")  # type: ignore[arg-type]
     derivlang.make("demo", "inv", workers="2")  # type: ignore[arg-type]
     derivlang.match("demo", "inv", by="kendall")  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ import codecs
 import difflib
 import gzip
 import io
-import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.places import is_remote, located
 from derivlang.formats.progress import counted
+from derivlang.formats.recoding import AT_ONCE, Recoded, undecodable
 
 PACKED = (".gz", ".zst")
 # What stands at the head of a file in place of its content -> what that is, and the command that fetches the content.
@@ -38,9 +38,6 @@ LIMIT = 256 << 20  # bytes that a compressed file may expand to if it is read as
 LONGEST_LINE = 64 << 20  # of a compressed file: some kilobytes can hold a line of gigabytes
 BOM = codecs.BOM_UTF8
 BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside the cost of its lines
-_RECODED = 1 << 16  # bytes of another encoding that are recoded at a time
-_UPPER = bytes(range(128, 256))
-_C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
 
 
 def packing_of(path: Path) -> str:
@@ -109,7 +106,7 @@ def open_utf8(path: Path, encoding: str) -> BinaryIO:
     Raises DataError encoding when other bytes are read than the encoding has, and as `open_bytes`.
     """
     stream = open_bytes(path)
-    return stream if is_utf8(encoding) else io.BufferedReader(_Recoded(stream, path, encoding), _RECODED)
+    return stream if is_utf8(encoding) else io.BufferedReader(Recoded(stream, path, encoding), AT_ONCE)
 
 
 def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
@@ -225,84 +222,6 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-class _Recoded(io.RawIOBase):
-    """A byte stream in another encoding, as UTF-8."""
-
-    def __init__(self, stream: BinaryIO, path: Path, encoding: str):
-        self._stream, self._path, self._encoding = stream, path, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._left = b""
-        self._line, self._read = 1, 0
-        upper = _UPPER.decode(encoding, "replace")
-        self._may_be_utf8 = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a byte is a character
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        while not self._left:
-            raw = self._stream.read(_RECODED)
-            self._read += len(raw)
-            state = self._decoder.getstate()  # the byte order, among others
-            if self._may_be_utf8 and not raw.isascii():
-                self._check_no_utf8(raw)
-            try:
-                text = self._decoder.decode(raw, final=not raw)
-                self._left = text.encode()
-            except UnicodeDecodeError as error:
-                line = self._line + self._lines_before(error, raw, state)
-                offset = self._read - len(error.object)
-                raise _undecodable(self._path, self._encoding, error, offset, line) from None
-            except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
-                fix = "pass --encoding with the byte order, such as utf-16-le"
-                raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
-            if control := _C1.search(text):
-                raise DataError(
-                    f"{self._encoding} has the control character U+{ord(control[0]):04X} there",
-                    where=f"{self._path}:{self._line + text.count(chr(10), 0, control.start())}",
-                    fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
-                    id="encoding",
-                )
-            self._line += text.count("\n")
-            if not raw:
-                break
-        n = min(len(target), len(self._left))
-        target[:n] = self._left[:n]
-        self._left = self._left[n:]
-        return n
-
-    def _check_no_utf8(self, raw: bytes) -> None:
-        """Raise DataError if a block with other letters than ASCII is UTF-8, which no text of one byte a letter is."""
-        self._may_be_utf8 = False
-        try:
-            codecs.utf_8_decode(raw, "strict", False)
-        except UnicodeDecodeError:
-            return
-        raise DataError(
-            f"the file is UTF-8, but the encoding is {self._encoding}",
-            where=str(self._path),
-            fix="pass --encoding utf-8; if other files of the source are not UTF-8, convert them",
-            id="encoding",
-        )
-
-    def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
-        """Return the number of line ends in a block before the byte that cannot be decoded.
-
-        state: of the decoder before the block. `error.object` is what the decoder held, and the block.
-        """
-        held = len(error.object) - len(raw)
-        self._decoder.setstate(state)
-        self._decoder.errors = "ignore"
-        try:
-            return self._decoder.decode(raw[: max(0, error.start - held)]).count("\n")
-        except UnicodeError:  # UTF-16 without a byte-order mark
-            return 0
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
 def _blocks(path: Path, encoding: str, ends: bool, longest: int, piece: Piece = WHOLE) -> Iterator[list[str]]:
     """Yield the lines of a piece in blocks of about `BLOCK` bytes. longest: a line of a compressed file."""
     for block in whole_lines(path, encoding, piece, longest):
@@ -341,7 +260,7 @@ def whole_lines(
                 codecs.utf_8_decode(text, "strict", final)
             except UnicodeDecodeError as error:
                 before = text[: error.start].decode()
-                raise _undecodable(path, encoding, error, offset, line + before.count("\n")) from None
+                raise undecodable(path, encoding, error, offset, line + before.count("\n")) from None
             if b"\0" in text:
                 raise _nul(path, line + text.count(b"\n", 0, text.index(0)))
         return text if offset or mark else text.removeprefix(BOM)
@@ -386,21 +305,6 @@ def _is_valid(text: bytes) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: int, line: int) -> DataError:
-    """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
-    offset += error.start
-    likely = "cp1252" if error.object[error.start] in range(0x80, 0xA0) else "latin-1"
-    fix = f"pass the file's own --encoding, such as {likely}, or convert the file"
-    if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"
-    return DataError(
-        f"byte 0x{error.object[error.start]:02x} at offset {offset} is not {encoding}",
-        where=f"{path}:{line}",
-        fix=fix,
-        id="encoding",
-    )
 
 
 def _nul(path: Path, line: int) -> DataError:

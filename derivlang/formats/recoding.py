@@ -1,0 +1,111 @@
+"""Text of another encoding as UTF-8, and what is said of bytes that are not of the encoding.
+
+UTF-8 is not read as an encoding of one byte a letter, in which it would come out garbled: "Le café" as "Le cafÃ©".
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from derivlang.core.errors import DataError
+
+AT_ONCE = 1 << 16  # bytes that are recoded at a time
+_UPPER = bytes(range(128, 256))
+_C1 = re.compile("[\x80-\x84\x86-\x9f]")  # U+0085 ends lines in some files
+
+
+class Recoded(io.RawIOBase):
+    """A byte stream in another encoding, as UTF-8."""
+
+    def __init__(self, stream: BinaryIO, path: Path, encoding: str):
+        self._stream, self._path, self._encoding = stream, path, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._left = b""
+        self._line, self._read = 1, 0
+        upper = _UPPER.decode(encoding, "replace")
+        self._may_be_utf8 = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a byte is a character
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        while not self._left:
+            raw = self._stream.read(AT_ONCE)
+            self._read += len(raw)
+            state = self._decoder.getstate()  # the byte order, among others
+            if self._may_be_utf8 and not raw.isascii():
+                self._check_no_utf8(raw)
+            try:
+                text = self._decoder.decode(raw, final=not raw)
+                self._left = text.encode()
+            except UnicodeDecodeError as error:
+                line = self._line + self._lines_before(error, raw, state)
+                offset = self._read - len(error.object)
+                raise undecodable(self._path, self._encoding, error, offset, line) from None
+            except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
+                fix = "pass --encoding with the byte order, such as utf-16-le"
+                raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
+            if control := _C1.search(text):
+                raise DataError(
+                    f"{self._encoding} has the control character U+{ord(control[0]):04X} there",
+                    where=f"{self._path}:{self._line + text.count(chr(10), 0, control.start())}",
+                    fix="pass --encoding cp1252 if it should be a quotation mark or a dash, or convert the file",
+                    id="encoding",
+                )
+            self._line += text.count("\n")
+            if not raw:
+                break
+        n = min(len(target), len(self._left))
+        target[:n] = self._left[:n]
+        self._left = self._left[n:]
+        return n
+
+    def _check_no_utf8(self, raw: bytes) -> None:
+        """Raise DataError if a block with other letters than ASCII is UTF-8, which no text of one byte a letter is."""
+        self._may_be_utf8 = False
+        try:
+            codecs.utf_8_decode(raw, "strict", False)
+        except UnicodeDecodeError:
+            return
+        raise DataError(
+            f"the file is UTF-8, but the encoding is {self._encoding}",
+            where=str(self._path),
+            fix="pass --encoding utf-8; if other files of the source are not UTF-8, convert them",
+            id="encoding",
+        )
+
+    def _lines_before(self, error: UnicodeDecodeError, raw: bytes, state: Any) -> int:
+        """Return the number of line ends in a block before the byte that cannot be decoded.
+
+        state: of the decoder before the block. `error.object` is what the decoder held, and the block.
+        """
+        held = len(error.object) - len(raw)
+        self._decoder.setstate(state)
+        self._decoder.errors = "ignore"
+        try:
+            return self._decoder.decode(raw[: max(0, error.start - held)]).count("\n")
+        except UnicodeError:  # UTF-16 without a byte-order mark
+            return 0
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: int, line: int) -> DataError:
+    """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
+    offset += error.start
+    likely = "cp1252" if error.object[error.start] in range(0x80, 0xA0) else "latin-1"
+    fix = f"pass the file's own --encoding, such as {likely}, or convert the file"
+    if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"
+    return DataError(
+        f"byte 0x{error.object[error.start]:02x} at offset {offset} is not {encoding}",
+        where=f"{path}:{line}",
+        fix=fix,
+        id="encoding",
+    )
