@@ -105,7 +105,7 @@ def function(kind: Callable[Arguments, Command[Result]], name: str) -> Callable[
     told = "\n".join(f"{one.name}\n    {_help(one, arguments)}" for one in declared(command).values() if one.option)
     call.__name__ = call.__qualname__ = name
     about, result = str(inspect.getdoc(command)).partition("\n\n\b")[0], str(inspect.getdoc(command.__call__))
-    call.__doc__ = f"{about}\n\n{result}\n\n{told}"
+    call.__doc__ = f"{about}\n\n{result}\n\nRaise DerivlangError where the command fails.\n\n{told}"
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 

@@ -23,16 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Number
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
@@ -48,16 +39,16 @@ _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 class Declared:
     """A declared setting.
 
-    name: the field's name. required: whether it has no
-    default. kind: its type without `None`.
-    item: the type of each value of a tuple, else `kind`. choices: the values of a Literal, else (). option: as typed,
-    or None if the command line has none. also: another spelling of it, or "". needs: what it needs of other options.
+    name: the field's name. required: whether it has no default. kind: its type without `None`. item: the type of each
+    value of a tuple, else `kind`. choices: the values of a Literal, else (). option: as typed, or None if the command
+    line has none. also: other spellings of it. where: what messages call it. needs: what it needs of other options.
     subject: what it is about, if it has no effect on a run whose objective lacks it ("masked words"). unset: the text
     to show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
     description, may give it, too. file: a path names a file, not a folder. either: it names a file or a folder. commas:
     a list is typed as one text with commas, or in several options; it is a tuple of names, or stays a text. heading: of
     the help page, "" for the heading of the class. place: returns the path of a text, which may be a URL; None: a path
-    of this machine. writes: the command writes there. metavar: what help shows for a value.
+    of this machine. writes: the command writes there. metavar: what help shows for a value. per_task: one value for all
+    tasks, or one for each.
     """
 
     name: str
@@ -238,8 +229,7 @@ def setting(
     help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. also: other
     spellings, with commas. minimum, maximum: bounds that are allowed themselves. above, below: bounds that are not.
     check: called with the value and the option's name; raises UsageError. The others: see `Declared`. needs: only_with,
-    requires, excludes,
-    extra: see `OptionNeeds`.
+    requires, excludes, extra: see `OptionNeeds`.
     """
     return dataclasses.field(
         default=default,

@@ -1,6 +1,6 @@
-"""Text of another encoding as UTF-8, and what is said of bytes that are not of the encoding.
+"""Text of another encoding as UTF-8, and the errors for bytes that are not of the encoding.
 
-UTF-8 is not read as an encoding of one byte a letter, in which it would come out garbled: "Le café" as "Le cafÃ©".
+Where each letter has one byte, UTF-8 is refused: in latin-1 it would come out garbled, "Le café" as "Le cafÃ©".
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Recoded(io.RawIOBase):
         self._left = b""
         self._line, self._read = 1, 0
         upper = _UPPER.decode(encoding, "replace")
-        self._may_be_utf8 = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a byte is a character
+        self._one_byte = len(upper) == len(_UPPER) and upper.count("\ufffd") < 64  # a letter has
+        self._may_be_utf8 = self._one_byte
 
     def readable(self) -> bool:
         return True
@@ -49,7 +50,7 @@ class Recoded(io.RawIOBase):
             except UnicodeError as error:  # UTF-16 without a byte-order mark, or half of a surrogate pair in UTF-7
                 fix = "pass --encoding with the byte order, such as utf-16-le"
                 raise DataError(str(error), where=f"{self._path}:{self._line}", fix=fix, id="encoding") from None
-            if control := _C1.search(text):
+            if self._one_byte and (control := _C1.search(text)):
                 raise DataError(
                     f"{self._encoding} has the control character U+{ord(control[0]):04X} there",
                     where=f"{self._path}:{self._line + text.count(chr(10), 0, control.start())}",
@@ -65,7 +66,7 @@ class Recoded(io.RawIOBase):
         return n
 
     def _check_no_utf8(self, raw: bytes) -> None:
-        """Raise DataError if a block with other letters than ASCII is UTF-8, which no text of one byte a letter is."""
+        """Raise DataError if a block that is not ASCII is UTF-8: text with one byte a letter hardly ever is."""
         self._may_be_utf8 = False
         try:
             codecs.utf_8_decode(raw, "strict", False)
