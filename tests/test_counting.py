@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,6 +39,16 @@ def worked(out: Path, world: int = 1, *options: object) -> dict[str, int]:
     """Run every rank, the last one first; the sums of what they report."""
     done = [run("work", out, "--rank", r, "--world", world, "--json", *options).json for r in reversed(range(world))]
     return {name: sum(one[name] for one in done) for name in ("counted", "made", "found")}
+
+
+def clock(monkeypatch: pytest.MonkeyPatch, now: list[float], sleep: Callable[[float], None] | None = None) -> None:
+    """Give ranks a time of their own, in which a sleep takes 250 seconds; locks and other threads keep the real one."""
+    own = SimpleNamespace(
+        perf_counter=time.perf_counter,
+        monotonic=lambda: now[0],
+        sleep=sleep or (lambda seconds: now.__setitem__(0, now[0] + 250)),
+    )
+    monkeypatch.setattr(ranks, "time", own)
 
 
 def rows_only(snapshot: dict[str, bytes]) -> dict[str, bytes]:
@@ -146,11 +157,8 @@ def test_who_waits_plans_when_the_last_rank_died(
 ) -> None:
     out, looks, sleeps = tmp_path / "out", [0.0], []
     deferred(text, out, *SMALL)
-    monkeypatch.setattr(ranks.time, "monotonic", lambda: looks[0])
 
     def passes(seconds: float) -> None:
-        if seconds < 0.1:  # another process holds a lock
-            return
         sleeps.append(seconds)
         looks[0] += 400
         if len(sleeps) == 2:  # rank 1 counts the last task, and dies before it plans
@@ -158,7 +166,7 @@ def test_who_waits_plans_when_the_last_rank_died(
                 patch.setattr(ranks, "prepare", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
                 run("work", out, "--rank", 1, "--world", 2, code=130)
 
-    monkeypatch.setattr(ranks.time, "sleep", passes)
+    clock(monkeypatch, looks, passes)
     assert run("work", out, "--rank", 0, "--world", 2, "--json").json["made"] == 3
     assert len(sleeps) == 2
     worked(out)
@@ -171,8 +179,7 @@ def test_who_waits_counts_for_a_rank_that_died(
 ) -> None:
     out, now = tmp_path / "out", [0.0]
     deferred(text, out, *SMALL)
-    monkeypatch.setattr(ranks.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(ranks.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 250))
+    clock(monkeypatch, now)
     ran = run("work", out, "--rank", 0, "--world", 2, "--json")
     assert (ran.json["counted"], ran.json["made"], now[0]) == (6, 3, 750)
     assert ran.err.count("3 tasks not counted yet, the first: test-00001-of-00006; waiting for other ranks") == 1
@@ -185,13 +192,12 @@ def test_who_waits_fails_as_the_rank_that_failed(tmp_path: Path, monkeypatch: py
     """And does not wait for ever."""
     out, now = tmp_path / "out", [0.0]
     deferred(text, out, *SMALL)
-    monkeypatch.setattr(ranks.time, "monotonic", lambda: now[0])
 
     def passes(seconds: float) -> None:
         now[0] += 250
         os.utime(text, ns=(1, 1))
 
-    monkeypatch.setattr(ranks.time, "sleep", passes)
+    clock(monkeypatch, now, passes)
     assert "[source-changed]" in run("work", out, "--rank", 0, "--world", 2, code=1).err
 
 
