@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from derivlang.api import DerivedText, derive, view
+    from derivlang.api import DerivedText, derive, derive_lines, view
     from derivlang.commands import align, distance, grammar, lexical, parser, ranks, sets
     from derivlang.commands import push as pushing
     from derivlang.commands import report as reporting
@@ -78,6 +78,7 @@ __all__ = [
     "compare",
     "count_orders",
     "derive",
+    "derive_lines",
     "dictionary",
     "finish",
     "fit_grammar",
@@ -122,6 +123,7 @@ _WHERE = {
     "compare": "evaluation.report.compare",
     "count_orders": "commands.grammar:CountOrders",
     "derive": "api",
+    "derive_lines": "api",
     "dictionary": "commands.lexical:MakeDictionary",
     "finish": "commands.ranks:FinishSet",
     "fit_grammar": "commands.grammar:FitGrammar",

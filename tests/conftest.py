@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -68,6 +69,21 @@ def _ids_of_errors() -> None:
                 ids.write(f"{self.id}\n")
 
         DerivlangError.__init__ = noted  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_options_in_python() -> None:
+    """Hold that no error or warning of the Python interface names an option, but in a command to run."""
+    from derivlang.core import in_python
+
+    translated = in_python.in_python
+
+    def checked(text: str, *arguments: Any) -> str:
+        found = translated(text, *arguments)
+        assert not re.search(r"(?<![\w-])--[a-z]", re.sub(r"`[^`]*`|derivlang [a-z].*", "", found)), found
+        return found
+
+    in_python.in_python = checked
 
 
 @pytest.fixture(scope="session")

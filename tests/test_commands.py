@@ -249,6 +249,7 @@ def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
     assert (made.record["weights"], made.record["fingerprint"]) == (other["weights"], other["fingerprint"])
     again = derivlang.pretrain("demo", "trans,inv", made.path, objective="align-mlm", learning_rate=1e-3, **sizes)
     assert again == made
+    assert repr(made).endswith("spec='trans:table=2,inv', objective='align-mlm', seed=1, step=4, status='done')")
     found = made.evaluate(task="pos:demo", measure=["alignment"], epochs=10, lr=[2e-3], seeds=1, threads=1)
     line = ("--task", "pos:demo", "--measure", "alignment", "--epochs", 10, "--lr", 2e-3, "--seeds", 1, "--threads", 1)
     told = run("evaluate", tmp_path / "command", *line, "--json").json
@@ -298,7 +299,30 @@ def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: p
     assert made.verify()["ok"]
     before = (made.path / "runs" / "mlm.1" / "run.json").stat().st_mtime_ns
     assert derivlang.study(file, made.path, cells="mlm.*", threads=1) == made
+    assert repr(made) == f"Study({str(made.path)!r}, study='grid', cells=2, runs=2)"
     assert (made.path / "runs" / "mlm.1" / "run.json").stat().st_mtime_ns == before
+
+
+def test_a_set_shows_itself(tmp_path: Path) -> None:
+    made = derivlang.make("demo", "inv", tmp_path / "set")
+    assert repr(made) == (
+        f"DerivedSet({str(made.path)!r}, source='demo', spec='inv', rows={{'train': 76, 'validation': 16, 'test': 23}})"
+    )
+    assert made["test"][4]["tokens"][:4] == ["stopped", "ferry", "The", "."]
+    with pytest.raises(derivlang.DerivlangError, match="there is no split 'tset'; did you mean test"):
+        made["tset"]
+    line = ("show", made, "--split", "test", "--row", 4, "-n", 2)
+    assert f"{made.show(2, row=4, split='test')}\n" == run(*line).out
+    (tmp_path / "set" / "derivlang.json").unlink()
+    assert repr(made) == f"DerivedSet({str(made.path)!r})"
+
+
+@pytest.mark.parametrize("kind", [derivlang.DerivedSet, derivlang.Run, derivlang.Study])
+def test_what_is_not_there_is_refused_at_once(kind: Any, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(derivlang.DerivlangError) as error:
+            kind(folder)
+        assert str(folder) in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import derivlang
-from derivlang.api import derive_lines
+from derivlang.api import derive_chunks
 from derivlang.cli.derive import _lines_as_they_come
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.messages import DerivlangWarning
@@ -57,7 +57,9 @@ def test_a_language_that_nothing_reads_is_told() -> None:
         with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
             derivlang.derive(text, "inv", words=words, language="de")
     with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
-        list(derive_lines([["Hello"]], "inv", words="space", language="de"))
+        list(derive_chunks([["Hello"]], "inv", words="space", language="de"))
+    with pytest.raises(DerivlangError, match="pass language='xx'"):
+        list(derivlang.derive_lines(["Hello"], "inv", language="qq"))
     derivlang.derive("Hello", "inv", language="de")
 
 
@@ -199,7 +201,9 @@ def test_lines_are_written_as_they_come() -> None:
 def test_chunks_make_no_difference() -> None:
     lines = [f"{LINES[i % len(LINES)]} {i}" for i in range(3000)]  # more than one block
     out = forked("derive", "--t", "trans,perm", "-", input="\n".join(lines)).out
-    assert out == "".join(f"{text.text}\n" for text in next(iter(derive_lines([lines], "trans,perm"))))
+    assert out == "".join(f"{text.text}\n" for text in next(iter(derive_chunks([lines], "trans,perm"))))
+    as_of_a_file = (f"{line}\n" for line in lines)
+    assert out == "".join(f"{text.text}\n" for text in derivlang.derive_lines(as_of_a_file, "trans,perm"))
 
 
 @pytest.mark.parametrize(("text", "id"), [(b"a\nb \xff\n", "encoding"), (b"a\nb\0\n", "nul-byte")])

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import derivlang
-from derivlang.api import derive_lines
+from derivlang.api import derive_chunks
 from derivlang.core.batch import Batch, split_sentences
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
@@ -182,8 +182,8 @@ def test_words_are_chosen_in_the_order_that_was_drawn(tmp_path: Path) -> None:
     """`lex` with several images chooses by the place in the order so far; to ask for it draws nothing."""
     (tmp_path / "d.tsv").write_text("the\tle\nthe\tla\nold\tvieux\nold\tancien\n")
     spec = f"{KALLINI},lex:{tmp_path / 'd.tsv'}"
-    (with_words,) = derive_lines([LINES], spec, words="space")
-    (orders,) = derive_lines([LINES], KALLINI, words="space")
+    (with_words,) = derive_chunks([LINES], spec, words="space")
+    (orders,) = derive_chunks([LINES], KALLINI, words="space")
     assert [text.order for text in with_words] == [text.order for text in orders]
     assert [text.words for text in with_words] != [text.words for text in orders]
 
@@ -268,7 +268,7 @@ def test_a_set_of_files_of_any_size(transform: Transform, tmp_path: Path) -> Non
         assert len(manifest(out)["splits"]["train"]["shards"]) == 1
         assert undone(out, suffix=".txt") == "".join(text).encode()
     same_rows(rows(two).drop(["document"]), rows(one).drop(["document"]))
-    lines = derive_lines([[line] for line in "".join(text).split("\n")[:-1]], str(transform), words="space")
+    lines = derive_chunks([[line] for line in "".join(text).split("\n")[:-1]], str(transform), words="space")
     assert [w for (line,) in lines for w in line.words] == [w for row in rows(one)["tokens"].to_pylist() for w in row]
     assert "it is not for a language of two corpora [not-keyed]" in run("verify", one, two, code=2).err
     limited = make(str(transform), folders[0], tmp_path / "limited", limit=7)
@@ -329,7 +329,7 @@ def test_a_data_set_in_memory() -> None:
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"text": LINES * 500})
     mapped = derivlang.map_dataset(data, KALLINI, words="space")
-    (texts,) = derive_lines([LINES * 500], KALLINI, words="space")
+    (texts,) = derive_chunks([LINES * 500], KALLINI, words="space")
     assert mapped["tokens"][:] == [text.words for text in texts]
     with pytest.raises(UsageError, match=r"a stream \[not-keyed\]"):
         derivlang.map_dataset(data.to_iterable_dataset(), KALLINI, words="space")

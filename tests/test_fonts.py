@@ -66,7 +66,7 @@ def test_a_page_carries_the_fonts_that_it_needs() -> None:
         "trans:armenian": ["fullwidth.woff2", "armenian.woff2"],
     }.items():
         derived = derivlang.derive("Welcome to ACL .".split(), spec)
-        for text in (str(derivlang.view(derived)), standalone_svg(derived.linked())):
+        for text in (derivlang.view(derived)._repr_html_(), standalone_svg(derived.linked())):
             assert sorted(files_in(text)) == sorted(files), spec
             assert text.count("@font-face") == text.count("url(data:font/woff2;base64,") == text.count("url(")
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import derivlang
-from derivlang.api import derive_lines
+from derivlang.api import derive_chunks
 from derivlang.cli.main import main
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
@@ -303,7 +303,7 @@ def test_the_languages_of_a_study_are_derived_from_its_sample(study: FieldStudy)
             needs = {name for transform in pipeline.transforms for name in transform.needs}
             if pipeline.needs_counts() or not needs <= {"head", "upos"}:
                 continue  # it needs the vocabulary of a text, or a treebank with features
-            ((derived,),) = derive_lines([[study.sample]], spec, words="space")
+            ((derived,),) = derive_chunks([[study.sample]], spec, words="space")
             kept = sorted(i for i in derived.order if i >= 0)
             deletes = any(transform.name == "drop" for transform in pipeline.transforms)
             assert set(kept) < set(range(len(words))) if deletes else kept == list(range(len(words)))

@@ -48,10 +48,10 @@ class _DeriveText(Command[None], LexiconOption, SentenceRule, ParserOption):
 
     def __call__(self) -> None:
         """Print the derived lines."""
-        from derivlang.api import derive_lines
+        from derivlang.api import derive_chunks
 
         lines = _lines_as_they_come(sys.stdin.buffer) if self.text == "-" else iter([self.text.split("\n")])
-        derived = derive_lines(
+        derived = derive_chunks(
             lines, self.spec, words=self.words, language=self.lang, sentences=self.sentences,
             lexicon=self.path("lexicon"), parser=self.parser, one=self.text != "-",
         )  # fmt: skip

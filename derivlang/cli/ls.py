@@ -115,7 +115,7 @@ class _ListNames(Command[None]):
 
 def _show_study(name: str) -> None:
     """Print the languages of a study: name, spec and a derived sentence; trees of the sentence are parsed."""
-    from derivlang.api import derive_lines
+    from derivlang.api import derive_chunks
     from derivlang.pipeline import Pipeline
     from derivlang.transforms.field import field_study
 
@@ -141,7 +141,7 @@ def _show_study(name: str) -> None:
                 if further := {name for one in pipeline.transforms for name in one.needs} - {"head", "upos"}:
                     echo(f"      (of a treebank with {' and '.join(sorted(further))})")
                     continue
-                ((derived,),) = derive_lines([[study.sample]], spec, words="space")
+                ((derived,),) = derive_chunks([[study.sample]], spec, words="space")
                 echo(f"      {derived.text}")
 
 

@@ -67,18 +67,19 @@ class _ShowRows(Command[None], LexiconOption, _FileOptions):
 
     def __call__(self) -> None:
         """Print the rows, or write a page of them."""
-        rows, title, told = self._rows()
-        if self.html is not None:
-            from derivlang.display.view import View
+        from derivlang.display.view import View
 
-            View(rows, title).save(self.html, told, force=self.force)
+        rows, title, told = self._rows()
+        shown = View(rows, title)
+        if self.html is not None:
+            shown.save(self.html, told, force=self.force)
             drawn = 1 if self.html.suffix.lower() == ".svg" else len(rows)
             echo(f"{self.html}: {counted(drawn, 'drawing')}", err=as_json())
         if as_json():
-            for shown in rows:
-                echo(json.dumps(_object(shown), ensure_ascii=False))
+            for row in rows:
+                echo(json.dumps(_object(row), ensure_ascii=False))
         elif self.html is None:
-            _print(rows)
+            echo(shown.text(painted), escaped=True)
 
     def _rows(self) -> tuple[list[LinkedLines], str, str]:
         """Return (rows, the title of a page, what it says of their origin)."""
@@ -114,9 +115,9 @@ def _is_file(text: str) -> bool:
 def _of_text(
     text: str, spec: str, lexicon: Path | None, words: Mode | None, language: str | None
 ) -> tuple[list[LinkedLines], str, str]:
-    from derivlang.api import derive_lines
+    from derivlang.api import derive_chunks
 
-    ((derived,),) = derive_lines([[text]], spec, words=words, language=language or "en", lexicon=lexicon, one=True)
+    ((derived,),) = derive_chunks([[text]], spec, words=words, language=language or "en", lexicon=lexicon, one=True)
     return [derived.linked()], spec, ""
 
 
@@ -137,15 +138,6 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[li
     derived, name = set_of(folder, split)
     rows = rows_of_set(derived, name, first, count)
     return rows, folder.name, f"{derived.pipeline} of {derived.manifest['source']['name']}, split {name}"
-
-
-def _print(rows: list[LinkedLines]) -> None:
-    from derivlang.display.drawing import colours_of
-    from derivlang.display.terminal import text_of
-
-    colours = colours_of(rows)
-    for number, shown in enumerate(rows):
-        echo(("\n" if number else "") + text_of(shown, painted, colours), escaped=True)
 
 
 def _object(shown: LinkedLines) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.command import Command, method
 from derivlang.commands.shared import InFolder, set_size
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import UsageError, unknown
 from derivlang.core.extras import require_torch
 from derivlang.core.settings import setting, typed
 from derivlang.display.bar import ProgressBar
@@ -19,6 +19,8 @@ from derivlang.store.settings import ExportOptions, FileOptions
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
+
+    from derivlang.display.view import View
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,8 +116,8 @@ class DerivedSet(InFolder):
     summary: Mapping[str, Any]
 
     def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
-        super().__init__(path)
         object.__setattr__(self, "summary", summary or {})
+        super().__init__(path)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -123,6 +125,31 @@ class DerivedSet(InFolder):
         from derivlang.store.manifest import read_manifest
 
         return read_manifest(self.path)
+
+    def facts(self) -> dict[str, Any]:
+        manifest = self.manifest
+        rows = {name: sum(shard["rows"] for shard in split["shards"]) for name, split in manifest["splits"].items()}
+        return {"source": manifest["source"]["name"], "spec": manifest["spec"], "rows": rows}
+
+    def __getitem__(self, split: str) -> Dataset:
+        """Return a split, as `dataset` does: made["test"][0]. Raise UsageError if there is no such split."""
+        splits = self.manifest["splits"]
+        if split not in splits:
+            raise unknown("split", split, splits)
+        loaded: Dataset = self.dataset(split)
+        return loaded
+
+    def show(self, count: int = 3, *, row: int = 0, split: str | None = None) -> View:
+        """Return rows of a split as `derivlang show` draws them, from `row` on, by default of the first split.
+
+        A notebook shows the drawings; `print(made.show())` the rows, and `.save(FILE)` writes a page. Raise StoreError
+        if there is no such row, or if the set was damaged.
+        """
+        from derivlang.display.rows import rows_of_set, set_of
+        from derivlang.display.view import View
+
+        derived, name = set_of(self.path, split)
+        return View(rows_of_set(derived, name, row, count), self.path.name)
 
     def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
         """Return the set, or a split of it, as `datasets.load_dataset` does. Raise StoreError as `manifest`.

@@ -5,18 +5,36 @@ from __future__ import annotations
 import glob
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from derivlang.core.errors import DerivlangError
 from derivlang.formats.places import PathLike, located
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class InFolder:
-    """Something in a folder. path: the folder, which may be given as a text, also as a URL."""
+    """Something in a folder. path: the folder, which may be given as a text, also as a URL.
+
+    Raise StoreError if it is not there.
+    """
 
     path: Path
 
     def __init__(self, path: PathLike) -> None:
         object.__setattr__(self, "path", located(path))
+        self.facts()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `repr` shows beside the path."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        try:
+            facts = self.facts()
+        except DerivlangError:  # something was damaged since
+            facts = {}
+        shown = [repr(str(self.path)), *(f"{name}={value!r}" for name, value in facts.items())]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -37,6 +37,12 @@ class Study(InFolder):
 
         return {cell.name: Run(cell) for cell in planned(self.path).cells if cell.exists()}
 
+    def facts(self) -> dict[str, Any]:
+        from derivlang.studies.records import planned
+
+        plan = planned(self.path)
+        return {"study": plan.name, "cells": len(plan.cells), "runs": sum(cell.exists() for cell in plan.cells)}
+
     def scores(self) -> DataFrame:
         """Return the scores of all cells (`derivlang.scores`), with a column `factor.NAME` for each factor."""
         from derivlang.evaluation.collect import scores

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from derivlang.commands.command import function, method
 from derivlang.commands.evaluate import Evaluate
 from derivlang.commands.results import Export
 from derivlang.commands.shared import InFolder
-from derivlang.evaluation.finetune_settings import USUAL_REGIMES
 from derivlang.formats.places import PathLike
-from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
-
-if TYPE_CHECKING:
-    pass
-
-_REGIMES = ",".join(USUAL_REGIMES)
-_TRAINING = (TrainingSettings, Duration, RunPaths, Machine, LogSettings)
 
 
 class Run(InFolder):
@@ -28,6 +20,10 @@ class Run(InFolder):
         from derivlang.training.run_folder import read
 
         return read(self.path)
+
+    def facts(self) -> dict[str, Any]:
+        record = self.record
+        return {name: record[name] for name in ("source", "spec", "objective", "seed", "step", "status")}
 
     evaluate = method(Evaluate, "evaluate")
 

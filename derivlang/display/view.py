@@ -8,20 +8,22 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
+from derivlang.display.drawing import colours_of
 from derivlang.display.linked import LinkedLines
+from derivlang.display.terminal import Paint, text_of
 from derivlang.formats.places import located
 from derivlang.store.files import held_file, writing
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One or several rows. A notebook shows them; `str` gives their HTML."""
+    """One or several rows. A notebook shows them as a drawing; `print` writes them as `derivlang show` does."""
 
     rows: Sequence[LinkedLines]
     title: str = "derivlang"
 
     def __str__(self) -> str:
-        return self._repr_html_()
+        return self.text()
 
     def __repr__(self) -> str:
         return f"View of {counted(len(self.rows), 'row')}; .save('FILE.html') writes it"
@@ -30,6 +32,11 @@ class View:
         from derivlang.display.page import fragment
 
         return fragment(self.rows)
+
+    def text(self, paint: Paint = lambda text, kind: text) -> str:
+        """Return the rows as a terminal shows them. paint: colours a piece of text."""
+        colours = colours_of(self.rows)
+        return "\n\n".join(text_of(row, paint, colours) for row in self.rows)
 
     def save(self, file: Path | str, told: str = "", *, force: bool = False) -> None:
         """Write the rows as a page, or the first row as a picture if the file ends in .svg.

@@ -63,7 +63,7 @@ def derived(text: str, spec: str, words: str, *, files: bool = True) -> tuple[st
     line = " ".join(text.split())
     try:
         pipeline = Pipeline.parse(spec, files=any_file if files else no_file)
-        drawing = str(view(derive(line, pipeline, words=words)))  # type: ignore[arg-type]
+        drawing = view(derive(line, pipeline, words=words))._repr_html_()  # type: ignore[arg-type]
     except DerivlangError as error:
         return _message(str(error)), ""
     option = "" if words == "spacy" else f" --words {words}"
