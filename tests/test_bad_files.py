@@ -268,6 +268,7 @@ def test_conllu_write_refuses_nodes_outside_the_sentence() -> None:
         ("a\tX\tO\nb\tX\t\n", "tsv-columns", 2, "2 columns, expected 3"),
         ("a O\nb\t\n", "tsv-columns", 2, "1 column, expected 2"),
         ("a\tO\n\nb\tB-LOC\u00a0\n", "tag-space", 3, "white space"),
+        ("1\ta\tB-LOC\tO\n2\tb\tO\tO\n\n" * 120 + "1\tb\t\tO\n", "empty-tag", 361, "the tag is empty"),
         ("a\tO\nb\t\u00a0B-LOC\n", "tag-space", 2, "white space"),
     ],
 )

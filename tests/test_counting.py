@@ -43,12 +43,9 @@ def worked(out: Path, world: int = 1, *options: object) -> dict[str, int]:
 
 def clock(monkeypatch: pytest.MonkeyPatch, now: list[float], sleep: Callable[[float], None] | None = None) -> None:
     """Give ranks a time of their own, in which a sleep takes 250 seconds; locks and other threads keep the real one."""
-    own = SimpleNamespace(
-        perf_counter=time.perf_counter,
-        monotonic=lambda: now[0],
-        sleep=sleep or (lambda seconds: now.__setitem__(0, now[0] + 250)),
-    )
-    monkeypatch.setattr(ranks, "time", own)
+    sleep = sleep or (lambda seconds: now.__setitem__(0, now[0] + 250))
+    own = vars(time) | {"monotonic": lambda: now[0], "sleep": sleep}
+    monkeypatch.setattr(ranks, "time", SimpleNamespace(**own))
 
 
 def rows_only(snapshot: dict[str, bytes]) -> dict[str, bytes]:

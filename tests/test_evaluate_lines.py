@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
+from derivlang.core.errors import DataError
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.lines import lines, short_lines
 from derivlang.evaluation.scores import Score, ScoredSet, table_of
@@ -33,6 +34,11 @@ def short(scores: Iterable[Score], columns: Sequence[Column] = COLUMNS) -> list[
 def counts(seed: int, n: int = 30) -> np.ndarray:  # type: ignore[type-arg]
     right = np.random.default_rng(seed).integers(0, 10, n)
     return np.stack([right, np.full(n, 10)], axis=1)
+
+
+def test_a_score_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(DataError, match="own: the score 'f1' is not one of its columns"):
+        table_of("own", [Column("accuracy")], [Score("f1", value=0.5)])
 
 
 def test_each_score_has_its_title_value_unit_and_chance() -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -169,6 +170,15 @@ def test_without_gradio_the_command_says_what_to_install(monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match=r"explore needs gradio \[missing-package\]\n.*derivlang\[explore\]"):
         app.build()
     assert "[missing-package]" in run("explore", "--no-open", code=2).err
+
+
+def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def launch(**options: object) -> None:
+        raise OSError("Cannot find empty port")
+
+    monkeypatch.setattr(app, "build", lambda folder, files: SimpleNamespace(launch=launch))
+    monkeypatch.setattr(app, "launching", lambda hosts: {})
+    assert "--port: cannot serve on port 80: Cannot find" in run("explore", "--no-open", "--port", 80, code=2).err
 
 
 # The page itself: needs gradio and, for the browser, Debian's chromium and chromium-driver. Not in .ci/run.

@@ -37,6 +37,7 @@ from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline
+from derivlang.syntax.groups import contract
 from tests import reference
 from tests.helpers import read_text
 from tests.strategies import (
@@ -552,6 +553,19 @@ def test_a_deleted_word_s_dependents_go_to_its_head() -> None:
     assert column(out.layers["head"], out, "head") == [[2, 0, 2]]
     assert column(out.layers["head"], out, "deprel") == [["det", "root", "nsubj"]]
     assert column(out.layers["upos"], out, "upos") == [["DET", "NOUN", "PRON"]]
+
+
+def test_deleted_words_that_govern_each_other_are_refused() -> None:
+    """Heads of an undone language need not form trees."""
+    head, deprel = np.array([0, 4, 1, 2], np.int32), Words.of("deprel", pa.array(["x"] * 4), filler="dep")
+    batch = batch_of([["a", "b", "c", "d"]], layers={"head": Tree(head, deprel)})
+    with pytest.raises(LayerError, match="the heads of deleted words form a cycle"):
+        Pipeline((Drop(every=2),)).derive(batch, Lexicon())
+
+
+def test_a_group_that_crosses_sentences_is_refused() -> None:
+    with pytest.raises(LayerError, match="a sentence ends inside a group"):
+        contract(batch_of([["a", "b", "."], ["c"]]), np.array([0, 1, 4]))
 
 
 def test_a_deleted_root_leaves_a_tree_whose_root_is_called_root() -> None:

@@ -21,7 +21,7 @@ from hypothesis import settings
 from derivlang.align.align import AlignOptions as AlignOptions
 from derivlang.align.align import align
 from derivlang.cli.options import Bar
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.display.bar import ticking
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
@@ -137,12 +137,12 @@ def test_aligning_moves_by_sentence_pairs_from_the_first_table_to_the_last_link(
 
 def test_eflomal_moves_by_sentences_around_its_one_call(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     class Aligner:
-        def __init__(self, n_iterations: object) -> None:
-            pass
+        def __init__(self, n_iterations: tuple[int, ...] | None) -> None:
+            self.aligned = n_iterations[0] if n_iterations else None  # sentence pairs
 
         def align(self, source: list[str], target: list[str], **files: str) -> None:
             for name in files.values():
-                Path(name).write_text("0-0\n" * len(source))
+                Path(name).write_text("0-0\n" * (self.aligned or len(source)))
 
     fake = ModuleType("eflomal")
     fake.Aligner = Aligner  # type: ignore[attr-defined]
@@ -151,6 +151,8 @@ def test_eflomal_moves_by_sentences_around_its_one_call(seen: Seen, monkeypatch:
     assert seen.totals["aligning with eflomal"] == (None, None)
     for what, total in (("writing numbers for words", 200), ("reading links", 2 * 100 * len("0-0\n"))):
         assert seen.totals[what][1] == sum(seen.advances[what]) == total
+    with pytest.raises(DataError, match="eflomal aligned 50 of 100 sentence pairs"):
+        align(*bitext(100), AlignOptions("eflomal", iterations=50))
 
 
 def test_training_a_tokenizer_moves_by_words_that_a_librarys_threads_read(tmp_path: Path, seen: Seen) -> None:

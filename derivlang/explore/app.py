@@ -78,7 +78,7 @@ def shown(folder: Path, split: str, row: int) -> str:
     from derivlang.display.view import View
 
     try:
-        return str(View(rows_of_set(*set_of(folder, split), int(row or 0), 1)))
+        return View(rows_of_set(*set_of(folder, split), int(row or 0), 1))._repr_html_()
     except DerivlangError as error:
         return _message(str(error))
 
