@@ -115,7 +115,7 @@ def corpora(data: Path, work: Path) -> Iterator[tuple[str, str, list[dict[str, A
             [{"source": f"xnli:{language}", "splits": ("validation", "test")}],
         )
     pairs = {"names": ("premise", "hypothesis", "label")}
-    yield "SNLI, sample", "en", [{"source": str(data / "nli/en_pairs.tsv"), **pairs}]
+    yield "SNLI, sample", "en", [{"source": str(data / "nli/en_pairs.tsv"), "quoting": True, **pairs}]
     yield "MultiNLI, sample", "en", [{"source": str(data / "nli/multinli_pairs.tsv.gz"), **pairs}]
     for language in ("en", "fr", "de"):
         yield f"PAWS-X, {language}", language, [{"source": f"pawsx:{language}"}]

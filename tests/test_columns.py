@@ -214,6 +214,7 @@ def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
         ("x.jsonl", '{"text":"a"}\n', {"column_names": ("a",)}, "--column-names"),
         ("x.jsonl", '{"text":"a"}\n', {"quoting": True}, "--quoting"),
         ("x.csv", "text,label\na,b\n", {"quoting": True}, "--quoting"),
+        ("x.csv", "text,label\na,b\n", {"quoting": False}, "--no-quoting"),
         (None, "demo", {"text_column": ("text",)}, "--text-column"),
         (None, "demo:nli", {"header": True}, "--header"),
     ],
@@ -251,7 +252,7 @@ def test_quoted_fields(packed: str, suffix: str, tmp_path: Path) -> None:
     content = stream.getvalue() + "\r\n"  # a blank line at the end is no row
     data = content.encode()
     data = {"": data, ".gz": gzip.compress(data), ".zst": zstandard.compress(data)}[packed]
-    out = made(written(tmp_path / f"x.{suffix}{packed}", data), quoting=suffix == "tsv")
+    out = made(written(tmp_path / f"x.{suffix}{packed}", data), quoting=suffix == "tsv" or None)
     assert rows(out)["id"].to_pylist() == ["1", "2", "3"]
     assert rows(out)["label"].to_pylist() == ["good", "", "x"]
     assert list(csv.reader(io.StringIO(undone(out).decode(), newline=""), delimiter=delimiter)) == table

@@ -357,7 +357,7 @@ PAIR = ("premise", "hypothesis", "label")
 @needs_data
 @pytest.mark.parametrize("name", ["xnli/dev.fr.tsv", "xnli/test.zh.tsv.gz", "nli/en_pairs.tsv", "pawsx/dev.fr.tsv"])
 def test_delimited_comes_back_to_the_byte(name: str) -> None:
-    read = list(delimited.read(SHARED / name, columns=PAIR))
+    read = list(delimited.read(SHARED / name, columns=PAIR, quoting=False))
     with open_bytes(SHARED / name) as stream:
         assert output_of(delimited.write, tables_of(read), columns=PAIR) == stream.read()
     assert delimited.count(SHARED / name)[0] == sum(rows.table.num_rows for rows in read)
@@ -391,7 +391,27 @@ def test_pawsx_has_a_header_and_quoted_fields() -> None:
 def test_quoted_fields(tmp_path: Path, field: str, expected: str) -> None:
     path = written(tmp_path / "x.tsv", f"{field}\tx\n")
     assert column(delimited.read(path, columns=["a", "b"], quoting=True), "a") == [expected]
-    assert column(delimited.read(path, columns=["a", "b"]), "a") == [field]
+    assert column(delimited.read(path, columns=["a", "b"], quoting=False), "a") == [field]
+
+
+@pytest.mark.parametrize(
+    ("row", "quoted"),
+    [
+        ('He slept .\t"He said ""no"" ."\t1', True),
+        ('"He slept ."\t"He left ."\t"1"', True),
+        ('"He slept ."\t"He left ."\t1', False),
+        ('"He slept" and "left"\t"" He slept ""\t"1"', False),
+    ],
+)
+def test_lines_that_look_quoted_are_refused(tmp_path: Path, row: str, quoted: bool) -> None:
+    path = written(tmp_path / "x.tsv", f"a\tb\t0\n{row}\n")
+    assert column(delimited.read(path, columns=PAIR, quoting=False), "premise") == ["a", row.split("\t")[0]]
+    if quoted:
+        with pytest.raises(DataError, match="--no-quoting") as caught:
+            list(delimited.read(path, columns=PAIR))
+        assert (caught.value.id, caught.value.where) == ("tsv-quoting", f"{path}:2")
+    else:
+        assert len(column(delimited.read(path, columns=PAIR), "label")) == 2
 
 
 def test_headers(tmp_path: Path) -> None:

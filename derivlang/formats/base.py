@@ -38,7 +38,7 @@ class ReadOptions:
     encoding: str = "utf-8"
     header: bool | None = None
     names: tuple[str, ...] = ()
-    quoting: bool = False
+    quoting: bool | None = None
     delimiter: str | None = None
     columns: tuple[str, ...] = ()
     format: str | None = None

@@ -101,11 +101,11 @@ def write(
 
 def look(paths: Sequence[Path], asked: ReadOptions, delimiter: str | None = None) -> Look:
     """Return the names of the columns and the first rows. delimiter: None for the one that the first file shows."""
-    if delimiter is None and asked.quoting:
+    if delimiter is None and asked.quoting is not None:
         raise UsageError(
             "fields of a CSV file may be quoted anyway",
-            where="--quoting",
-            fix="leave --quoting out",
+            where=(option := "--quoting" if asked.quoting else "--no-quoting"),
+            fix=f"leave {option} out",
             id="unused-option",
         )
 

@@ -1,7 +1,8 @@
 """Rows of tab-separated values, one a line: pairs of sentences, labelled sentences.
 
 A row ends at the line end. A quotation mark is a character like others. With `quoting`, a field that is wrapped in
-quotation marks and has all the marks inside doubled is unwrapped; other fields stay as they are.
+quotation marks and has all the marks inside doubled is unwrapped; other fields stay as they are. Where the user does
+not say whether there is quoting, a line that looks so is refused.
 
     premise<TAB>hypothesis<TAB>label          premise     hypothesis    label
     Il dort.<TAB>Il veille.<TAB>2        ->   "Il dort."  "Il veille."  "2"
@@ -10,7 +11,7 @@ quotation marks and has all the marks inside doubled is unwrapped; other fields 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,7 +37,7 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     header: bool | None = None,
-    quoting: bool = False,
+    quoting: bool | None = None,
     encoding: str = "utf-8",
     limit: int | None = None,
     piece: Piece = WHOLE,
@@ -45,9 +46,10 @@ def read(
 
     columns: names of the columns, for a file without header row. header: whether the first line is a header; `columns`
     then replace its names. None: it is a header that keeps its names if it holds two of `KNOWN_NAMES` (one, in a file
-    of one column). limit: greatest number of rows. piece: what to read.
-    Raises DataError: tsv-columns (a line with too few or too many), tsv-header, empty-file, and as `open_lines`;
-    UsageError: no-columns (neither header nor names).
+    of one column). quoting: None: there is none, and a line that looks quoted is an error. limit: greatest number of
+    rows. piece: what to read.
+    Raises DataError: tsv-columns (a line with too few or too many), tsv-quoting, tsv-header, empty-file, and as
+    `open_lines`; UsageError: no-columns (neither header nor names).
     """
     path = located(path)
     lines = open_lines(path, encoding, piece=piece)
@@ -83,7 +85,7 @@ def count(
     *,
     columns: Sequence[str] | None = None,
     header: bool | None = None,
-    quoting: bool = False,
+    quoting: bool | None = None,
     piece: Piece = WHOLE,
 ) -> tuple[int, int]:
     """Return the number of rows without the header row, and of lines; header, quoting: as for `read`."""
@@ -96,7 +98,7 @@ def count(
 
 
 def _names(
-    path: Path, line: str, columns: Sequence[str] | None, header: bool | None, quoting: bool
+    path: Path, line: str, columns: Sequence[str] | None, header: bool | None, quoting: bool | None
 ) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the first line is the header row."""
     fields = _fields(line, quoting)
@@ -110,7 +112,9 @@ def _names(
     return list(columns), False
 
 
-def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence[str], quoting: bool) -> pa.Table:
+def _table(
+    path: Path, names: list[str], numbers: Sequence[int], lines: Sequence[str], quoting: bool | None
+) -> pa.Table:
     fields = split_columns(lines, len(names))
     if isinstance(fields, int):
         expected = f"{len(names)} ({', '.join(names)})"
@@ -118,15 +122,37 @@ def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence
         raise DataError(
             f"the line has {actual}, expected {expected}",
             where=f"{path}:{numbers[fields]}",
-            fix="write one row per line with single tabs between columns, or name the columns that the file has",
+            fix="write one row per line with single tabs between columns, or name the columns that the file has"
+            + ("; --quoting reads fields that are quoted as in CSV" if '"' in lines[fields] else ""),
             id="tsv-columns",
         )
+    if quoting is None:
+        _check_not_quoted(path, zip(numbers, lines, strict=True))
     if quoting:
         fields = [_unquoted(column) for column in fields]
     return pa.Table.from_arrays([string_array(column) for column in fields], names)
 
 
-def _fields(line: str, quoting: bool) -> list[str]:
+def _check_not_quoted(path: Path, lines: Iterable[tuple[int, str]]) -> None:
+    """Raise DataError tsv-quoting for a line that looks quoted as in CSV.
+
+    A field in quotation marks has doubled ones inside, or all fields of the line, three or more, are in such marks.
+    """
+    for number, line in lines:
+        if line.count('"') < 4:
+            continue
+        fields = line.split("\t")
+        quoted = [field for field in fields if _unquoted([field]) != [field]]
+        if any('""' in field[1:-1] for field in quoted) or len(quoted) == len(fields) > 2:
+            raise DataError(
+                f"the line looks quoted as in CSV: {quoted[0][:80]}",
+                where=f"{path}:{number}",
+                fix="add --quoting if it is, or --no-quoting if its quotation marks are part of the text",
+                id="tsv-quoting",
+            )
+
+
+def _fields(line: str, quoting: bool | None) -> list[str]:
     return _unquoted(line.split("\t")) if quoting else line.split("\t")
 
 
@@ -153,10 +179,13 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
     if asked.quoting:
         return csv.look(paths, asked, "\t")
 
+    if asked.quoting is None:
+        _check_not_quoted(paths[0], islice(open_lines(paths[0], asked.encoding), 1))
+
     def lines(path: Path) -> Iterator[list[str]]:
         return (line.split("\t") for _, line in open_lines(path, asked.encoding))
 
-    return look_at_columns(paths, lines, asked, read)
+    return look_at_columns(paths, lines, asked, read, **({} if asked.quoting is None else {"quoting": False}))
 
 
 def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:

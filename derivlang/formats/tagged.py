@@ -251,7 +251,8 @@ def _recognises(path: Path, asked: ReadOptions) -> bool:
     and tags have empty lines between them. A table may end with one, so that the lines before it must look like words
     and tags as well.
     """
-    if asked.columns or asked.names or asked.quoting or asked.delimiter or asked.header is not None:
+    named = asked.columns or asked.names or asked.delimiter
+    if named or asked.quoting is not None or asked.header is not None:
         return False
     if suffix_of(path) != ".tsv":
         return True

@@ -204,8 +204,8 @@ def _wikitext(size: str, summary: str) -> NamedSource:
 
 
 def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
-    """Return the files of XNLI: English training pairs come from MultiNLI or SNLI if XNLI has none."""
-    english = ("nli/multinli_pairs.tsv", "nli/en_pairs.tsv") if language == "en" else ()
+    """Return the files of XNLI: English training pairs come from MultiNLI if XNLI has none."""
+    english = ("nli/multinli_pairs.tsv",) if language == "en" else ()
     return {
         "train": ("xnli/multinli.train.{arg}.tsv", "multinli.train.{arg}.tsv", *english),
         "validation": ("xnli/dev.{arg}.tsv", "dev.{arg}.tsv", "xnli/xnli.dev.tsv", "xnli.dev.tsv"),
@@ -280,7 +280,7 @@ _NAMED = (
         _xnli_files,
         default="en",
         hub=("facebook/xnli", "{arg}"),
-        options={"columns": ("premise", "hypothesis", "label")},
+        options={"columns": ("premise", "hypothesis", "label"), "quoting": False},
         aliases=_XNLI_RELEASES,
         language_column="language",
         language=lambda arg: arg,

@@ -39,7 +39,9 @@ class TextOptions(Settings):
         None, "Whether the first row of a TSV or CSV file names its columns.", unset="if it holds known names"
     )
     column_names: Names = setting((), "Names for the columns of a TSV or CSV file, e.g. text,label.", commas=True)
-    quoting: bool = setting(False, "Fields of a TSV file are quoted as in CSV.")
+    quoting: bool | None = setting(
+        None, "Whether fields of a TSV file are quoted as in CSV.", unset="no, and refused where they look so"
+    )
     delimiter: str | None = setting(
         None, "Separator of the fields of a CSV file, e.g. ';' or tab.", unset="found where it is clear"
     )
