@@ -312,6 +312,37 @@ def test_a_text_that_stays_is_told(tmp_path: Path) -> None:
     assert rows(tmp_path / "pair")["question"][0].as_py() == "fell Who ?"
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[[0, 2]], [[3, 5]], []], "'x' holds whole numbers that may be places of words"),
+        ([[{"from": 0}], [{"from": 5}], None], "'x.from' holds whole numbers that may be places of words"),
+        ([{"trigger": 0}, {"trigger": 3}, {}], "'x.trigger' holds whole numbers that may be places of words"),
+        ([{"raw": "Mara met Bo"}, {"raw": "One two three four five"}, {}], "'x.raw' holds the text of its row"),
+        ([[[0, 2]], [[3, 6]], []], ""),  # more than the words
+        ([1, 2, 3], ""),  # labels, or numbers of the rows
+        ([0.5, 3.0, 1.0], ""),
+        (["Mara", "One two", "Go"], ""),
+    ],
+)
+def test_what_may_follow_the_words_and_stays_is_told(values: list[object], message: str, tmp_path: Path) -> None:
+    texts = ["Mara met Bo", "One two three four five", "Go"]
+    table = [{"tokens": text.split(), "x": value} for text, value in zip(texts, values, strict=True)]
+    told = made(lines(tmp_path / "a.jsonl", *table), tmp_path / "a").err
+    assert message in told
+    assert bool(message) == ("warning" in told)
+    if table[0]["x"] == [[0, 2]]:  # places of characters, without a word on words
+        flat = [{"text": text, "x": value} for text, value in zip(texts, values, strict=True)]
+        assert "may be places of characters" in made(lines(tmp_path / "b.jsonl", *flat), tmp_path / "b").err
+
+
+def test_numbers_that_fit_each_row_by_no_chance_are_told(tmp_path: Path) -> None:
+    table = [{"tokens": ["a"] * n, "x": n - 1, "n": n, "row": n % 2} for n in range(1, 13)]
+    told = made(lines(tmp_path / "a.jsonl", *table), tmp_path / "a").err
+    assert [line for line in told.splitlines() if "warning" in line and "'x' holds" in line]
+    assert told.count("warning") == 1
+
+
 # -- labels behind the end of a row
 @pytest.mark.parametrize(("length", "told"), [(24, True), (512, False)])
 def test_labels_that_are_cut_off_are_told(length: int, told: bool, tmp_path: Path) -> None:

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string, whole
+from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
-from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.objects import inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
 from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of, is_list, is_string_list
+from derivlang.sources.unmoved import fitting, warn_of_unmoved
 
 WORDS = ("tokens", "words", "forms")
 _MOST_NAMED = 6  # columns in an error
-_FEW = 100  # rows in which tags are looked for where they are not expected
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 PAIRS = (
     ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("context", "question"),
     ("question", "context"), ("sentence_good", "sentence_bad"),
 )  # fmt: skip
 TEXTS = ("text", "sentence")
+TEXT_NAMES = dict.fromkeys([*TEXTS, *chain.from_iterable(PAIRS)])
 
 
 def infer(
@@ -100,6 +101,7 @@ def infer(
     if not derived and not words and not texts:
         _warn_of_other_texts(types, sides, naming)
     used = {side.words for side in sides} | {side.text for side in sides}
+    known_texts = {*TEXT_NAMES, *(layout["objects"]["texts"].values() if layout else ())}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
     for name, kind in types.items():
@@ -123,7 +125,7 @@ def infer(
         else:
             field = field_of(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
-            _warn_of_unmoved(name, kind, sides, sample)
+            warn_of_unmoved(name, kind, sides, sample, known_texts)
         fields.append(field)
     if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
@@ -181,79 +183,7 @@ def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Return whether a list column has a value for each word in most of the sampled rows."""
     if sample is None or name in PER_WORD or not sample.num_rows or not is_list(sample.schema.field(name).type):
         return True
-    return 2 * _fitting(name, Side("", words=words), sample) > int(sample.num_rows)
-
-
-def _fitting(name: str, side: Side, sample: pa.Table) -> int:
-    """Return the number of rows in which the list of a column is as long as the words; of raw text, at white space."""
-    words = sample[side.words] if side.words else pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sample[side.text]))
-    ours, theirs = (pc.list_value_length(column) for column in (sample[name], words))
-    return int(pc.sum(pc.equal(ours, theirs)).as_py() or 0)
-
-
-def _warn_of_unmoved(name: str, kind: pa.DataType, sides: Sequence[Side], sample: pa.Table | None) -> None:
-    """Warn of a column that stays as it is, if its name or its sampled values suggest a value for each word."""
-    side = sides[0] if len(sides) == 1 else None
-    if sample is not None and not is_string_list(kind) and are_entity_tags(_texts_in(sample[name][:_FEW])):
-        warn(
-            f"{name!r} holds tags of entities, which do not move with the words: only lists of strings do, one for "
-            "each word"
-        )
-        return
-    if _has_starts(name, kind):
-        warn(f"the answers in {name!r} do not move with the words; only a column `answers` does")
-        return
-    if not is_list(kind):
-        return
-    if side is not None and sample is not None and (side.words or name not in PER_WORD):
-        fitting = _fitting(name, side, sample)
-        enough = fitting > 0 if side.words else 2 * fitting > sample.num_rows  # a text has no fixed words
-        if enough and not (side.words and _look_like_entities(sample[name])):  # these are refused
-            rows = counted(sample.num_rows, "row")
-            warn(
-                f"the lists of {name!r} are as long as the words in {fitting:,} of the first {rows}, but do not move "
-                "with them: labels of words are lists of plain values, one for each word in every row"
-                + ("" if side.words else ", beside lists of words")
-            )
-            return
-    if name in PER_WORD:
-        why = "they are not a plain value for each word" if side and side.words else "the table has no column of words"
-        warn(f"the lists of {name!r} do not move with the words: {why}")
-
-
-def _has_starts(name: str, kind: pa.DataType) -> bool:
-    """Return whether a column has places in the text of the source, as SQuAD's answers: {text, answer_start}."""
-    while is_list(kind):
-        kind = kind.value_type
-    return name == "answer_start" or (pa.types.is_struct(kind) and kind.get_field_index("answer_start") >= 0)
-
-
-def _texts_in(column: pa.ChunkedArray | pa.Array) -> list[str]:
-    """Return the distinct texts in lists and objects; of texts with white space, the parts between it.
-
-    A text without white space is a value by itself: B-PER may be a grade.
-    """
-    values = whole(column)
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary
-    if is_list(values.type):
-        inner = values.flatten()
-        return pc.unique(inner.drop_null()).to_pylist() if is_string(inner.type) else _texts_in(inner)
-    if pa.types.is_struct(values.type):
-        found = [_texts_in(part) for part in values.flatten()]
-        return next((texts for texts in found if are_entity_tags(texts)), [])
-    if not is_string(values.type):
-        return []
-    parts = pc.utf8_split_whitespace(values.filter(pc.match_substring_regex(values, r"\S\s+\S")).cast(pa.string()))
-    texts: list[str] = pc.unique(parts.flatten()).to_pylist()
-    return texts
-
-
-def _look_like_entities(lists: pa.ChunkedArray) -> bool:
-    """Return whether the sampled values of a column of lists are tags of entities."""
-    return is_string_list(lists.type) and are_entity_tags(
-        pc.unique(lists.combine_chunks().flatten().drop_null()).to_pylist()
-    )
+    return 2 * fitting(name, Side("", words=words), sample) > int(sample.num_rows)
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
@@ -278,8 +208,7 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
 def _warn_of_other_texts(types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming) -> None:
     """Warn of columns with names of texts that the sides leave out, so that they stay in the source language."""
     used = [str(side.words or side.text) for side in sides]
-    known = dict.fromkeys([*TEXTS, *(name for pair in PAIRS for name in pair)])
-    others = [name for name in types if name in known and name not in used and is_string(types[name])]
+    others = [name for name in types if name in TEXT_NAMES and name not in used and is_string(types[name])]
     if others:
         texts = [name for name in types if name in (*used, *others)]
         how = " ".join(naming("word" if name == sides[0].words else "text", name) for name in texts[:2])
