@@ -18,7 +18,7 @@ Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int64
+from derivlang.core.messages import warn
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -61,9 +62,16 @@ class Alignment(Measure):
     reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the hits of each entry of the tokenizer, and of a guess; NaN if no entry is asked for."""
+        """Yield the hits of each entry of the tokenizer, and of a guess; NaN if no entry is asked for.
+
+        There are no scores outside a dictionary that has every pair.
+        """
         assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
+        columns: Sequence[Column] = self.columns
+        if pairs.own.any() and not (pairs.own & ~pairs.known).any():
+            warn("every pair is in the dictionary, so there are no scores outside it")
+            columns = [column for column in columns if "heldout" not in column.name]
         rows = model.embeddings.detach().float()
         ways = {"": (rows, rows)}
         if model.language_ids:
@@ -74,9 +82,10 @@ class Alignment(Measure):
                 for reverse, by_score in zip(("", "reverse"), hits(*sides, pairs), strict=True):
                     name = ", ".join(filter(None, (reverse, group)))
                     for column, (right, weights) in zip(self.columns, product(by_score, pairs.weights), strict=True):
-                        yield _score(sets, column, right * weights, weights, "", name)
+                        if column in columns:
+                            yield _score(sets, column, right * weights, weights, "", name)
         for column, weights in zip(self.columns, 2 * pairs.weights, strict=True):
-            if column.chance:
+            if column.chance and column in columns:
                 yield _score(sets, column, weights, len(weights) * weights, "chance")
 
 
