@@ -143,6 +143,13 @@ def test_every_help_page_ends_with_an_example(words: Words, command: click.Comma
     assert text[-1].strip().startswith(f"derivlang {' '.join(words)}"), text[-1]
 
 
+@pytest.mark.parametrize(("words", "command"), EVERY, ids=NAMES)
+def test_a_required_option_that_is_not_given_is_missing(words: Words, command: click.Command) -> None:
+    for option in (one for one in command.params if isinstance(one, click.Option) and one.required):
+        with pytest.raises(click.MissingParameter):
+            option.handle_parse_result(click.Context(command), {}, [])
+
+
 @pytest.mark.parametrize("spelling", ["--t", "-t", "--transform"])
 @pytest.mark.parametrize(("words", "command"), EVERY, ids=NAMES)
 def test_spellings_of_the_transforms(words: Words, command: click.Command, spelling: str) -> None:

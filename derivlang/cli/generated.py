@@ -86,7 +86,7 @@ def command_line(
     options = [*_options(kind, completed), *([flag] if json_help else [])]
     for one in options:
         if one.name in required:
-            one.required, one.default, one.show_default = True, None, False
+            one.required, one.default, one.show_default = True, click.Option(["--unset"]).default, False
         elif one.name in optional:
             one.required = False
     places = {name: place - len(first) for place, name in enumerate(first)} | {

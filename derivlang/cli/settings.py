@@ -20,20 +20,23 @@ def option_of(one: Declared, *, completed: bool = True) -> DependentOption:
     if one.name == "spec":
         return SpecOption(help=_help(one), required=one.required, multiple=one.kind is tuple)
     left_open = one.is_open or one.per_task
-    default, spelling = None if left_open or one.required else one.default, one.option
+    default, spelling = None if left_open else one.default, one.option
     metavar = one.metavar or (("NAME[,...]" if one.choices else "N[,N...]") if one.per_task else None)
-    facts: dict[str, Any] = {"commas": one.commas or one.per_task, "multiple": one.is_several, "metavar": metavar}
+    facts: dict[str, Any] = {
+        "commas": one.commas or one.per_task, "multiple": one.is_several, "metavar": metavar,
+        **({} if one.required else {"default": default}),  # click takes a given None for a value
+    }  # fmt: skip
     if one.kind is bool and left_open:
         spelling = f"{one.option}/{one.flag(False)}"
     elif one.kind is bool:
-        facts["is_flag"], default = True, False
+        facts["is_flag"], facts["default"] = True, False
     elif not facts["commas"]:
         facts["type"] = type_of(one)
     if completed and one.name in NAMED:
         facts["shell_complete"] = completes(one.name)
     show = not (left_open or one.required or one.kind in (bool, tuple) or one.default == "")
     return DependentOption(
-        [spelling, *one.also, one.name], needs=one.needs, default=default, required=one.required, show_default=show,
+        [spelling, *one.also, one.name], needs=one.needs, required=one.required, show_default=show,
         help=_help(one), **facts,
     )  # fmt: skip
 
