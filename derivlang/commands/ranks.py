@@ -10,14 +10,14 @@ from derivlang.commands.sets import TRANSFORMS, MakingSource, out_setting, seed_
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import setting
 from derivlang.engine.options import ColumnOptions, MakeOptions, PlanOptions, RankOptions
-from derivlang.formats.places import OptionalPath, PathLike, located
+from derivlang.formats.places import PathLike, located
 
 if TYPE_CHECKING:
     from derivlang.commands.results import DerivedSet
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlanSet(MakingSource, PlanOptions, ColumnOptions):
+class PlanSet(MakingSource[dict[str, Any]], PlanOptions, ColumnOptions):
     """Plan the derived set of SOURCE, or its parse, for ranks on one or many machines.
 
     Prints the commands that make the set: `derivlang work` for each rank, then `derivlang finish`. It has the bytes
@@ -30,7 +30,7 @@ class PlanSet(MakingSource, PlanOptions, ColumnOptions):
 
     source: PathLike
     spec: Annotated[Spec | None, transforms(TRANSFORMS)]
-    out: Annotated[OptionalPath, out_setting("Folder or URL of the set, which all ranks see.")]
+    out: Annotated[PathLike, out_setting("Folder or URL of the set, which all ranks see.")]
     _: KW_ONLY
     seed: int | None = seed_setting()
     defer: bool = setting(
@@ -47,7 +47,7 @@ class PlanSet(MakingSource, PlanOptions, ColumnOptions):
         if self.spec is None and self.seed is not None:
             raise UsageError("a parse draws nothing", where="--seed", fix="leave it out", id="unused-option")
         pipeline = None if self.spec is None else seeded_pipeline(self.spec, self.seed)
-        return plan(pipeline, self.request(), self.part(MakeOptions), Events(), defer=self.defer)
+        return plan(pipeline, self.request(), self.part(MakeOptions, out=located(self.out)), Events(), defer=self.defer)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from derivlang.commands.command import Command, method
 from derivlang.commands.shared import InFolder, set_size
@@ -136,8 +136,7 @@ class DerivedSet(InFolder):
         splits = self.manifest["splits"]
         if split not in splits:
             raise unknown("split", split, splits)
-        loaded: Dataset = self.dataset(split)
-        return loaded
+        return self.dataset(split)
 
     def show(self, count: int = 3, *, row: int = 0, split: str | None = None) -> View:
         """Return rows of a split as `derivlang show` draws them, from `row` on, by default of the first split.
@@ -150,6 +149,12 @@ class DerivedSet(InFolder):
 
         derived, name = set_of(self.path, split)
         return View(rows_of_set(derived, name, row, count), self.path.name)
+
+    @overload
+    def dataset(self, split: None = None) -> DatasetDict: ...
+
+    @overload
+    def dataset(self, split: str) -> Dataset: ...
 
     def dataset(self, split: str | None = None) -> Dataset | DatasetDict:
         """Return the set, or a split of it, as `datasets.load_dataset` does. Raise StoreError as `manifest`.

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from derivlang.commands.command import Command, Spec, transforms
+from derivlang.commands.command import Command, Result, Spec, transforms
 from derivlang.commands.folders import default_folder
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
@@ -37,7 +37,7 @@ seed_setting = partial(
 TRANSFORMS = "Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them."
 
 
-class MakingSource(Command[Any], SourceOptions, RowOptions, LabelOptions):
+class MakingSource(Command[Result], SourceOptions, RowOptions, LabelOptions):
     """What commands that make a set have in common."""
 
     if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MakingSource(Command[Any], SourceOptions, RowOptions, LabelOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MakeSet(MakingSource, RunOptions, ColumnOptions):
+class MakeSet(MakingSource["DerivedSet"], RunOptions, ColumnOptions):
     """Make a derived language from SOURCE: a name, a file, a folder, hub:name/config, or a derived set.
 
     A file, a folder or a set may lie in a store: s3://bucket/folder.
@@ -88,7 +88,7 @@ class MakeSet(MakingSource, RunOptions, ColumnOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ParseSource(MakingSource, RunOptions):
+class ParseSource(MakingSource["DerivedSet"], RunOptions):
     """Parse SOURCE once, for all sets that `syn` derives from it.
 
     `make` parses a source by itself if a transform needs trees. It then takes parses from the cache, which this command
