@@ -187,6 +187,19 @@ def test_a_match_is_as_far(language: str, family: str) -> None:
     assert again.wanted == found.reached
 
 
+@pytest.mark.parametrize(
+    ("language", "family", "expected"),
+    [
+        ("trans,stride:2:final=move", "mallows", "mallows:0.2:final=move"),
+        ("stride:2:final=move", "mallows:final=keep", "mallows:0.2"),
+        ("stride:2", "mallows", "mallows:0.2"),
+        ("trans", "mallows:final=move", "mallows:0.2:final=move"),
+    ],
+)
+def test_a_family_moves_the_final_mark_as_the_language(language: str, family: str, expected: str) -> None:
+    assert str(Family.parse(family, Pipeline.parse(language)).at(0.2)) == expected
+
+
 def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
     """mallows:0.3 with another seed, in 20 samples: some 19 intervals have 0.3."""
     covered = 0

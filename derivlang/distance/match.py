@@ -65,8 +65,11 @@ class Family:
     dial: Dial
 
     @classmethod
-    def parse(cls, spec: str) -> Family:
-        """Return the family of a spec: `mallows:by=sentence`. Raise UsageError for a transform without a dial."""
+    def parse(cls, spec: str, language: Pipeline = Pipeline(())) -> Family:  # noqa: B008 (frozen)
+        """Return the family of a spec: `mallows:by=sentence`. Raise UsageError for a transform without a dial.
+
+        language: moves the final punctuation of the family, too, if its orders do and the spec does not say `final`.
+        """
         pipeline = Pipeline.parse(spec)
         dial = pipeline.transforms[0].dial
         if len(pipeline.transforms) != 1 or dial is None:
@@ -76,7 +79,11 @@ class Family:
                 where="--family",
                 id="family",
             )
-        return cls(pipeline.transforms[0], dial)
+        own = pipeline.transforms[0]
+        moves = any(getattr(transform, "final", None) == "move" for transform in language.transforms)
+        if moves and hasattr(own, "final") and "final=" not in spec:
+            own = replace(own, **{"final": "move"})
+        return cls(own, dial)
 
     def at(self, value: float) -> Pipeline:
         """Return the language with the dial at a value."""

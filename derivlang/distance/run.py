@@ -96,7 +96,7 @@ def run_match(
     parses: Path | None = None,
 ) -> Match:
     """Return the match of a language on a sample of a source. Raise UsageError as `match`, and as `find` does."""
-    family = Family.parse(settings.family)
+    family = Family.parse(settings.family, language)
     source = _open(language, request, settings, parser, parses)
     split = source.corpus.splits[0] if settings.split is None else split_name(settings.split)
     limit = _DOCUMENTS if settings.limit is None and settings.by == "tau" else settings.limit
