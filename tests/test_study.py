@@ -327,6 +327,7 @@ BAD = {
     "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline = 0 must be a factor with a level"),
     "an axis that is no factor": (('x = "overlap"', 'x = "overlay"'), "did you mean overlap"),
     "an outcome that is not evaluated": (("x =", "primary = 'pos.zs'\nx ="), "no outcome 'pos.zs'"),
+    "a mistyped measure": (("x =", "primary = 'perplexty.bits'\nx ="), "did you mean perplexity?"),
     "a misspelt key of the report": (("lines =", "line ="), "key of .report. 'line'; did you mean lines"),
     "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
     "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
@@ -405,6 +406,16 @@ def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:
     demo = shared_cost(study, place)
     assert demo is not None
     assert shared_cost(study_of(tmp_path, GRID.replace('"demo"', '"no.txt"')), place) is None
+
+
+def test_a_dry_run_says_what_the_run_would_refuse(tmp_path: Path) -> None:
+    options = ("--dry-run", "--rate", "1000", "-o", tmp_path / "out", "--data-dir", tmp_path)
+    lost = GRID + '[evaluate]\ntask = "blimp:pairs.jsonl"\n'
+    assert "the task's file ./pairs.jsonl is missing" in run("study", written(tmp_path, lost), *options, code=1).err
+    of_hub = GRID + '[evaluate]\ntask = "pos:demo,pos:French-GSD"\n'
+    told = run("study", written(tmp_path, of_hub), *options)
+    assert "not on this machine, so the hub is asked for them: pos:French-GSD" in told.err
+    assert "24 cells: about" in told.out
 
 
 def test_an_array_has_a_command_for_each_cell(tmp_path: Path) -> None:

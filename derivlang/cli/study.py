@@ -16,7 +16,7 @@ from derivlang.cli.options import Bar
 from derivlang.cli.types import completes
 from derivlang.commands.studies import RunStudy
 from derivlang.core.dependencies import OptionNeeds
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, first_names
 from derivlang.core.settings import Settings, replaces, setting
 
 FIRST, LAST = ("listed", "scale", "out"), (
@@ -108,8 +108,11 @@ def _dry_run(asked: Any) -> None:
     """Print the commands with sizes, estimated time and disk."""
     from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
     from derivlang.studies.plan import model_of, plan
+    from derivlang.studies.run import check_tasks
 
     study, place = asked.planned()
+    if of_hub := check_tasks(study, place, dry=True):
+        say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
     narrow = all(is_narrow(cell) for cell in study.cells)
     threads = place.threads or study.threads
     rate, how = _rate(model_of(study.cells[0]), threads, asked.rate, narrow=narrow)

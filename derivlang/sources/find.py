@@ -108,6 +108,12 @@ def _locate(request: SourceRequest) -> Corpus:
     raise SOURCES.unknown(source)
 
 
+def is_of_hub(source: str, data_dir: PathLike | None) -> bool:
+    """Return whether a source is read from the hub: hub:NAME, or a named source that is not on this machine."""
+    name, argument = split_name(source)
+    return name == "hub" or (name in SOURCES and find_named(name, argument, data_folders(data_dir))[0] is None)
+
+
 def name_of(source: str) -> str:
     """Return the name of the corpus of a source, which need not be there. That of a derived set is in its manifest."""
     name, argument = split_name(source)

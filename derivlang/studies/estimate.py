@@ -17,8 +17,7 @@ from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
-from derivlang.sources.find import data_folders, find
-from derivlang.sources.named import SOURCES, find_named, split_name
+from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell
 from derivlang.studies.commands import NAMES_TEXT
@@ -96,17 +95,11 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
 
 def _text_size(name: str, place: Place) -> int | None:
     """Return the bytes of the train split of a source on this machine; None if it is not here."""
-    known, argument = split_name(name)
     try:
-        if known in SOURCES:
-            corpus, _ = find_named(known, argument, data_folders(place.data_dir))
-        elif known == "hub":
+        if is_of_hub(name, place.data_dir):
             return None
-        else:
-            path = Path(place.data_dir or "") / name
-            corpus = find(SourceRequest(str(path) if path.exists() else name))
-        if corpus is None:
-            return None
+        path = Path(place.data_dir or "") / name
+        corpus = find(SourceRequest(str(path) if path.exists() else name, data_dir=place.data_dir))
         return sum(part.path.stat().st_size for part in corpus.parts if part.split == corpus.splits[0])
     except (DerivlangError, OSError):
         return None

@@ -148,7 +148,7 @@ def _named(label: str, columns: Iterable[Column], regimes: Iterable[str]) -> Ite
 def _check_outcome(name: str, outcomes: Mapping[str, str], where: str) -> None:
     if name not in outcomes:
         fix = "give TASK.REGIME, TASK.METRIC.REGIME or MEASURE.METRIC, of a task of [evaluate]"
-        raise unknown("outcome", name, outcomes, where=where, fix=fix)
+        raise unknown("outcome", name, {*outcomes, *MEASURES.names()}, where=where, fix=fix)
 
 
 def _published(

@@ -26,7 +26,7 @@ from derivlang.evaluation.sets import check_sources
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.sources.find import find
+from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import create, disk, file_lock, reopen
 from derivlang.store.folders import sweep
@@ -70,7 +70,7 @@ def run_study(study: StudyFile, place: Place, say: Say = lambda message: None) -
     Raise StoreError if finished cells do not fit the study, and DataError if cells failed. The others are finished, and
     in the report, all the same.
     """
-    _check_tasks(study, place)
+    check_tasks(study, place)
     cells = {cell.name: cell for cell in in_order(study)}  # each after those that it begins from
     with Processes(place, place.threads or study.threads) as processes:
         chains: dict[str, list[PlannedCommand]] = {name: [] for name in cells}
@@ -193,15 +193,24 @@ def _text(name: str, place: Place) -> SourceRequest:
     return SourceRequest(str(path))
 
 
-def _check_tasks(study: StudyFile, place: Place) -> None:
-    """Raise DataError for a task without data, before hours of training instead of after them."""
+def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[str]:
+    """Raise DataError for a task without data, before hours of training instead of after them.
+
+    dry: leave out tasks whose data would be loaded from the hub. Return their sources.
+    """
+    of_hub: list[str] = []
     for name in dict.fromkeys(name for cell in study.cells for name in tasks_in(cell.evaluation)):
         task = task_of(name)
-        if isinstance(task, Task):
-            sources = [_from_out(source, place) for source in task.sources]
-            check_sources(task, [find(SourceRequest(source, data_dir=place.data_dir)) for source in sources])
+        given = task.sources if isinstance(task, Task) else [task.source] if isinstance(task, UntunedTask) else []
+        sources = [_from_out(source, place) for source in given]
+        requests = [SourceRequest(source, data_dir=place.data_dir) for source in sources]
+        if dry and (absent := [source for source in sources if is_of_hub(source, place.data_dir)]):
+            of_hub += absent
+        elif isinstance(task, Task):
+            check_sources(task, [find(request) for request in requests])
         elif isinstance(task, UntunedTask):
-            task.find(SourceRequest(_from_out(task.source, place), data_dir=place.data_dir))
+            task.find(*requests)
+    return of_hub
 
 
 def _from_out(source: str, place: Place) -> str:
