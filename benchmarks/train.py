@@ -73,7 +73,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     resolved = Resolved(settings, settings.vocab_size, steps)
     data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
     context = Context(vocabulary_of(settings.vocab_size, data.special_ids), settings.mask)
-    rows = OpenStream(Packed(), PackedRows(data), settings.batch_size, 0)
+    rows = OpenStream(Packed(), PackedRows((data, data)), settings.batch_size, 0)
     loader = Loader((rows,), read_objective("mlm"), context, settings.seed)
     lm = build_model(
         ModelConfig.read("tiny"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
+from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import TOKENIZERS
 from derivlang.lexical.train import train
@@ -27,8 +28,7 @@ from derivlang.store.artifact import ArtifactKind
 from derivlang.store.record import difference
 from derivlang.training.data import STAMPS
 from derivlang.training.encode import DATA, encode
-from derivlang.training.languages import TwinLanguages
-from derivlang.training.languages.twins import Tokenizer
+from derivlang.training.languages import of_twin
 from derivlang.training.parser import train_parser
 from derivlang.training.parser_folder import PARSER_FOLDERS
 from tests.commands import TREES, run
@@ -98,7 +98,7 @@ def _makers(folder: Path) -> dict[str, Maker]:
 
     def encoded(out: Path, **changes: Any) -> Any:
         pipeline = Pipeline.parse("trans,inv")
-        languages = TwinLanguages.of(pipeline, Tokenizer.load(tok), folder / "twin", "")
+        languages = of_twin(pipeline, OwnTokenizer.load(tok), folder / "twin", "")
         return encode(out, Source.open(pipeline, request), languages, split="train", **{"seq_len": 16, **changes})
 
     def twin(out: Path, options: TwinOptions = TwinOptions(), spec: str = "trans") -> Any:

@@ -32,14 +32,14 @@ LISTS = {
     "--task", "--regime", "--measure", "--epochs", "--lr", "--batch-size", "--max-length", "--train-examples",
     "--dev-examples", "--splits", "--columns", "--column-names", "--text-column", "--word-column", "--cells", "--grids",
     "--label-column", "--freeze", "--classes", "--subtypes", "--dev", "--score", "--factor", "--baseline", "--own",
-    "--tracker",
+    "--tracker", "--text",
 }  # fmt: skip
 
 
 def collects(words: Words, name: str) -> bool:
     if name in ("--epochs", "--batch-size", "--warmup", "--schedule", "--weight-decay"):
         return words == ("evaluate",)
-    return name in LISTS or (words, name) == (("stats",), "--t")
+    return name in LISTS or (words, name) in ((("stats",), "--t"), (("pretrain",), "--language"))
 
 
 def name_of(option: click.Option) -> str:

@@ -20,7 +20,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encode import encode
 from derivlang.training.foreign import checkpoint_folder, load_model
-from derivlang.training.languages import DERIVED, SOURCE, TextLanguages
+from derivlang.training.languages import DERIVED, SOURCE, Languages, of_texts
 from derivlang.training.masking import Keys
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
@@ -32,9 +32,9 @@ KINDS = ("bert", "roberta", "xlm-roberta")  # word pieces, bytes, a unigram mode
 SPECS = ("inv", "trans:script=cyrillic,inv", "trans:script=georgian,perm:seed=3")
 
 
-def languages(kind: str, spec: str) -> TextLanguages:
+def languages(kind: str, spec: str) -> Languages:
     pipeline = Pipeline.parse(spec)
-    return TextLanguages(pipeline, ForeignTokenizer.load(checkpoint(kind)), pipeline.fit())
+    return of_texts(pipeline, ForeignTokenizer.load(checkpoint(kind)), pipeline.fit())
 
 
 def source(spec: str) -> Source:
@@ -83,8 +83,8 @@ def test_both_languages_hold_the_same_words(kind: str, spec: str) -> None:
     """The derived side is the text that `make` writes; its words are those that the order names."""
     found = languages(kind, spec)
     for batch in source(spec).batches("train"):
-        both = found.both(batch)
-        derived = found.pipeline.derive(batch, found.lexicon, split=False)
+        both = found.parallel(batch)
+        derived = found.pipeline.derive(batch, found.readers[1].lexicon, split=False)
         ours, theirs = batch.strings().to_pylist(), derived.derived.strings().to_pylist()
         word = {}
         for name, side in (("source", both.source), ("derived", both.derived)):
@@ -111,7 +111,7 @@ def test_data_holds_every_subword_of_both_languages_once(tmp_path: Path, kind: s
     for language in (SOURCE, DERIVED):
         rows = data.rows(np.arange(data.n_instances(language)), np.full(data.n_instances(language), language))
         kept = rows.clean_ids[rows.word_ids >= 0]
-        sides = [found.both(batch).sides[language] for batch in text.batches("train")]
+        sides = [found.parallel(batch).sides[language] for batch in text.batches("train")]
         # pieces are in source order, so sentences that are cut change the order within them alone
         assert np.bincount(kept).tolist() == np.bincount(np.concatenate([side.ids for side in sides])).tolist()
         assert rows.lengths.max() <= length

@@ -14,7 +14,7 @@ from derivlang.core.errors import UsageError
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.languages import TwinLanguages
+from derivlang.training.languages import Languages, load
 from derivlang.training.model import build_model
 from tests.commands import run
 from tests.training import weights
@@ -41,8 +41,8 @@ def pretrained(out: Path, *options: Any, t: str = "trans,inv") -> dict[str, torc
     return weights(out / "model")
 
 
-def languages(out: Path, t: str = "trans,inv") -> TwinLanguages:
-    return TwinLanguages.load(out, Pipeline.parse(t))
+def languages(out: Path, t: str = "trans,inv") -> Languages:
+    return load(out, Pipeline.parse(t))
 
 
 def embeddings(found: dict[str, torch.Tensor]) -> torch.Tensor:

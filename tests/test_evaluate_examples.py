@@ -65,7 +65,7 @@ def back(both: Languages, ids: list[int]) -> list[int]:
 
 def written(derived: Batch, both: Languages, tags: list[str]) -> tuple[list[list[int]], list[dict[int, str]]]:
     """Rows and labels of a derived batch, by encoding its words one after the other."""
-    encoded = both.twin.encode_words(both.encoder, derived.types, derived.words)
+    encoded = both.twin.encode_words(both.tokenizer.encoder, derived.types, derived.words)
     ids, marked = [], []
     for a, b in zip(derived.unit_words[:-1], derived.unit_words[1:], strict=True):
         row, here = [BEGIN], {}
@@ -133,7 +133,7 @@ def test_the_labels_of_a_causal_model_are_at_last_subwords(spec: str, name: str)
     first, source, both = made(spec, task, 512)
     last, _, _ = made(spec, replace(task, last=True), 512)
     assert last.unscored == first.unscored == 0
-    every = both.both(source)
+    every = both.parallel(source)
     starts = every.offsets[source.unit_words]
     for side, ours, theirs in ((every.source, first.source, last.source), (every.derived, first.derived, last.derived)):
         assert rows(ours) == rows(theirs)
@@ -175,7 +175,7 @@ def test_entities_that_an_order_takes_apart_are_several() -> None:
 @pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans:overlap=40,inv"])
 def test_pairs(spec: str, length: int) -> None:
     found, source, both = made(spec, task_of("xnli"), length, "demo:nli")
-    ours = both.both(source)
+    ours = both.parallel(source)
     offsets = ours.offsets[source.unit_words]
     assert found.n_rows == source.n_records
     for r, (left, right) in enumerate(zip(rows(found.source), rows(found.derived), strict=True)):
@@ -241,7 +241,7 @@ def test_heads_are_positions_in_the_row(length: int) -> None:
     found, source, both = made("trans,inv", task_of("dep"), length)
     tree = source.layers["head"]
     relations = tree.deprel.values.to_pylist()  # type: ignore[attr-defined]
-    encoded = both.encoder.batch(source)
+    encoded = both.tokenizer.encoder.batch(source)
     missing = 0
     for r, (a, b) in enumerate(itertools.pairwise(source.unit_words)):
         begins = {word: 1 + encoded.offsets[word] - encoded.offsets[a] for word in range(a, b)}

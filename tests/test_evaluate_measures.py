@@ -39,7 +39,7 @@ from derivlang.evaluation.scores import table_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
-from derivlang.training.languages import LanguageSide, TwinLanguages
+from derivlang.training.languages import Languages, LanguageSide
 from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, write_run
 
 CPU = torch.device("cpu")
@@ -55,7 +55,7 @@ def values(measure: Measure, model: Encoder, sets: MeasureSets) -> dict[Any, flo
     }
 
 
-def sets_of(text: Heldout | None, found: TwinLanguages | None = None, folder: Path = Path("nowhere")) -> MeasureSets:
+def sets_of(text: Heldout | None, found: Languages | None = None, folder: Path = Path("nowhere")) -> MeasureSets:
     """The sets that a measure reads: all sentences of `text`, or none for a measure that needs no text."""
     n = 1 if text is None else text.n_sentences
     return MeasureSets(folder, found or languages("trans"), "demo", lambda: cast("Heldout", text), n, n)
@@ -333,7 +333,7 @@ def test_heldout_sentences_are_parallel() -> None:
     assert (np.diff(heldout("trans", 50, 12).offsets) <= 10).all()
     assert np.bincount(text.rows[text.begins]).tolist() == np.diff(ParallelWords.of(text).offsets).tolist()
     assert text.forms is not None
-    encoded = languages("trans").encoder.types(text.forms)
+    encoded = languages("trans").tokenizer.encoder.types(text.forms)
     assert all(
         i in encoded.ids[a:b] for i, a, b in zip(text.source.ids, encoded.offsets, encoded.offsets[1:], strict=False)
     )
@@ -463,7 +463,7 @@ def test_perplexity_against_a_slow_loop(kind: str) -> None:
     got = values(Perplexity(), Encoder(model, MARKS), sets_of(text))
     masked = chosen(text)
     assert 0.3 * RATE < masked.mean() < 3 * RATE
-    mask = found.tokenizer.bpe.entries.index("<mask>")
+    mask = found.tokenizer.tokenizer.bpe.entries.index("<mask>")
     for side, ids, hidden in (
         ("source", text.source.ids, masked),
         ("derived", text.derived.ids, masked[text.derived.slots]),
@@ -504,9 +504,9 @@ def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: P
         for s, row in enumerate(tables[side]):
             words = pa.array(row["words"])
             if side == "source":
-                encoded = found.encoder.types(words)
+                encoded = found.tokenizer.encoder.types(words)
             else:
-                encoded = found.twin.encode_words(found.encoder, words, np.arange(len(words), dtype=np.int32))
+                encoded = found.twin.encode_words(found.tokenizer.encoder, words, np.arange(len(words), dtype=np.int32))
             own = ids[text.offsets[s] : text.offsets[s + 1]]
             assert (encoded.ids == own).all()
             bits = slow_bits(encoder.module, [0, *own.tolist(), 2])

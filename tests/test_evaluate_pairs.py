@@ -34,7 +34,7 @@ from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
-from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
+from derivlang.training.languages import DERIVED, SOURCE, load
 from tests.commands import Ran
 from tests.commands import run as cli
 from tests.helpers import ROOT
@@ -130,10 +130,13 @@ def derived_rows(spec: str, pairs: Path) -> dict[str, list[list[list[int]]]]:
         for side, part in (("source", "source"), ("derived", "tokens")):
             texts = [pa.array(made[f"sentence_{which}_{part}"]) for which in ("good", "bad")]
             if side == "source":
-                ids = [found.encoder.types(words).ids for words in texts]
+                ids = [found.tokenizer.encoder.types(words).ids for words in texts]
             else:
                 numbers = [np.arange(len(words), dtype=np.int32) for words in texts]
-                ids = [found.twin.encode_words(found.encoder, w, n).ids for w, n in zip(texts, numbers, strict=True)]
+                ids = [
+                    found.twin.encode_words(found.tokenizer.encoder, w, n).ids
+                    for w, n in zip(texts, numbers, strict=True)
+                ]
             sides[side].append([one.tolist() for one in ids])
     return sides
 
@@ -378,7 +381,7 @@ def test_an_exported_tokenizer_gives_the_ids_of_the_model(spec: str, side: int, 
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (0, 2, 1)
     (batch,) = Source.open(run.languages.pipeline, SourceRequest("demo")).batches("validation")
-    both = run.languages.both(batch)
+    both = run.languages.parallel(batch)
     ids = both.sides[side].ids
     cli("make", "--t", spec, "demo", "-o", tmp_path / "set")
     which = ("--source",) if side == SOURCE else ()
@@ -418,7 +421,7 @@ def test_an_overlap_of_words_needs_scripts_that_are_apart(tmp_path: Path) -> Non
     for name, spec in (("clash", "trans:overlap=50:script=georgian"), ("whole", "trans:script=georgian")):
         shutil.copytree(tmp_path / "tokenizer", tmp_path / name / "tokenizer")
         make_twin(tmp_path / "tokenizer", spec, tmp_path / name / "twin")
-        found = TwinLanguages.load(tmp_path / name, Pipeline.parse(spec))
+        found = load(tmp_path / name, Pipeline.parse(spec))
         if name == "clash":
             with pytest.raises(DataError, match="cannot be exact") as error:
                 library_file(found, DERIVED)

@@ -21,7 +21,7 @@ from derivlang.core.batch import Batch
 from derivlang.evaluation.evaluate import Evaluated, evaluate
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training.encode import open_data
-from derivlang.training.languages import DERIVED, SOURCE, TextLanguages
+from derivlang.training.languages import DERIVED, SOURCE
 from tests.commands import run
 from tests.evaluations import options, rows, stored
 from tests.reference_ngrams import cross_entropy
@@ -67,9 +67,9 @@ def rows_of(text: Batch, offsets: Int64) -> list[list[str]]:
 def test_bits_are_divided_by_the_words_of_the_source(spec: str) -> None:
     """Marks and free suffixes are not words, deleted words are. The files have the words of each language."""
     languages = PretrainedRun.load(run_of(spec)).languages
-    assert isinstance(languages, TextLanguages)
+    assert not languages.are_mapped
     source = batch(split="validation", spec=spec)
-    made = languages.pipeline.derive(source, languages.lexicon, split=False)
+    made = languages.pipeline.derive(source, languages.readers[1].lexicon, split=False)
     ours, theirs = rows_of(source, source.sentences), rows_of(made.derived, made.order.sentences)
     derived_of = dict(zip(map(tuple, ours), theirs, strict=True))
     both = surprisals(spec)
@@ -114,7 +114,9 @@ def heldout_ids(run: PretrainedRun, language: int) -> list[list[int]]:
     for row in pq.read_table(run.folder / "evaluation" / f"surprisal.{SIDES[language]}.parquet").to_pylist():
         codes = np.arange(len(row["words"]), dtype=np.int32)
         offsets = np.array([0, len(codes)])
-        found.append(run.languages.encode(string_array(row["words"]), codes, offsets, language).ids.tolist())
+        found.append(
+            run.languages.readers[language].tokenizer.encode(string_array(row["words"]), codes, offsets).ids.tolist()
+        )
     return found
 
 

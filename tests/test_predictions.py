@@ -22,7 +22,7 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.pos import PartsOfSpeech
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages import Languages, TextLanguages
+from derivlang.training.languages import Languages, of_texts
 from tests import scorers, squad
 from tests.checkpoints import checkpoint
 from tests.evaluations import fresh_run, options
@@ -197,13 +197,13 @@ def test_derived_words_are_those_of_a_derived_set(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("the ce\nthe cette\nand et\nof de\n", "utf-8")
     chosen = Pipeline.parse(f"lex:{tmp_path}/words.txt:rate=50,perm")
     found: list[Languages] = [languages("trans,inv"), languages("trans:overlap=50,perm")]
-    found.append(TextLanguages(chosen, ForeignTokenizer.load(checkpoint("roberta")), chosen.fit()))
+    found.append(of_texts(chosen, ForeignTokenizer.load(checkpoint("roberta")), chosen.fit()))
     text = batch()
     for one in found:
         counts = np.bincount(text.words)
-        lexicon = one.lexicon if isinstance(one, TextLanguages) else one.pipeline.fit(text.types, counts)
+        lexicon = one.readers[1].lexicon if not one.are_mapped else one.pipeline.fit(text.types, counts)
         made = one.pipeline.derive(text, lexicon, split=False)
-        words = one.derived_words(text).take(pa.array(made.order.index))
+        words = one.readers[1].words(text).take(pa.array(made.order.index))
         assert words.to_pylist() == made.derived.strings().to_pylist()
         assert words.to_pylist() != text.strings().to_pylist()
 

@@ -17,7 +17,7 @@ from derivlang.formats.word_counts import read_counts, write_counts
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import subword_order
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages import has_twin
+from derivlang.training.languages import is_mapped
 from derivlang.transforms import sort
 from tests.commands import run, written
 from tests.strategies import any_word, batch_of, few_words, scan_words, units_of
@@ -178,5 +178,5 @@ def test_sub_words_follow_a_fitted_order() -> None:
     assert subword_order(pipeline, batch, encoded, entries, lexicon).index.tolist() == [9, 8, 5, 4, 1, 0, 3, 2, 7, 6]
     with pytest.raises(UsageError, match="needs-lexicon"):
         subword_order(pipeline, batch, encoded, entries)
-    assert not has_twin(pipeline)
-    assert has_twin(Pipeline.parse(f"sort:{GIVEN['sort']['counts']}"))
+    assert not is_mapped(pipeline)
+    assert is_mapped(Pipeline.parse(f"sort:{GIVEN['sort']['counts']}"))

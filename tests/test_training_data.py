@@ -20,7 +20,7 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
 from derivlang.evaluation.verify import verify_run
 from derivlang.lexical.dictionary import DICTIONARIES
-from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.listing import file_hash
@@ -28,7 +28,7 @@ from derivlang.training import encode as encoding
 from derivlang.training import prepare as preparing
 from derivlang.training.data import STAMPS, Data, damages, write_stamps
 from derivlang.training.encode import encode, take
-from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, TwinLanguages
+from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, load, of_twin
 from derivlang.training.packing import cut, pack
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.prepare_languages import LEXICONS
@@ -158,7 +158,7 @@ def test_every_subword_is_in_one_row() -> None:
     data = pair().data
     found = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
     words = found.clean_ids[found.word_ids >= 0]
-    expected = np.concatenate([pair().languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
+    expected = np.concatenate([pair().languages.tokenizer.encoder.batch(batch).ids for batch in batches("trans,inv")])
     assert words.tolist() == expected.tolist()
 
 
@@ -187,7 +187,7 @@ def source_ids(data: Data) -> Int64:
 
 def word_starts(data: Data) -> list[bool]:
     """Does a word begin at a sub-word? By the entries' suffix."""
-    entries = pair().languages.tokenizer.bpe.entries
+    entries = pair().languages.tokenizer.tokenizer.bpe.entries
     special = pair().languages.tokenizer.n_special
     out, before = [], True
     for i in source_ids(data).tolist():
@@ -268,12 +268,12 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     data, languages = found.data, found.languages
     assert data.recipe["cut_sentences"] == 0
     batch = batch_of(rows(out, "train")["tokens"].to_pylist())
-    expected = languages.twin.encode_words(languages.encoder, batch.types, batch.words)
+    expected = languages.twin.encode_words(languages.tokenizer.encoder, batch.types, batch.words)
     derived = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
     assert derived.clean_ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
     source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
     if source is not None:
-        assert source_ids(data).tolist() == languages.encoder.batch(source).ids.tolist()
+        assert source_ids(data).tolist() == languages.tokenizer.encoder.batch(source).ids.tolist()
 
 
 def has_source(out: Path) -> bool:
@@ -287,11 +287,11 @@ def test_the_same_sentence_by_sentence_in_memory(spec: str) -> None:
     found = pair(spec)
     pipeline, twin = found.languages.pipeline, found.languages.twin
     for batch in batches(spec):
-        both = found.languages.both(batch)
+        both = found.languages.parallel(batch)
         moved = realign(batch, pipeline.order(batch))
         derived = twin.map.apply(moved.types)
         text = batch_of([derived.take(moved.words).to_pylist()])
-        encoded = twin.encode_words(found.languages.encoder, text.types, text.words)
+        encoded = twin.encode_words(found.languages.tokenizer.encoder, text.types, text.words)
         assert both.derived.ids.tolist() == encoded.ids.tolist()
 
 
@@ -299,7 +299,7 @@ def test_an_order_of_subwords_that_no_text_can_hold() -> None:
     found = pair("trans,inv:unit=token")
     table = found.languages.twin.joint.table()
     for batch in batches("trans,inv:unit=token"):
-        both = found.languages.both(batch)
+        both = found.languages.parallel(batch)
         expected: list[int] = []
         for begin, end, tail in zip(batch.sentences[:-1], batch.sentences[1:], batch.tails, strict=True):
             body = both.source.ids[both.offsets[begin] : both.offsets[end - tail]].tolist()
@@ -308,7 +308,7 @@ def test_an_order_of_subwords_that_no_text_can_hold() -> None:
         assert both.derived.ids.tolist() == expected
     data = pair("trans,inv:unit=token", 512).data
     rows_ = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
-    whole = np.concatenate([found.languages.both(b).derived.ids for b in batches("trans,inv:unit=token")])
+    whole = np.concatenate([found.languages.parallel(b).derived.ids for b in batches("trans,inv:unit=token")])
     assert rows_.clean_ids[rows_.word_ids >= 0].tolist() == whole.tolist()
 
 
@@ -464,17 +464,20 @@ def test_the_twin_of_a_smaller_tokenizer(tmp_path: Path) -> None:
     folder, small = data_folder("trans,inv"), tmp_path / "small"
     trained(tmp_path / "first", data=small, vocab_size=150)
     with pytest.raises(StoreError, match="is another twin: it has 150 entries, the tokenizer 300"):
-        TwinLanguages.of(
-            Pipeline.parse("trans,inv"), Tokenizer.load(folder / TOKENIZER), small / TWIN, "give another --data folder"
+        of_twin(
+            Pipeline.parse("trans,inv"),
+            OwnTokenizer.load(folder / TOKENIZER),
+            small / TWIN,
+            "give another --data folder",
         )
 
 
 def test_languages_read_from_a_folder() -> None:
     pair("trans:overlap=25,inv")
-    found = TwinLanguages.load(data_folder("trans:overlap=25,inv"), Pipeline.parse("trans:overlap=25,inv"))
+    found = load(data_folder("trans:overlap=25,inv"), Pipeline.parse("trans:overlap=25,inv"))
     assert found.size == 2 * 300 - found.tokenizer.n_special
     for batch in batches("trans:overlap=25,inv"):
-        ours, theirs = found.both(batch), pair("trans:overlap=25,inv").languages.both(batch)
+        ours, theirs = found.parallel(batch), pair("trans:overlap=25,inv").languages.parallel(batch)
         assert ours.derived.ids.tolist() == theirs.derived.ids.tolist()
         assert ours.derived.slots.tolist() == theirs.derived.slots.tolist()
         assert ours.offsets[-1] == len(ours.source.ids) == len(ours.derived.ids)

@@ -17,8 +17,8 @@ import derivlang
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.collect import scores
-from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.pipeline import Pipeline
+from derivlang.sources.find import request_of_text
 from derivlang.sources.request import SourceRequest
 from derivlang.studies.file import read
 from derivlang.studies.plan import data_folder, plan
@@ -26,8 +26,8 @@ from derivlang.studies.settings import Place
 from derivlang.training import run_folder
 from derivlang.training.batch import SubwordRows
 from derivlang.training.budget import steps_within
-from derivlang.training.derived_text import OVERLAP, overlap_check, request_of
-from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
+from derivlang.training.derived_text import OVERLAP, overlap_check
+from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.settings import Duration, RunPaths
@@ -90,13 +90,12 @@ def test_the_same_text_gives_the_same_weights(data: Path, tmp_path: Path) -> Non
 def test_rows_of_a_language_are_of_its_own_text(spec: str, tmp_path: Path) -> None:
     """The derived rows, undone, are the sentences of the other text, and the source rows those of the source."""
     found = prepared(tmp_path / "data", text(tmp_path), spec)
-    assert isinstance(found.languages, TwinLanguages)
-    assert found.data is not None
-    rows = Packed().open(StreamInputs(settings("mlm", spec), found.languages, found.encoded, derived=found.derived))
+    assert found.languages.are_mapped
+    rows = Packed().open(StreamInputs(settings("mlm", spec, derived_source="x"), found.languages, found.encoded))
     order = np.random.default_rng(1).permutation(rows.n)
     every = rows.rows(order, Keys.of(1, 0, order))
     language = every.language[:, 0]
-    encoder = SubwordEncoder(found.languages.tokenizer)
+    encoder = found.languages.tokenizer.encoder
     undo = dict(zip(found.languages.own[DERIVED].tolist(), found.languages.own[SOURCE].tolist(), strict=True))
     own = [SourceRequest("demo"), SourceRequest(str(tmp_path / "other.txt"))]
     for side, request in enumerate(own):
@@ -115,10 +114,8 @@ def test_rows_of_a_language_are_of_its_own_text(spec: str, tmp_path: Path) -> No
 
 def test_an_epoch_has_every_row_of_both_texts_once(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    assert found.data is not None
-    assert found.derived is not None
-    inputs = StreamInputs(settings(), found.languages, found.encoded, derived=found.derived)
-    source, derived = found.data.n_instances(SOURCE), found.derived.n_instances(DERIVED)
+    inputs = StreamInputs(settings(derived_source="x"), found.languages, found.encoded)
+    source, derived = found.data.n_instances(SOURCE), found.texts[1].n_instances(DERIVED)
     assert source != derived
     rows = Packed().open(inputs)
     assert rows.n == source + derived
@@ -129,10 +126,8 @@ def test_an_epoch_has_every_row_of_both_texts_once(data: Path, tmp_path: Path) -
 
 def test_epochs_tokens_budgets_and_doses_count_both_texts(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    assert found.data is not None
-    assert found.derived is not None
-    n = found.data.n_instances(SOURCE) + found.derived.n_instances(DERIVED)
-    filled = found.data.filled(SOURCE) + found.derived.filled(DERIVED)
+    n = found.data.n_instances(SOURCE) + found.texts[1].n_instances(DERIVED)
+    filled = found.data.filled(SOURCE) + found.texts[1].filled(DERIVED)
     options: dict[str, Any] = {"data": data, "derived_source": str(tmp_path / "other.txt"), "batch_size": 4}
     made = trained(tmp_path / "epoch", duration=Duration(epochs=1.0), **options)
     assert made["steps"] == round(n / 4)
@@ -148,7 +143,7 @@ def test_epochs_tokens_budgets_and_doses_count_both_texts(data: Path, tmp_path: 
 
 def test_a_budget_follows_from_the_rows_of_both_texts(data: Path, tmp_path: Path) -> None:
     found = prepared(data, text(tmp_path))
-    inputs = StreamInputs(settings(), found.languages, found.encoded, derived=found.derived)
+    inputs = StreamInputs(settings(derived_source="x"), found.languages, found.encoded)
     made, own = loader("mlm"), Packed().open(inputs)
     assert own.mean_subwords != made.streams[0].source.mean_subwords
     wanted = round(1000 * own.mean_subwords / made.streams[0].source.mean_subwords)
@@ -199,8 +194,8 @@ def test_options_about_columns_are_for_a_text_that_has_some(tmp_path: Path) -> N
     plain, table = text(tmp_path), tmp_path / "a.csv"
     table.write_text("review,stars\nIt was good .,5\n", "utf-8")
     asked = SourceRequest(str(table), text_column=("review",), encoding="latin-1", words="space")
-    assert request_of(asked, str(plain)) == SourceRequest(str(plain), encoding="latin-1", words="space")
-    assert request_of(asked, str(table)) == asked
+    assert request_of_text(asked, str(plain)) == SourceRequest(str(plain), encoding="latin-1", words="space")
+    assert request_of_text(asked, str(table)) == asked
 
 
 # held-out text

@@ -179,7 +179,7 @@ def slow_links(pairs: PairSource) -> list[set[tuple[int, int]]]:
 def entries_of() -> dict[int, str]:
     languages = pair().languages
     twin = dict(zip(languages.twin.joint.table().tolist(), languages.twin.tokenizer.bpe.entries, strict=True))
-    source = dict(enumerate(languages.tokenizer.bpe.entries))
+    source = dict(enumerate(languages.tokenizer.tokenizer.bpe.entries))
     return {number: entry.removesuffix("</w>") for number, entry in (twin | source).items()}
 
 
@@ -188,7 +188,7 @@ def of_each(pairs: PairSource) -> list[set[tuple[int, int]]]:
 
 
 def derived() -> DerivedPairs:
-    return DerivedPairs(pair().encoded[PAIR_LENGTH // 2], 100, seed=1)
+    return DerivedPairs(pair().encoded[PAIR_LENGTH // 2][0], 100, seed=1)
 
 
 def test_links_of_the_aligner_by_a_slow_loop(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_a_dictionary_without_an_entry_in_the_text(tmp_path: Path) -> None:
     alone = set(ids[:-1][(words[:-1] == 1) & (words[1:] == 1)].tolist())
     n_special = prepared.languages.tokenizer.n_special
     number = next(i for i in range(n_special, prepared.languages.tokenizer.size) if i not in alone)
-    both = (prepared.languages.tokenizer, prepared.languages.twin.tokenizer)
+    both = (prepared.languages.tokenizer.tokenizer, prepared.languages.twin.tokenizer)
     path = tmp_path / "dictionary.tsv"
     path.write_text("\t".join(found.bpe.entries[number] for found in both) + "\n", "utf-8")
     with pytest.raises(DataError, match="no word of the text has an entry in the dictionary") as error:

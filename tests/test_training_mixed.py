@@ -23,10 +23,21 @@ from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import LogSettings
 from derivlang.training.streams.mixed import PAIRS
-from derivlang.training.streams.packed import Packed, halves
+from derivlang.training.streams.packed import Packed, _span
 from derivlang.training.streams.pairs import SentencePairs
 from tests.commands import run
-from tests.training import SEQ_LEN, loader, material, model_file, same_rows, stream_rows, trained, weights
+from tests.training import (
+    SEQ_LEN,
+    loader,
+    material,
+    model_file,
+    pair,
+    same_rows,
+    settings,
+    stream_rows,
+    trained,
+    weights,
+)
 
 
 def of_pairs(rows: Any) -> Any:
@@ -222,13 +233,13 @@ def test_rows_of_one_language(side: str) -> None:
     made, both = loader(languages=side), loader()
     language = ("source", "derived").index(side)
     assert made.streams[0].size == both.streams[0].size
-    assert made.streams[0].source.n == both.streams[0].source.data.n_instances(language)  # type: ignore[attr-defined]
+    assert made.streams[0].source.n == pair().data.n_instances(language)
     steps = -(-made.streams[0].source.n // made.streams[0].size)
     batches = [micros[0]["rows"] for micros in made.steps(0, steps)]
     assert {value for batch in batches for value in batch.language.ravel().tolist()} == {language}
     rows = [row for batch in batches for row in batch.clean_ids.tolist()]
     every = np.arange(made.streams[0].source.n)
-    wanted = both.streams[0].source.data.rows(every, np.full(len(every), language))  # type: ignore[attr-defined]
+    wanted = pair().data.rows(every, np.full(len(every), language))
     assert sorted(rows[: len(every)]) == sorted(wanted.clean_ids.tolist())
     assert made.streams[0].source.mean_subwords == pytest.approx(wanted.lengths.mean())
 
@@ -263,8 +274,10 @@ def test_an_objective_that_needs_both_languages(name: str, tmp_path: Path) -> No
 
 
 def test_no_sentence_of_a_half_is_in_the_other() -> None:
-    data = loader().streams[0].source.data  # type: ignore[attr-defined]
-    (source, derived), rows = halves(data), loader(halves=True).streams[0].source
+    made = loader(halves=True)
+    data, rows = pair().data, made.streams[0].source
+    asked = settings(halves=True).asked
+    source, derived = (_span(data, number, asked[number]) for number in (0, 1))
     first, last = data.instances[0][list(source)]
     begin, end = data.instances[1][list(derived)]
     assert 0 == first < last <= begin < end == len(data.pieces) - 1

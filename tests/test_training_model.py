@@ -136,7 +136,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
         tokenizer = AutoTokenizer.from_pretrained(folder)
     languages = pair().languages
     for batch in batches("trans,inv"):
-        found = languages.encoder.batch(batch)
+        found = languages.tokenizer.encoder.batch(batch)
         words = batch.strings().to_pylist()[:200]
         ids = tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]
         assert ids == found.ids[: found.offsets[200]].tolist()

@@ -37,9 +37,9 @@ class Piece(NamedTuple):
 
 def sentences(spec: str) -> list[list[Piece]]:
     """The sentences of the demo, cut for half a row, by a slow loop over what `Languages.both` gives."""
-    data, found = pair(spec).encoded[HALF], []
+    data, found = pair(spec).encoded[HALF][0], []
     for batch in batches(spec):
-        both = pair(spec).languages.both(batch)
+        both = pair(spec).languages.parallel(batch)
         ends = both.offsets[batch.sentences].tolist()
         joint_of_slot = dict(zip(both.derived.slots.tolist(), both.derived.ids.tolist(), strict=True))
         word = both.words(both.source).tolist()
@@ -165,25 +165,25 @@ def test_the_chosen_sentences_are_those_of_the_command(tmp_path: Path) -> None:
     rows = rows_of(SentencePairs(), parallel=rate, dictionary_seed=seed)
     found = rows.clean_ids[(rows.side == 0) & (rows.word_ids >= 0)].tolist()
     words = batch_of([line.split(" ") for line in lines])
-    assert found == pair().languages.encoder.batch(words).ids.tolist()
+    assert found == pair().languages.tokenizer.encoder.batch(words).ids.tolist()
     assert len(lines) == round(0.3 * len(pair().data.keys))
 
 
 def derived(rate: str, seed: int = 1) -> DerivedPairs:
     wanted = settings(parallel=rate)
-    return DerivedPairs(pair().encoded[HALF], wanted.parallel_rate, seed=seed)
+    return DerivedPairs(pair().encoded[HALF][0], wanted.parallel_rate, seed=seed)
 
 
 def test_pairs_are_nested_and_keyed() -> None:
     few, many, most = (set(derived(rate).pieces.tolist()) for rate in ("20", "60", "100"))
-    assert few < many < most == set(range(len(pair().encoded[HALF].pieces) - 1))
+    assert few < many < most == set(range(len(pair().encoded[HALF][0].pieces) - 1))
     assert set(derived("20", seed=2).pieces.tolist()) != few
     assert (np.diff(derived("20").pieces) > 0).all()
 
 
 @pytest.mark.parametrize("rate", ["20", "50", "100"])
 def test_counts_by_a_slow_count(rate: str) -> None:
-    data: Data = pair().encoded[HALF]
+    data: Data = pair().encoded[HALF][0]
     source = opened(SentencePairs(), parallel=rate)
     assert isinstance(source, PairRows)
     chosen = set(derived(rate).pieces.tolist())
@@ -322,7 +322,7 @@ def test_copies_differ_at_whole_words_with_entries(spec: str, switch: float) -> 
 
 def test_the_first_half_is_the_text_of_both_corpora() -> None:
     """Each piece once in each language, in any order of epochs, whatever is switched."""
-    data, stream = pair().encoded[HALF], CodeSwitched(switch=0.7)
+    data, stream = pair().encoded[HALF][0], CodeSwitched(switch=0.7)
     pieces = np.arange(len(data.pieces) - 1)
     expected = [
         data.tokens(np.array([p]), np.array([language])).ids.tolist() for language in (SOURCE, DERIVED) for p in pieces

@@ -13,7 +13,7 @@ import pytest
 from derivlang.core.errors import DataError
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages import DERIVED, SOURCE, TextLanguages
+from derivlang.training.languages import DERIVED, SOURCE, of_texts
 from derivlang.training.masking import Keys
 from derivlang.training.streams.bitext import FilePairs, WordLists, read_pairs
 from derivlang.training.streams.switched import CodeSwitched
@@ -76,9 +76,9 @@ def test_every_word_with_an_entry_is_replaced(bitext: Path) -> None:
     copies = texts(found.derived)
     assert copies[0] in {f"{the} alte Hund sleeps ." for the in ("der", "die")}
     assert copies[1:] == ["a Student liest .", "the old dog schläft .", "ein student reads ."]
-    assert found.languages is not None
-    assert found.languages[0].tolist() == [SOURCE] * 9 + [DERIVED] * 9
-    assert found.languages[1].tolist() == [1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1]
+    assert found.spoken is not None
+    assert found.spoken[0].tolist() == [SOURCE] * 9 + [DERIVED] * 9
+    assert found.spoken[1].tolist() == [1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1]
 
 
 def test_a_dictionary_in_the_other_direction_is_refused(bitext: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_dictionary_in_the_other_direction_is_refused(bitext: Path) -> None:
 def test_the_share_of_replaced_words(switch: float, bitext: Path) -> None:
     file, known = read_pairs(write(bitext, 200)), dictionary(bitext)
     found, again, other = (code_switched(file, known, switch, seed=seed) for seed in (1, 1, 2))
-    (own, copies), (_, theirs) = found.languages or ((), ()), other.languages or ((), ())
+    (own, copies), (_, theirs) = found.spoken or ((), ()), other.spoken or ((), ())
     able = 200 * 10
     assert abs((own != copies).sum() / able - switch) <= 4.5 * np.sqrt(switch * (1 - switch) / able)
     assert texts(found.derived) == texts(again.derived)
@@ -106,7 +106,7 @@ def test_rows_hold_a_sentence_and_its_copy(kind: str, bitext: Path) -> None:
     """Sub-words of both halves are those of their texts; replaced words have the other language."""
     tokenizer, pipeline = ForeignTokenizer.load(checkpoint(kind)), Pipeline.parse("identity")
     file = code_switched(read_pairs(bitext), dictionary(bitext), 1.0, seed=1)
-    source = FilePairs(file, TextLanguages(pipeline, tokenizer, pipeline.fit()), 62)
+    source = FilePairs(file, of_texts(pipeline, tokenizer, pipeline.fit()), 62)
     rows = SwitchedWordRows(CodeSwitched(reset=False, together=False), source, 128)
     numbers = np.array([3, 0])
     found = rows.rows(numbers, Keys.of(1, 0, numbers))

@@ -30,8 +30,8 @@ from derivlang.studies.file import read
 from derivlang.studies.plan import plan
 from derivlang.studies.settings import Place
 from derivlang.training.encode import open_data
-from derivlang.training.languages import DERIVED, DERIVED_TOKENIZER, SOURCE, TextLanguages, TwinLanguages
-from derivlang.training.languages.texts import _blocks
+from derivlang.training.languages import DERIVED, DERIVED_TOKENIZER, SOURCE, Languages
+from derivlang.training.languages.readers import _blocks
 from derivlang.transforms.registry import TRANSFORMS
 from tests.checkpoints import checkpoint
 from tests.commands import written
@@ -78,7 +78,7 @@ def run_of(spec: str, texts: str | None = "each", objective: str = "mlm", **chan
     return PretrainedRun.load(Path("run"))
 
 
-def text(languages: TextLanguages, ids: Any) -> str:
+def text(languages: Languages, ids: Any) -> str:
     """The text of sub-words of one language, without spaces."""
     entries = languages.entries
     every = {number: entry for number, entry in enumerate(entries)}
@@ -90,14 +90,16 @@ def text(languages: TextLanguages, ids: Any) -> str:
 def test_the_ids_of_a_language_are_its_text(spec: str, texts: str) -> None:
     """Every derived sub-word is of the derived text, in its order; slots of a word are its image's."""
     languages = run_of(spec, texts).languages
-    assert isinstance(languages, TextLanguages)
-    assert not languages.has_twin
+    assert not languages.are_mapped
+    assert not languages.are_mapped
     for batch in batches(spec):
-        derivation = languages.pipeline.derive(batch, languages.lexicon, split=False)
-        order, both = derivation.order, languages.both(batch)
+        derivation = languages.pipeline.derive(batch, languages.readers[1].lexicon, split=False)
+        order, both = derivation.order, languages.parallel(batch)
         for side, words in ((both.source, batch.strings()), (both.derived, derivation.derived.strings())):
             assert text(languages, side.ids) == "".join(words.to_pylist()).replace(" ", "")
-        read = languages.encode(derivation.derived.types, derivation.derived.words, order.sentences, DERIVED)
+        read = languages.readers[DERIVED].tokenizer.encode(
+            derivation.derived.types, derivation.derived.words, order.sentences
+        )
         assert np.array_equal(read.ids, both.derived.ids)
         owner = order.index.astype(np.int64)
         if order.anchors is not None:
@@ -130,10 +132,10 @@ def test_inserted_and_deleted_words_are_not_labelled(spec: str, last: bool) -> N
     task = replace(PartsOfSpeech("pos:demo").with_settings(max_length=999), last=last)
     classes = task.classes(find(SourceRequest("demo")))
     for batch in batches(spec):
-        derivation = languages.pipeline.derive(batch, languages.lexicon, split=False)
+        derivation = languages.pipeline.derive(batch, languages.readers[1].lexicon, split=False)
         order, derived = derivation.order, derivation.derived
         assert not order.is_permutation
-        read = languages.encode(derived.types, derived.words, order.sentences, DERIVED)
+        read = languages.readers[DERIVED].tokenizer.encode(derived.types, derived.words, order.sentences)
         kept = np.flatnonzero(order.index >= 0)
         starts = order.sentences[np.searchsorted(batch.sentences, batch.unit_words)]  # a row may have two sentences
         begin = read.offsets[starts[np.searchsorted(starts, kept, "right") - 1]]
@@ -160,7 +162,7 @@ def test_the_tokenizers_of_each_language_share_only_special_tokens(spec: str) ->
     assert own.kind == "derived"
     assert own.tokenizer.recipe["derived"]["spec"] == languages.pipeline.stored
     sides = np.unique(
-        languages.encode(batches(spec)[0].types, batches(spec)[0].words, batches(spec)[0].sentences, SOURCE).ids
+        languages.tokenizer.encode(batches(spec)[0].types, batches(spec)[0].words, batches(spec)[0].sentences).ids
     )
     assert sides.max() < languages.own[DERIVED].min()
 
@@ -171,7 +173,7 @@ def test_one_tokenizer_is_trained_on_the_words_of_both_texts() -> None:
     languages = run_of("lex:d.txt", "both").languages
     wanted: dict[str, int] = {}
     for batch in batches("lex:d.txt"):
-        derived = languages.pipeline.derive(batch, languages.lexicon, split=False).derived
+        derived = languages.pipeline.derive(batch, languages.readers[1].lexicon, split=False).derived
         for word in (*batch.strings().to_pylist(), *derived.strings().to_pylist()):
             wanted[word] = wanted.get(word, 0) + 1
     types, counts = read_words(Path("data/tokenizer"))
@@ -206,13 +208,13 @@ def test_inserted_words_are_linked_to_nothing() -> None:
     pieces = np.arange(min(40, len(data.pieces) - 1))
     source, derived = (data.tokens(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED))
     marker = set(
-        languages.encode(
-            Mark().order(batches("mark")[0], None).inserted[:1], np.zeros(1, np.int32), np.array([0, 1]), DERIVED
-        ).ids.tolist()
+        languages.readers[DERIVED]
+        .tokenizer.encode(Mark().order(batches("mark")[0], None).inserted[:1], np.zeros(1, np.int32), np.array([0, 1]))
+        .ids.tolist()
     )
-    linked = np.isin(np.arange(len(derived.ids)), data.links(pieces)[1])
+    linked = np.isin(np.arange(len(derived.ids)), data.links(pieces, 0 * pieces, 0 * pieces + 1)[1])
     assert (np.isin(derived.ids, list(marker)) == ~linked).all()
-    assert len(source.ids) == len(np.unique(data.links(pieces)[0]))
+    assert len(source.ids) == len(np.unique(data.links(pieces, 0 * pieces, 0 * pieces + 1)[0]))
 
 
 @pytest.mark.parametrize(("spec", "texts"), [("lex:d.txt", "both"), ("mark:2,trans", "each"), ("skip,inv", "each")])
@@ -231,7 +233,7 @@ def test_a_run_is_evaluated_and_exported(spec: str, texts: str, tmp_path: Path) 
         batch = batches("identity")[0]
         words = batch.types.to_pylist()[:20]
         codes = np.arange(len(words), dtype=np.int32)
-        ids = run.languages.encode(batch.types[:20], codes, np.array([0, len(words)]), language).ids
+        ids = run.languages.readers[language].tokenizer.encode(batch.types[:20], codes, np.array([0, len(words)])).ids
         assert AutoTokenizer.from_pretrained(tmp_path / name)(" ".join(words)).input_ids == ids.tolist()
 
 
@@ -251,7 +253,7 @@ def test_the_same_data_is_used_again_and_another_is_refused() -> None:
 
 def test_a_twin_stays_where_there_is_one() -> None:
     run = run_of("trans,inv", None)
-    assert isinstance(run.languages, TwinLanguages)
+    assert run.languages.are_mapped
     assert json.loads(Path("run/run.json").read_text("utf-8"))["settings"]["tokenizer_for"] is None
     assert not Path("run", DERIVED_TOKENIZER).exists()
 

@@ -22,7 +22,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training import run_folder
 from derivlang.training.config import CAUSAL
-from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
+from derivlang.training.languages import TOKENIZER, TWIN, Languages, SpecialIds, load
 from derivlang.training.run_folder import with_hashes
 
 torch.set_num_threads(1)  # models this small: a second one only waits
@@ -40,12 +40,12 @@ def tokenizer() -> Path:
 
 
 @cache
-def languages(spec: str) -> TwinLanguages:
+def languages(spec: str) -> Languages:
     """The demo's languages under a pipeline."""
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     shutil.copytree(tokenizer(), folder / TOKENIZER)
     make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    return TwinLanguages.load(folder, Pipeline.parse(spec))
+    return load(folder, Pipeline.parse(spec))
 
 
 def batch(source: str = "demo", split: str = "train", spec: str = "identity") -> Batch:
@@ -85,12 +85,12 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(tokenizer(), folder / TOKENIZER)
     make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    found = TwinLanguages.load(folder, Pipeline.parse(spec))
+    found = load(folder, Pipeline.parse(spec))
     language_ids = bool((facts.get("model") or {}).get("language_ids"))
     save_model(folder, model_of(kind, found.size, language_ids=language_ids))
     if dictionary:
         first = found.tokenizer.n_special
-        sides = (found.tokenizer.bpe.entries, found.twin.tokenizer.bpe.entries)
+        sides = (found.tokenizer.tokenizer.bpe.entries, found.twin.tokenizer.bpe.entries)
         pairs = zip(*(side[first : first + dictionary] for side in sides), strict=True)
         text = "source\tderived\tcount\n" + "".join(f"{a}\t{b}\t1\n" for a, b in pairs)
         (folder / "dictionary.tsv").write_text(text, "utf-8")
@@ -161,7 +161,7 @@ def save_model(folder: Path, model: Any) -> None:
         seal(folder)
 
 
-def rows_of_twins_equal(model: Any, found: TwinLanguages) -> Any:
+def rows_of_twins_equal(model: Any, found: Languages) -> Any:
     """The model, with the rows of the derived language like those of the source, in and out."""
     table = torch.from_numpy(found.twin.joint.table().astype("int64"))
     parameters = dict(model.named_parameters())

@@ -38,7 +38,7 @@ from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import Callbacks, pretrain
 from derivlang.training.settings import RECORDED, Duration, LogSettings, Resolved, RunPaths, TrainingSettings
-from derivlang.training.streams.base import RowSource, Stream, StreamInputs
+from derivlang.training.streams.base import PairedLanguages, RowSource, Stream, StreamInputs
 from derivlang.training.trainer import LossModule
 
 torch.set_num_threads(1)  # models this small: a second one only waits
@@ -156,7 +156,11 @@ def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> S
     found = pair(spec, coverage=coverage)
     wanted = settings("mlm", spec, coverage=coverage, **changes)
     return StreamInputs(
-        wanted, found.languages, found.encoded, found={"dictionary": found.pairs, "links": found.folder}
+        wanted,
+        found.languages,
+        found.encoded,
+        (PairedLanguages(0, 1),),
+        {"dictionary": found.pairs, "links": found.folder},
     )
 
 

@@ -68,13 +68,13 @@ def _pretrain(asked: _ResumedPretrain) -> None:
 
 def _show_data(plan: Any, prepared: Any) -> None:
     """Print the counts of data that was prepared."""
-    from derivlang.training.languages import DERIVED, SOURCE
+    from derivlang.training.languages import SOURCE
 
-    data, other = prepared.data, prepared.derived
+    data = prepared.data
     counts = {"subwords": data.n_subwords, "rows": data.n_instances(SOURCE)}
     line = f"{counted(counts['subwords'], 'sub-word')} in {counted(counts['rows'], 'row')}"
-    if other is not None:
-        subwords, rows = other.n_subwords, other.n_instances(DERIVED)
+    for other in prepared.texts[1:]:
+        subwords, rows = other.n_subwords, other.n_instances(other.numbers[-1])
         counts |= {"derived_subwords": subwords, "derived_rows": rows}
         line += f", and {subwords:,} in {counted(rows, 'row')} of {plan.settings.derived_source}"
     echo(json.dumps({"data": str(plan.paths.data or plan.paths.run / "data"), **counts}) if as_json() else line)

@@ -125,7 +125,7 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrainTokenizer(Command[dict[str, Any]], TokenizerOptions, SourceOptions):
-    """Train a character BPE on the words of SOURCE.
+    """Train a character BPE on the words of SOURCE, and of each --text.
 
     It is trained on the train split, or on the first split if there is none. A tokenizer that the same command has
     already made is kept.

@@ -69,7 +69,7 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         from derivlang.pipeline import Pipeline
         from derivlang.training.devices import is_main
         from derivlang.training.objectives.registry import read_objective
-        from derivlang.training.options import settings_of
+        from derivlang.training.options import settings_of, with_languages
         from derivlang.training.plan import plan_of
 
         kind: type = type(self)
@@ -78,7 +78,7 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
             for name, one in declared(kind).items()
         }
         values["spec"] = None if self.spec is None else str(self.spec)
-        source, out = None if self.source is None else str(self.source), self.path("out")
+        source, out = with_languages(None if self.source is None else str(self.source), values), self.path("out")
         settings, model_config, log = settings_of(source, values)
         if out is None:
             changed = self.changed("objective", "precision", "compile")

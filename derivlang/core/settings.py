@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -366,8 +367,17 @@ def text_of(value: str | int | float | bool) -> str:
 
 
 def _several(value: Any) -> tuple[Any, ...]:
-    """Return the values of a list, or the only value."""
+    """Return the values of a list, or the only value; of a table what is typed for it.
+
+    {"overlap": 25} -> ("overlap=25",)     {"la": {"t": "trans,inv", "share": 0.3}} -> ("la=t:trans,inv share:0.3",)
+    """
+    if isinstance(value, Mapping):
+        return tuple(f"{name}={_table(one) if isinstance(one, Mapping) else one}" for name, one in value.items())
     return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+
+
+def _table(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}:{shlex.quote(text_of(value))}" for key, value in values.items())
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:

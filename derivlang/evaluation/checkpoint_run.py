@@ -26,7 +26,7 @@ from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.training import run_folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
-from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
+from derivlang.training.languages import LEXICON, TOKENIZER, of_texts
 from derivlang.training.record import reading_of
 from derivlang.training.run_folder import FILES, with_hashes
 
@@ -73,7 +73,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     def write(fresh: Path) -> dict[str, Any]:
         source = Source.open(pipeline, request, parser=parser, trees=False)
         lexicon = source.lexicon()
-        languages = TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
+        languages = of_texts(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
         saved = pipeline.save(lexicon)
         (fresh / TOKENIZER).mkdir()
         tokenizer.save(fresh / TOKENIZER)

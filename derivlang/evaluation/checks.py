@@ -13,7 +13,7 @@ from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.training.settings import check_layers
+from derivlang.training.frozen_parts import check_layers
 
 if TYPE_CHECKING:  # studies check their tasks without torch
     from derivlang.evaluation.trained import PretrainedRun
@@ -115,7 +115,7 @@ def why_not_measured(name: str, measure: Measure, trained: PretrainedRun) -> str
         return f"{name} needs a causal language model, so there is none of this {trained.config.model_type}"
     if measure.needs_training_text and (why := _unread_text(trained.facts)):
         return f"{name} needs the text that both languages were trained on, but {why}"
-    if measure.needs_twin and not trained.languages.has_twin:
+    if measure.needs_twin and not trained.languages.are_mapped:
         return f"{name} needs a tokenizer with a twin, so there is none of these languages"
     return ""
 

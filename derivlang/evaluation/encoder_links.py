@@ -97,7 +97,7 @@ class LinkEncoder:
 
     def _side(self, name: str, codes: Int32, offsets: Int64, types: list[str], warn: Callable[[str], None]) -> _Side:
         language = {"source": SOURCE, "target": DERIVED}[name]
-        encoded = self.languages.encode(pa.array(types, pa.string()), codes, offsets, language)
+        encoded = self.languages.readers[language].tokenizer.encode(pa.array(types, pa.string()), codes, offsets)
         # The last sub-word of each word, counted from 1 in its sentence: words of 2 and 3 sub-words have 2 and 5.
         ends = encoded.offsets[1:] - encoded.offsets[offsets[:-1]][owners(offsets)]
         inside_row = ends <= self.longest - 2

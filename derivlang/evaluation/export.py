@@ -27,7 +27,7 @@ from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.training.language_embeddings import fold, has_own
-from derivlang.training.languages import DERIVED, SOURCE, Languages, TextLanguages, TwinLanguages
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.model import set_tie
 from derivlang.training.own_parts import refuse_own
 from derivlang.training.run_folder import MODEL_FILES
@@ -73,16 +73,17 @@ def library_file(languages: Languages, language: int) -> dict[str, Any] | None:
 
     None for the tokenizer of a checkpoint, which stays as it is.
     """
-    if isinstance(languages, TextLanguages):
-        reader = languages.reader(language)
-        return _file(reader.tokenizer, reader.table) if isinstance(reader, OwnTokenizer) else None
-    assert isinstance(languages, TwinLanguages)
+    reader = languages.readers[language].tokenizer
+    if not isinstance(reader, OwnTokenizer):
+        return None
+    if not languages.are_mapped:
+        return _file(reader.tokenizer, reader.table)
     twin = languages.twin
     if language == SOURCE or twin.map.overlap == 100:
-        return _file(languages.tokenizer)
+        return _file(reader.tokenizer)
     if not twin.map.overlap:
         return _file(twin.tokenizer, twin.joint.table())
-    both = joint_file(languages.tokenizer, twin.tokenizer, twin.map.script)
+    both = joint_file(reader.tokenizer, twin.tokenizer, twin.map.script)
     if both.size != twin.joint.size:
         raise DataError("the ids of the twin do not follow those in a joint file (compat=paper)", id="joint-clash")
     return _file(both)

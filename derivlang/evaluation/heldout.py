@@ -196,7 +196,7 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str, af
     after: as of `read`. n_long: the number of sentences with enough words that are too long for a row. n_enough:
     of all with enough words.
     """
-    both = languages.both(batch)
+    both = languages.parallel(batch)
     # An order moves words across the sentences that one tree spans, so these count as one.
     stays = np.isin(both.offsets[batch.sentences], both.blocks)
     sentences = batch.sentences[stays]
@@ -207,7 +207,7 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str, af
     inserted = np.zeros(len(word), bool)
     inserted[both.inserted] = True
     forms = batch.strings().take(to_arrow(word)), languages.spelt(batch, both)
-    every = Heldout(keys, offsets, words.astype(np.int32), inserted, *both.sides, split, *forms)
+    every = Heldout(keys, offsets, words.astype(np.int32), inserted, both.source, both.derived, split, *forms)
     unit = np.searchsorted(batch.unit_words, sentences[:-1], "right") - 1
     document = batch.documents[np.searchsorted(batch.records[:, 0], unit, "right") - 1]
     enough = (np.diff(sentences) >= SHORTEST) & (document >= after)

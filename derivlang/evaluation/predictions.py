@@ -69,7 +69,7 @@ class ToldRows:
             )
         rows, some = examples.origin
         batch = rows.batch
-        source, derived = batch.strings(), languages.derived_words(batch)
+        source, derived = batch.strings(), languages.readers[DERIVED].words(batch)
         layers = [layer for name in _IDS if isinstance(layer := batch.layers.get(name), Values)]
         named = [layer.values for layer in layers if not pa.types.is_nested(layer.values.type)]
         ids = named[0].cast(pa.string()) if named else pa.nulls(batch.n_records, pa.string())

@@ -297,7 +297,7 @@ class ParallelRows:
 
 @lru_cache(maxsize=1)  # tasks of one set, and both kinds of rows of a task of pairs, ask for a batch's rows in turn
 def _parallel_rows(batch: Batch, languages: Languages, max_length: int, last: bool) -> ParallelRows:
-    both = languages.both(batch)
+    both = languages.parallel(batch)
     segments = SegmentRows.of(batch, both.offsets, max_length)
     inserted = both.of_inserted()
 

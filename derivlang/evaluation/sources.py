@@ -27,9 +27,9 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
-from derivlang.training.languages import DERIVED, TextLanguages
+from derivlang.training.languages import DERIVED
 from derivlang.training.languages.base import unknown_warning
-from derivlang.training.languages.texts import SCRIPT_HINT
+from derivlang.training.languages.joint import SCRIPT_HINT
 from derivlang.training.run_folder import RUN
 
 
@@ -94,9 +94,10 @@ class Sources:
             self.events.warn(
                 f"{corpus.name} has no held-out split: the sentences come from {where}, which the run was trained on"
             )
-        if isinstance(languages, TextLanguages):
+        reader = languages.readers[DERIVED]
+        if reader.lexicon is not None:
             share = languages.unknown_percent(text.derived.ids)
-            tokenizer = f"the tokenizer of {languages.reader(DERIVED).folder}"
+            tokenizer = f"the tokenizer of {reader.tokenizer.folder}"
             if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
                 self.events.warn(told)
         return text

@@ -33,7 +33,7 @@ from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.language_embeddings import restore
-from derivlang.training.languages import Languages, TextLanguages
+from derivlang.training.languages import Languages, of_texts
 from derivlang.training.languages import load as load_languages
 from derivlang.training.own_parts import n_own_ids, own_parts
 from derivlang.training.positions import longest_row
@@ -65,6 +65,13 @@ class PretrainedRun:
         check_local(folder, "models")
         facts = _facts(folder, finished=step is None)
         check_files(folder, facts, model=step is None)
+        if several := facts["settings"].get("language"):
+            raise StoreError(
+                f"is a run of {len(several)} languages, and only runs of a source and a derived language are read",
+                where=str(folder),
+                fix="train one with --source and --t",
+                id="languages",
+            )
         pipeline = Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))
         languages = load_languages(folder, pipeline)
         if step is not None:
@@ -93,7 +100,7 @@ class PretrainedRun:
         Raise StoreError if its config or its tokenizer cannot be read.
         """
         pipeline = Pipeline.parse("identity")
-        languages = TextLanguages(pipeline, ForeignTokenizer.load(folder), pipeline.fit())
+        languages = of_texts(pipeline, ForeignTokenizer.load(folder), pipeline.fit())
         facts = {"checkpoint": str(folder)}
         return cls(folder, facts, languages, _config(folder, languages), hash_of_weights(folder))
 
@@ -238,7 +245,7 @@ def _config(path: Path, languages: Languages) -> Any:
         config = from_pretrained(AutoConfig, path)
         check_finite(config.to_dict())
     rows = getattr(config, "vocab_size", 0) - n_own_ids(own_parts(config))
-    if rows < languages.size or (rows != languages.size and languages.has_twin):
+    if rows < languages.size or (rows != languages.size and languages.are_mapped):
         raise StoreError(
             f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
             where=str(path),

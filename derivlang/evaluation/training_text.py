@@ -35,7 +35,7 @@ class TrainingText:
         parts: tuple[list[Sentences], list[Sentences]] = [], []
         left = n
         for batch in source.batches(split, settings.get("limit")):
-            both = languages.both(batch)
+            both = languages.parallel(batch)
             blocks = both.blocks[: left + 1]
             pieces = cut(blocks, np.cumsum(both.begins(), dtype=np.int64), settings["seq_len"] - 2)
             for name, side, some in zip(SIDES, both.sides, parts, strict=True):

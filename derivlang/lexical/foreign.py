@@ -88,6 +88,15 @@ class ForeignTokenizer:
         return max(self._ids) + 1
 
     @property
+    def end(self) -> int:
+        return self.size
+
+    @property
+    def table(self) -> Int32:
+        """int32[V]: the id of each entry."""
+        return np.arange(self.size, dtype=np.int32)
+
+    @property
     def special_ids(self) -> tuple[int | None, ...]:
         """The ids of the begin, padding, end and mask tokens; None for one that the tokenizer lacks."""
         candidates = ([getattr(self.whole, name, None) for name in names] for names in _ROLES)

@@ -4,12 +4,13 @@ Two such tokenizers of one model share the special tokens, and the ids of the se
 
     5 special tokens, V = 100 and 80 entries      ids 0 … 4      5 … 99            100 … 174
                                                   both           of the first      of the second, its 5 … 79
+
+With a twin it reads the words of the twin's language, with joint ids (twin.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +20,30 @@ from derivlang.core.arrays import Int32, Int64
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.twin_folder import Twin
 
 
 @dataclass(frozen=True, eq=False)
 class OwnTokenizer:
-    """A tokenizer of derivlang. folder: where it is. first: the id of its first entry that is not special."""
+    """A tokenizer of derivlang, as `encoder` has it. folder: where it is.
 
-    tokenizer: Tokenizer
+    first: the id of its first entry that is not special. twin: of the language that it reads, None for its own.
+    """
+
+    encoder: SubwordEncoder
     folder: Path
     first: int
+    twin: Twin | None = None
 
     @classmethod
     def load(cls, folder: Path, after: OwnTokenizer | None = None) -> OwnTokenizer:
         """Read a folder. after: the tokenizer whose ids it follows. Raise StoreError as `Tokenizer.load`."""
         tokenizer = Tokenizer.load(folder)
-        return cls(tokenizer, folder, tokenizer.n_special if after is None else after.end)
+        return cls(SubwordEncoder(tokenizer), folder, tokenizer.n_special if after is None else after.end)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.encoder.tokenizer
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer's files into a folder, with the tokenizer's own ids."""
@@ -57,7 +67,7 @@ class OwnTokenizer:
     @property
     def end(self) -> int:
         """The highest id + 1."""
-        return self.first + self.tokenizer.size - self.tokenizer.n_special
+        return self.first + self.size - self.n_special if self.twin is None else self.twin.joint.size
 
     @property
     def fingerprint(self) -> str:
@@ -74,24 +84,31 @@ class OwnTokenizer:
     @property
     def own(self) -> Int32:
         """int32[K]: the ids of all entries that are not special."""
-        return np.arange(self.first, self.end, dtype=np.int32)
+        return self.table[self.n_special :]
 
     @property
     def table(self) -> Int32:
         """int32[V]: the id of each entry."""
-        special = np.arange(self.tokenizer.n_special, dtype=np.int32)
-        return np.concatenate([special, self.own])
+        if self.twin is not None:
+            return self.twin.joint.table()
+        return np.concatenate(
+            [np.arange(first, end, dtype=np.int32) for first, end in ((0, self.n_special), (self.first, self.end))]
+        )
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """The id of each entry, in the order of the tokenizer."""
+        tokenizer = self.tokenizer if self.twin is None else self.twin.tokenizer
+        return dict(zip(tokenizer.bpe.entries, self.table.tolist(), strict=True))
 
     @property
     def entries(self) -> list[str]:
         """The entries in the order of the tokenizer, without the mark of the word's end."""
-        return [entry.removesuffix(SUFFIX) for entry in self.tokenizer.bpe.entries]
-
-    @cached_property
-    def _encoder(self) -> SubwordEncoder:
-        return SubwordEncoder(self.tokenizer)
+        return [entry.removesuffix(SUFFIX) for entry in self.ids]
 
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64) -> Encoded:
         """Return the sub-words of the words of sentences, as `ForeignTokenizer.encode` does."""
-        encoded = self._encoder.types(types).take(codes)
+        if self.twin is not None:
+            return self.twin.encode_words(self.encoder, types, codes)
+        encoded = self.encoder.types(types).take(codes)
         return Encoded(self.table[encoded.ids], encoded.offsets)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from derivlang.core.settings import Settings, replaces, setting
-from derivlang.core.takes import Percent
+from derivlang.core.takes import Names, Percent
 from derivlang.formats.places import OptionalPath
 from derivlang.lexical.percent import percent
 
@@ -112,6 +112,14 @@ class TokenizerOptions(Settings):
 
     vocab_size: int = setting(40_000, "Number of entries, special tokens included.", minimum=1)
     min_frequency: int = setting(2, "Minimum frequency of a pair to merge.", minimum=1)
+    text: Names = setting((), "Another text to train on, a name or a path; may be repeated.")
+    smoothing: float = setting(
+        1,
+        "Exponent of the sizes of several texts: with 1 all words count alike, with 0 all texts (XLM has 0.5).",
+        minimum=0,
+        maximum=1,
+        requires="--text",
+    )
     force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
 
 

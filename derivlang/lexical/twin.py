@@ -98,20 +98,23 @@ def joint_file(source: Tokenizer, twin: Tokenizer, script: Script) -> Tokenizer:
 class JointIds:
     """The joint ids of a source and its twin.
 
-    vocab_size: V of either tokenizer. kept: bool[V], sub-words that both languages share, or None.
+    vocab_size: V of either tokenizer. kept: bool[V], sub-words that both languages share, or None. after: the first id
+    of a twin whose entries do not follow the source's; 0 if they do. separate: whether no word has the source's ids.
     """
 
     vocab_size: int
     n_special: int
     compat: Compat = "exact"
     kept: Bool | None = None
+    after: int = 0
+    separate: bool = False
 
     @property
     def shift(self) -> int:
         """The number that is added to a twin's id; 0 if the languages share all ids."""
         if self.kept is not None and self.kept[self.n_special :].all():
             return 0
-        return self.vocab_size - (0 if self.compat == "paper" else self.n_special)
+        return (self.after or self.vocab_size) - (0 if self.compat == "paper" else self.n_special)
 
     @property
     def size(self) -> int:
@@ -132,7 +135,7 @@ class JointIds:
         kept_words: bool[N], words that the lexicon keeps. Their sub-words have the source's ids.
         """
         ids = self.table().take(encoded.ids)
-        if kept_words is None or not kept_words.any():
+        if self.separate or kept_words is None or not kept_words.any():
             return ids
         return np.where(np.repeat(kept_words, np.diff(encoded.offsets)), encoded.ids, ids)
 

@@ -317,3 +317,20 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
             )
     watched = tuple(f.input for f in fields if f.column in undecided and f.kind != "entities")
     return replace(corpus, schema=replace(schema, fields=fields), watched=watched)
+
+
+def request_of_text(request: SourceRequest, other: str) -> SourceRequest:
+    """Return the request for another text, which is read as the source is: options about columns only if it has some.
+
+    Raise DerivlangError if it cannot be found.
+    """
+    asked = replace(request, source=other)
+    try:
+        find(asked)
+    except UsageError as error:
+        if error.id != "unused-option":
+            raise
+        asked = SourceRequest(
+            other, data_dir=request.data_dir, words=request.words, lang=request.lang, encoding=request.encoding
+        )
+    return asked

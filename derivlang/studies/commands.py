@@ -159,7 +159,8 @@ def _check_evaluation(values: Mapping[str, Any]) -> None:
 def _options_of(
     command: str, kinds: tuple[type, ...], reserved: Mapping[str, str], argument: str, check: Callable[..., None]
 ) -> CommandOptions:
-    every = [one for kind in kinds for one in declared(kind).values() if one.option]
+    # A study has one derived language in a run, and often a factor of the name `language`.
+    every = [one for kind in kinds for one in declared(kind).values() if one.option and one.name != "language"]
     named = {str(one.option).removeprefix("--"): one for one in every}
     return CommandOptions(command, named, reserved, argument, check)
 

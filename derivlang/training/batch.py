@@ -47,7 +47,7 @@ class Totals:
     """Numbers of a stream's whole step, over all micro-batches and processes: what sums of losses are divided by.
 
     rows. masked: positions to predict, of a causal objective, too; by_language: of them, those with a label of the
-    source, of the derived language. links. linked: positions to predict that have a link.
+    source, of another language. links. linked: positions to predict that have a link.
     """
 
     rows: int = 0

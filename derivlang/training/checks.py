@@ -10,7 +10,8 @@ from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.config import ModelConfig
-from derivlang.training.languages import check_words, has_twin
+from derivlang.training.language import OPTION, by_text
+from derivlang.training.languages import check_words, is_mapped
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
@@ -61,9 +62,11 @@ def check_texts(settings: TrainingSettings, objective: Objective, pairs: Path | 
 
     pairs: a given file of sentence pairs.
     """
-    if not settings.halves and not settings.derived_source:
+    parts, texts = any("/" in one.part for one in settings.asked), by_text(settings.asked)
+    together = len(texts) == 1 or (settings.language and any(len(numbers) > 1 for numbers in texts))
+    if together and not parts:
         return
-    option = "--halves" if settings.halves else "--derived-source"
+    option = OPTION if settings.language else "--halves" if settings.halves else "--derived-source"
     files, streams = () if pairs is None else ("pairs",), objective.streams()
     if not any(stream.reads_text(files) for stream in streams):
         raise UsageError(
@@ -76,10 +79,10 @@ def check_texts(settings: TrainingSettings, objective: Objective, pairs: Path | 
             fix="give an objective without pairs, or pairs of another text with --pairs",
             id="unused-option",
         )
-    if settings.halves and settings.packing == "stream":
+    if parts and settings.packing == "stream":
         raise UsageError(
             "a stream is cut without regard to sentences, so its halves would share one",
-            where="--halves",
+            where=option,
             fix="leave out --packing",
             id="two-options",
         )
@@ -90,12 +93,19 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
 
     tokenizer: the folder of a given tokenizer.
     """
-    pipeline, foreign = Pipeline.parse(settings.spec), tokenizer is not None and is_foreign(tokenizer)
-    pipeline.check_keyed("training")
+    pipelines, foreign = (
+        [Pipeline.parse(one.t) for one in settings.asked],
+        tokenizer is not None and is_foreign(tokenizer),
+    )
     of_both = tokenizer is not None and not foreign and OwnTokenizer.load(tokenizer).kind == "both"
-    if not foreign and not of_both and settings.tokenizer_for is None and has_twin(pipeline):
+    for pipeline in pipelines:
+        pipeline.check_keyed("training")
+    mapped = not foreign and not of_both and settings.tokenizer_for is None
+    spoken = [pipeline for pipeline in pipelines[1:] if not (mapped and is_mapped(pipeline))]
+    if not spoken:
         return
-    check_words(pipeline)
+    for pipeline in spoken:
+        check_words(pipeline)
     if settings.packing == "stream":
         raise UsageError(
             "rows of languages without a twin are of whole sentences, not cut from a stream",

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.arrays import (
+    Bool,
     Int64,
     Ints,
     UInt64,
@@ -57,9 +58,9 @@ _DTYPES = ("<u2", "<i4", "<i8", "|u1")
 class Data:
     """Encoded data: the arrays of the files, the large ones memory-mapped.
 
-    instances: by language, the first piece of each row, and the end of the last one. by_slot: whether each slot has one
-    sub-word in every language. stream: whether rows are cut from a stream, and not of whole pieces. recipe: the content
-    of data.json.
+    instances: by language, the first piece of each row, and the end of the last one. numbers: the languages in their
+    run. mapped: bool[L], those that have one sub-word in each slot. stream: whether rows are cut from a stream, and not
+    of whole pieces. recipe: the content of data.json.
     """
 
     begins: Ints
@@ -73,7 +74,8 @@ class Data:
     instances: tuple[Int64, ...]
     special_ids: SpecialIds
     seq_len: int
-    by_slot: bool = False
+    numbers: tuple[int, ...] = (SOURCE, DERIVED)
+    mapped: Bool
     stream: bool = False
     recipe: dict[str, Any]
 
@@ -92,10 +94,18 @@ class Data:
             instances=tuple(_offsets(folder, name, recipe, len(pieces) - 1) for name in names),
             special_ids=languages.special_ids,
             seq_len=recipe["seq_len"],
-            by_slot=languages.has_twin,
+            numbers=languages.numbers,
+            mapped=np.array([reader.lexicon is None for reader in languages.readers]),
             stream=recipe.get("packing") == "stream",
             recipe=recipe,
         )
+
+    @cached_property
+    def column(self) -> Int64:
+        """int64[N]: the column of each language of the run; -1 for a language of another text."""
+        column = np.full(max(self.numbers) + 1, -1)
+        column[list(self.numbers)] = np.arange(len(self.numbers))
+        return column
 
     @property
     def fingerprint(self) -> str:
@@ -104,14 +114,19 @@ class Data:
 
     @property
     def n_subwords(self) -> int:
-        """The number of sub-words of the source."""
-        return int(self.sizes(np.arange(len(self.pieces) - 1), SOURCE).sum())
+        """The number of sub-words of the first language."""
+        return int(self.sizes(np.arange(len(self.pieces) - 1), self.numbers[0]).sum())
 
     def n_instances(self, language: int) -> int:
         """Return the number of rows of a language in an epoch."""
         if self.stream:
-            return int(np.diff(self._stream[:: len(self.pieces) - 1])[language]) // self.seq_len
-        return len(self.instances[language]) - 1
+            return int(np.diff(self._stream[:: len(self.pieces) - 1])[self.column[language]]) // self.seq_len
+        return len(self.first_pieces(language)) - 1
+
+    def first_pieces(self, language: int) -> Int64:
+        """Return the first piece of each row of a language, and the end of the last one."""
+        first: Int64 = self.instances[int(self.column[language])]
+        return first
 
     def filled(self, language: int, instances: tuple[int, int] | None = None) -> int:
         """Return the number of positions that are not padding in rows of a language.
@@ -121,7 +136,7 @@ class Data:
         first, last = instances or (0, self.n_instances(language))
         if self.stream:
             return (last - first) * self.seq_len
-        begin, end = map(int, self.instances[language][[first, last]])
+        begin, end = map(int, self.first_pieces(language)[[first, last]])
         # each piece has </s>, each row <s>
         return int(self.sizes(np.arange(begin, end), language).sum()) + end - begin + last - first
 
@@ -142,32 +157,34 @@ class Data:
         spoken = np.repeat(np.asarray(language, np.int8), sizes)
         return Pieces(self.ids[at].astype(np.int64), word, spoken, self.shared[at].astype(bool))
 
-    def links(self, pieces: Int64) -> Int64:
-        """Return int64[2, L]: linked positions in the source tokens of pieces [P] and in the derived ones.
+    def links(self, pieces: Int64, left: Ints, right: Ints) -> Int64:
+        """Return int64[2, L]: linked positions in the tokens of pieces [P] in two languages, `left` and `right` [P].
 
         A sub-word is linked to the other one of its slot; if words have different numbers of them, to all of its word's
         image.
 
         words of the source tokens 0 1 1, of the derived ones 1 0 0  ->  [[0, 0, 1, 2], [1, 2, 0, 0]]
         """
-        source, derived = (self._numbered(pieces, language) for language in (SOURCE, DERIVED))
-        # the source's numbers ascend, so the partners of a derived sub-word are neighbours
-        first, last = np.searchsorted(source, derived, "left"), np.searchsorted(source, derived, "right")
-        left, right = expand_ranges(first, last - first), np.repeat(np.arange(len(derived)), last - first)
-        order = np.lexsort((right, left))
-        return np.stack([left[order], right[order]])
+        by_slot = self.mapped[self.column[left]] & self.mapped[self.column[right]]
+        source, derived = (self._numbered(pieces, language, by_slot) for language in (left, right))
+        order = np.argsort(source, kind="stable")  # the partners of a derived sub-word are neighbours then
+        first, last = (np.searchsorted(source[order], derived, side) for side in ("left", "right"))
+        one, two = order[expand_ranges(first, last - first)], np.repeat(np.arange(len(derived)), last - first)
+        order = np.lexsort((two, one))
+        return np.stack([one[order], two[order]])
 
-    def _numbered(self, pieces: Int64, language: int) -> Int64:
+    def _numbered(self, pieces: Int64, language: Ints, by_slot: Bool) -> Int64:
         """Return int64[M]: the slot or the word of each sub-word of pieces, other numbers in other pieces."""
-        spoken = np.full(len(pieces), language)
-        sizes = self.sizes(pieces, spoken)
-        at = expand_ranges(self.starts[self._cells(pieces, spoken)], sizes)
-        number = self.slots[at] if self.by_slot else self.tokens(pieces, spoken).words
+        sizes = self.sizes(pieces, language)
+        at = expand_ranges(self.starts[self._cells(pieces, language)], sizes)
+        number = self.slots[at]
+        if not by_slot.all():
+            number = np.where(np.repeat(by_slot, sizes), number, self.tokens(pieces, language).words)
         return (np.repeat(np.arange(len(pieces)), sizes) << 20) + number
 
     def _cells(self, pieces: Int64, language: Ints | int) -> Int64:
         """Return int64[P]: the places of pieces [P] in `starts`, each in a language [P]."""
-        return np.asarray(pieces) * len(self.instances) + np.asarray(language, np.int64)
+        return np.asarray(pieces) * len(self.instances) + self.column[np.asarray(language, np.int64)]
 
     def rows(self, instances: Ints, language: Ints) -> SubwordRows:
         """Return the rows of instances [B], each in a language [B]."""
@@ -175,7 +192,7 @@ class Data:
         if self.stream:
             return self._cut_from_stream(np.asarray(instances, np.int64), language)
         ends = np.zeros((2, len(instances)), np.int64)
-        for number, first in enumerate(self.instances):
+        for number, first in zip(self.numbers, self.instances, strict=True):
             some = language == number
             ends[:, some] = first[instances[some] + [[0], [1]]]
         sizes = ends[1] - ends[0]
@@ -185,7 +202,7 @@ class Data:
     def _stream(self) -> Int64:
         """int64[L * P + 1]: the offset of each piece in the streams of all languages, one after the other."""
         pieces = np.arange(len(self.pieces) - 1)
-        return offsets_of(np.concatenate([self.sizes(pieces, n) + 2 for n in range(len(self.instances))]))
+        return offsets_of(np.concatenate([self.sizes(pieces, n) + 2 for n in self.numbers]))
 
     def _cut_from_stream(self, instances: Int64, language: Ints) -> SubwordRows:
         """Return rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H positions, as the released code does.
@@ -193,7 +210,7 @@ class Data:
         two pieces, "a b" and "c d e", H 5: stream [0, 4, 9]
         instance 0  <s> a b </s> <s>      piece 0 0 0 0 1    place in the piece  -1 0 1 2 -1    (-1 <s>, size </s>)
         """
-        width, before = self.seq_len, language.astype(np.int64)[:, None] * (len(self.pieces) - 1)
+        width, before = self.seq_len, self.column[language][:, None] * (len(self.pieces) - 1)
         at = self._stream[before] + instances[:, None] * width + np.arange(width)
         piece = np.searchsorted(self._stream, at, "right") - 1
         place = at - self._stream[piece] - 1

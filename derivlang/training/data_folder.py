@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,12 +12,14 @@ from derivlang.core.errors import StoreError
 from derivlang.core.lexicon import Lexicon
 from derivlang.lexical.train import TextToDerive
 from derivlang.pipeline import Pipeline
+from derivlang.sources.find import request_of_text
 from derivlang.sources.request import SourceRequest
-from derivlang.training.derived_text import request_of
+from derivlang.training.language import Language, by_text
 from derivlang.training.origin import Origin
 from derivlang.training.settings import RunPaths, TrainingSettings
 
 Say = Callable[[str], None]
+LANGUAGES = "languages"  # in the folder of data and of a run: the files of each of several languages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +42,32 @@ class DataFolder:
     def pipeline(self) -> Pipeline:
         return Pipeline.parse(self.settings.spec)
 
+    def of(self, language: Language) -> DataFolder:
+        """Return the folder of tokenizers and dictionaries of one of several languages, beside the source."""
+        settings = replace(self.settings, language=(), spec=language.t, derived_source=language.text)
+        return replace(self, path=self.path / LANGUAGES / language.name, settings=settings)
+
+    def texts(self) -> list[DataFolder]:
+        """Return the folder of each text: the source's is this one, unless the languages are of --language."""
+        asked = self.settings.asked
+        first = self
+        if self.settings.language:
+            digest = sha256("\n".join(one.identity for one in asked).encode()).hexdigest()[:16]
+            first = replace(self, path=self.path / f"texts-{digest}")
+        texts = [first]
+        for one in (asked[numbers[0]] for numbers in by_text(asked)[1:]):
+            named = replace(self.request, source=one.text)  # which need not be there if the data is
+            request = named if self.origin is None else request_of_text(self.request, one.text)
+            texts.append(replace(self, path=first.path / one.name, request=request))
+        return texts
+
     def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
         """Return the derived text, for a tokenizer of this kind."""
         paths = self.paths
         # The source's tokenizer is of the whole text; with a limit, only so much of it may have trees.
         limit = self.settings.limit if self.pipeline.needs_trees else None
         other = self.settings.derived_source
-        request = request_of(self.request, other) if other else None
+        request = request_of_text(self.request, other) if other else None
         return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind, request)
 
     def check(self, path: Path, recipe: Mapping[str, Any]) -> None:

@@ -11,13 +11,12 @@ SOURCE, so the other text must not hold its sentences. Sources: Deshpande et al.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import UInt64
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError
 from derivlang.core.messages import counted
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
@@ -25,27 +24,9 @@ from derivlang.sources.find import find, name_of
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encode import Check
 
-FOLDER = "derived"  # in the folder of data; splits are folders like train-512
 OVERLAP = "heldout_overlap"  # in the recipe of its data and in run.json
 SHORTEST = 3  # words of a sentence that measures on held-out text read
 _MOST = 0.01  # share of sentences that two texts may have in common by chance
-
-
-def request_of(request: SourceRequest, other: str) -> SourceRequest:
-    """Return the request for another text, which is read as the source is: options about columns only if it has some.
-
-    Raise DerivlangError if it cannot be found.
-    """
-    asked = replace(request, source=other)
-    try:
-        find(asked)
-    except UsageError as error:
-        if error.id != "unused-option":
-            raise
-        asked = SourceRequest(
-            other, data_dir=request.data_dir, words=request.words, lang=request.lang, encoding=request.encoding
-        )
-    return asked
 
 
 def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64, warn: Callable[[str], None]) -> Check:

@@ -24,7 +24,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import digest
 from derivlang.training.data import FORMAT, NAME, STAMPS, Data, instance_files, mapped, read_recipe, write_stamps
-from derivlang.training.languages import SOURCE, Languages, ParallelBatch
+from derivlang.training.languages import Languages, ParallelBatch
 from derivlang.training.packing import cut, pack
 from derivlang.training.settings import Packing
 
@@ -173,12 +173,12 @@ def _write(
 
         write("sentences", [0])
         for batch in source.batches(split, limit):
-            both = languages.both(batch)
+            both = languages.parallel(batch)
             begins = both.begins()
             cuts = cut(both.blocks, np.cumsum(begins, dtype=np.int64), seq_len - 2)
             cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
             unknown += [(int(np.count_nonzero(side.ids == languages.unknown_id)), len(side.ids)) for side in both.sides]
-            arrays, numbers = _subwords(both, cuts, has_twin=languages.has_twin)
+            arrays, numbers = _subwords(both, cuts, languages)
             arrays |= {"begins": begins, "sentences": both.blocks[1:] + done, "keys": _keys(batch, both).view(np.int64)}
             for name, values in arrays.items():
                 write(name, values)
@@ -206,17 +206,17 @@ def _write(
     }
     data = Data.open(folder, recipe, languages)
     _check_rows(data)
-    rows, filled = (sum(map(count, range(len(unknown)))) for count in (data.n_instances, data.filled))
+    rows, filled = (sum(map(count, data.numbers)) for count in (data.n_instances, data.filled))
     return {
         **recipe,
         "subwords": data.n_subwords,
-        "instances": data.n_instances(SOURCE),
+        "instances": data.n_instances(data.numbers[0]),
         "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
         **({} if check is None else check(data.keys)),
     }
 
 
-def _subwords(both: ParallelBatch, pieces: Int64, *, has_twin: bool) -> tuple[dict[str, Any], Int64]:
+def _subwords(both: ParallelBatch, pieces: Int64, languages: Languages) -> tuple[dict[str, Any], Int64]:
     """Return (the sub-words of a batch, in order of pieces, then languages; int64[P, L], their numbers).
 
     pieces [0, 2, 4], source slots 0 1 2 3, derived slots 3 0 2 1  ->  slots [0, 1, 0, 1, 0, 1, 1, 0] in their pieces
@@ -225,9 +225,12 @@ def _subwords(both: ParallelBatch, pieces: Int64, *, has_twin: bool) -> tuple[di
     n, piece = len(both.sides), owners(pieces)[slots].astype(np.int64)
     cell = piece * n + owners(offsets_of(np.array([len(side.ids) for side in both.sides])))
     shared = np.zeros(len(ids), bool)
-    if has_twin:  # each slot has one sub-word in every language
-        source, derived = (side.ids[np.argsort(side.slots)] for side in both.sides)
-        shared = (source == derived)[slots]
+    if languages.are_mapped:  # each slot has one sub-word in every language
+        by_slot = np.array([side.ids[np.argsort(side.slots)] for side in both.sides])
+        same = by_slot == by_slot[0]  # as the first language, which shares what one with ids of its own has, too
+        own = [bool((reader.tokenizer.own != languages.tokenizer.own).any()) for reader in languages.readers]
+        same[0] = same[own if any(own) else slice(1, None)].any(axis=0)
+        shared = np.concatenate([of[side.slots] for of, side in zip(same, both.sides, strict=True)])
     order = np.argsort(cell, kind="stable")
     arrays = {"ids": ids[order], "slots": (slots - pieces[piece])[order], "shared": shared[order]}
     return arrays, np.bincount(cell, minlength=(len(pieces) - 1) * n).reshape(-1, n)
@@ -242,7 +245,7 @@ def open_data(folder: Path, languages: Languages) -> Data:
 
 def _check_rows(data: Data) -> None:
     """Raise DataError if a stream is shorter than a row."""
-    if not data.n_instances(SOURCE):
+    if not data.n_instances(data.numbers[0]):
         raise DataError(
             f"the source has fewer sub-words than a row of a stream, {data.seq_len}",
             where="--seq-len",

@@ -130,17 +130,18 @@ def copy_embeddings(lm: Any, languages: Languages) -> None:
 
     Raise UsageError for a derived language without twins.
     """
-    if not languages.has_twin:
+    if not languages.are_mapped:
         raise UsageError(
             "the derived language has a tokenizer of its own, whose sub-words have no twins in the source",
             where=f"{_EMBEDDINGS} copy",
             fix="leave out --tokenizer-for and a tokenizer of a checkpoint, or give --embeddings keep",
             id="embeddings",
         )
-    source, derived = (torch.from_numpy(own.astype(np.int64)) for own in languages.own)
+    source, *others = (torch.from_numpy(own.astype(np.int64)) for own in languages.own)
     with torch.no_grad():
         for matrix in _matrices(lm):
-            matrix[derived] = matrix[source]
+            for derived in others:
+                matrix[derived] = matrix[source]
 
 
 def _check_unchanged(path: Path, weights: str) -> None:
@@ -251,7 +252,7 @@ def _check_width(source: Any, lm: Any) -> None:
 
 def _new_rows(lm: Any, size: int, specials: list[tuple[int, int]]) -> None:
     """Give a model embeddings of another size. specials: (row before, row after) of the rows that are kept."""
-    before, after = (torch.tensor([pair[side] for pair in specials], dtype=torch.int64) for side in (0, 1))
+    before, after = (torch.tensor([pair[side] for pair in specials], dtype=torch.int64) for side in range(2))
     with torch.no_grad():
         kept = [matrix[before].clone() for matrix in _matrices(lm)]
         lm.resize_token_embeddings(size, mean_resizing=False)

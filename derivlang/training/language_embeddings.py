@@ -3,8 +3,8 @@
     embeddings of sub-words [B, T, d] + language_embeddings[language of each position] ──▶ the encoder's first norm
 
 They are a module of the encoder, `language_embeddings`, in the file of its weights; `type_vocab_size` of its config is
-2. `transformers` itself leaves them out, so `export` adds the embeddings of one language to the embeddings of all
-sub-words, which gives the same states (`fold`). Models with token types have the same in their own embeddings.
+their number. `transformers` itself leaves them out, so `export` adds the embeddings of one language to the embeddings
+of all sub-words, which gives the same states (`fold`). Models with token types have the same in their own embeddings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = "language_embeddings"
 
 
 def table_of(base: Any) -> torch.nn.Embedding | None:
-    """Return the language embeddings or token types of an encoder, [2, d]; None if it has none."""
+    """Return the language embeddings or token types of an encoder, [L, d]; None if it has none."""
     table = getattr(base, _NAME, None)
     embeddings: torch.nn.Embedding | None = (
         table if table is not None else getattr(getattr(base, "embeddings", None), "token_type_embeddings", None)
@@ -31,16 +31,16 @@ def has_own(lm: Any) -> bool:
     return isinstance(getattr(lm.base_model, _NAME, None), torch.nn.Module)
 
 
-def add(lm: Any, std: float) -> None:
+def add(lm: Any, std: float, languages: int = 2) -> None:
     """Give a language model language embeddings, drawn from a normal distribution, unless it has token types."""
     base = lm.base_model
     if table_of(base) is not None:
         return
     weight = lm.get_input_embeddings().weight
-    table = torch.nn.Embedding(2, weight.shape[1], dtype=weight.dtype)
+    table = torch.nn.Embedding(languages, weight.shape[1], dtype=weight.dtype)
     torch.nn.init.normal_(table.weight, 0.0, std)
     base.add_module(_NAME, table)
-    lm.config.type_vocab_size = 2
+    lm.config.type_vocab_size = languages
 
 
 def restore(lm: Any, folder: Path) -> None:
@@ -54,7 +54,7 @@ def restore(lm: Any, folder: Path) -> None:
         with safe_open(path, "pt") as file:
             name = next((name for name in file.keys() if name.endswith(f"{_NAME}.weight")), None)  # noqa: SIM118
             if name is not None:
-                add(lm, 1.0)
+                add(lm, 1.0, lm.config.type_vocab_size)
                 with torch.no_grad():
                     base.get_submodule(_NAME).weight.copy_(file.get_tensor(name))
                 return

@@ -25,7 +25,6 @@ from derivlang.training.ahead import ahead
 from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.row_order import row_numbers
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ class Loader:
 
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
         begin, offsets = self._offsets(one, steps)
-        numbers = row_numbers(one.stream.name, self.seed, one.source.n, begin, begin + int(offsets[-1]))
+        numbers = one.source.numbers(one.stream.name, self.seed, steps, begin, offsets)
         keys = Keys.of(self.seed, np.asarray(steps)[owners(offsets)], positions(offsets) + one.first)
         return one.source.rows(numbers, keys), keys
 
@@ -245,7 +244,7 @@ def _totals(rows: SubwordRows, offsets: Int64) -> list[Totals]:
     """Return the numbers of each step. offsets: int64[n + 1], where the rows of each of n steps begin."""
     begins = offsets * rows.shape[1]
     cuts = np.searchsorted(rows.targets, begins)
-    by_language = zip(*(_sums(rows.label_language == language, cuts) for language in (0, 1)), strict=True)
+    by_language = zip(*(_sums((rows.label_language > 0) == other, cuts) for other in (False, True)), strict=True)
     links = linked = [0] * (len(offsets) - 1)
     if rows.links is not None:
         has_link = np.zeros(rows.clean_ids.size, bool)

@@ -31,22 +31,22 @@ class LanguageIds:
     their place.
     """
 
-    own: tuple[Int32, Int32]
+    own: tuple[Int32, ...]
     special_ids: SpecialIds
     size: int
     replacements: Replacements = "own"
 
     @classmethod
     def of(cls, languages: Languages, replacements: Replacements = "own") -> LanguageIds:
-        """Return the joint vocabulary of a language pair."""
+        """Return the joint vocabulary of the languages of a run."""
         return cls(languages.own, languages.special_ids, languages.size, replacements)
 
     @property
-    def drawn(self) -> tuple[Int32, Int32]:
-        """The ids that random replacements are drawn from, in the source and in the derived language."""
+    def drawn(self) -> tuple[Int32, ...]:
+        """The ids that random replacements are drawn from, of each language."""
         if self.replacements == "own":
             return self.own
-        return (np.unique(np.concatenate(self.own)),) * 2
+        return (np.unique(np.concatenate(self.own)),) * len(self.own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

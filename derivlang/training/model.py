@@ -12,10 +12,10 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig, auto_class, refused
+from derivlang.training.frozen_parts import check_layers, layers_of
 from derivlang.training.language_embeddings import add as add_language_embeddings
 from derivlang.training.languages import SpecialIds
 from derivlang.training.own_parts import n_own_ids
-from derivlang.training.settings import check_layers, layers_of
 
 
 def build_model(
@@ -28,10 +28,16 @@ def build_model(
     language_ids: bool,
     seed: int,
     own: tuple[str, ...] = (),
+    languages: int = 2,
 ) -> Any:
-    """Return a new language model of `transformers`, with weights drawn from the seed. own: of `own_parts.py`."""
+    """Return a new language model of `transformers`, with weights drawn from the seed.
+
+    own: of `own_parts.py`. languages: their number, if the model gets the language of each position.
+    """
     sizes = vocab_size + n_own_ids(own), seq_len * (2 if "positions" in own else 1)
     config = model_config.config(*sizes, special_ids, tie=tie, language_ids=language_ids)
+    if language_ids and model_config.token_types:
+        config.type_vocab_size = languages
     if own:
         config.own_parts = list(own)
     with torch.random.fork_rng(devices=[]):
@@ -47,7 +53,8 @@ def build_model(
                 if not tie:
                     model.get_output_embeddings().weight.normal_(0.0, model_config.embedding_std)
         if language_ids:
-            add_language_embeddings(model, model_config.embedding_std or model.config.initializer_range)
+            std = model_config.embedding_std or model.config.initializer_range
+            add_language_embeddings(model, std, languages)
     set_tie(model, tie)
     return model
 

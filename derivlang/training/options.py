@@ -20,6 +20,7 @@ from derivlang.training.begun_from import has_language_ids
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16, use_threads
 from derivlang.training.foreign import checkpoint_folder, config_of
+from derivlang.training.language import Language, read_languages
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs_only import SPEC, check_text
 from derivlang.training.settings import Duration, LogSettings, Machine, Precision, TrainingSettings
@@ -44,6 +45,27 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
         check_trackers(tuple(log_settings.tracker))
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
+
+
+def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
+    """Return the source of a run; --language gives it with others, or is changed to the short form of two languages.
+
+    options: by name, changed in place. Raise UsageError for languages that are wrong.
+    """
+    if not options.get("language"):
+        return source
+    asked = read_languages(options["language"])
+    first, second = asked[:2]
+    parts = first.part, second.part
+    short = [Language(name=first.name, text=first.text, part=first.part)]
+    short.append(Language(name=second.name, text=second.text, t=second.t, part=second.part))
+    halves = parts == ("1/2", "2/2") and not second.text
+    if list(asked) == short and (halves or not any(parts)):
+        options |= {"language": (), "halves": halves or None, "derived_source": second.text or None}
+    else:
+        options["language"] = tuple(map(str, asked))
+    options["spec"] = second.t
+    return first.text
 
 
 def check_options(source: str | None, options: Mapping[str, Any]) -> None:

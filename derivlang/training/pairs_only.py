@@ -16,7 +16,7 @@ from derivlang.core.settings import declared
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.training.languages import TOKENIZER, TextLanguages
+from derivlang.training.languages import TOKENIZER, of_texts
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
 from derivlang.training.settings import RunPaths, TrainingSettings
@@ -71,9 +71,8 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[s
     dictionary = paths.dictionary
     return Prepared(
         folder=folder,
-        languages=TextLanguages(pipeline, tokenizer, pipeline.fit()),
+        languages=of_texts(pipeline, tokenizer, pipeline.fit()),
         files={TOKENIZER: own},
-        data=None,
         pairs=None if dictionary is None else read_words(dictionary, warn),
         encoded={},
         given="" if dictionary is None else dictionary.name,

@@ -9,10 +9,11 @@ lexicon.tsv                    beside them, if one was fitted or read from a fil
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.lexical import train as tokenizers
@@ -26,16 +27,20 @@ from derivlang.store.artifact import Artifact, kind_of_files
 from derivlang.store.disk import disk
 from derivlang.store.files import write_texts
 from derivlang.store.record import record_text
-from derivlang.training.data_folder import DataFolder
+from derivlang.training.data_folder import LANGUAGES, DataFolder
+from derivlang.training.language import OPTION, Language
 from derivlang.training.languages import (
+    DERIVED,
     DERIVED_TOKENIZER,
     LEXICON,
+    SOURCE,
     TOKENIZER,
     TWIN,
+    LanguageReader,
     Languages,
-    TextLanguages,
-    TwinLanguages,
-    has_twin,
+    is_mapped,
+    of_texts,
+    of_twin,
     twin_trans,
 )
 from derivlang.training.settings import TokenizerFor
@@ -44,20 +49,69 @@ from derivlang.transforms.lexicon_file import read_lexicon
 
 def languages_of(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a folder, and the files that a run keeps of them, by name."""
+    if not folder.settings.language:
+        return _pair(folder, tokenizer)
+    files: dict[str, Path] = {}
+    readers: list[LanguageReader] = []
+    blocks: dict[str, int] = {}
+    for language in folder.settings.asked[1:]:
+        pair, own = _pair(folder.of(language), tokenizer, language.tokenizer)
+        readers = readers or [pair.readers[SOURCE]]
+        end = max(reader.tokenizer.end for reader in readers)
+        readers.append(_placed(language, pair.readers[DERIVED], pair.tokenizer, end, blocks))
+        files |= {name if name == TOKENIZER else f"{LANGUAGES}/{language.name}/{name}": at for name, at in own.items()}
+    return replace(pair, readers=tuple(readers), numbers=tuple(range(len(readers)))), files
+
+
+def _placed(
+    language: Language,
+    reader: LanguageReader,
+    source: ForeignTokenizer | OwnTokenizer,
+    end: int,
+    blocks: dict[str, int],
+) -> LanguageReader:
+    """Return the reader of a language with ids that no other language has, unless they have the same entries.
+
+    source: the tokenizer of the source. end: the first free id. blocks: by twin, where the ids begin that follow.
+    """
+    tokenizer, separate = reader.tokenizer, language.ids == "own"
+    if not isinstance(tokenizer, OwnTokenizer):
+        if separate:
+            raise UsageError(
+                f"the tokenizer of {tokenizer.folder} is not of derivlang, so no language has ids of its own",
+                where=f"{OPTION} {language.name}",
+                fix="leave out ids:own, or --tokenizer",
+                id="languages",
+            )
+        return reader
+    if tokenizer.twin is None:
+        return (
+            replace(reader, tokenizer=replace(tokenizer, first=end)) if separate or tokenizer is not source else reader
+        )
+    joint = tokenizer.twin.joint
+    if separate:
+        joint = replace(joint, kept=None, after=end, separate=True)
+    elif joint.shift:
+        joint = replace(joint, after=blocks.setdefault(tokenizer.twin.tokenizer.fingerprint(), end))
+    return replace(reader, tokenizer=replace(tokenizer, twin=replace(tokenizer.twin, joint=joint)))
+
+
+def _pair(folder: DataFolder, tokenizer: Path, second: str = "") -> tuple[Languages, dict[str, Path]]:
+    """Return the source and another language, and the files of both. second: a tokenizer of the other language."""
     asked = folder.settings.tokenizer_for
+    if second:
+        return _of_texts(folder, tokenizer, "each", Path(second))
     if is_foreign(tokenizer):
         return _of_checkpoint(folder, tokenizer)
     if asked is None and folder.paths.tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
         asked = "both"
-    if asked is None and has_twin(folder.pipeline):
+    if asked is None and is_mapped(folder.pipeline):
         return _of_twin(folder, tokenizer)
     return _of_texts(folder, tokenizer, asked or "each")
 
 
-def _trained(
-    folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None, size: int | None = None
-) -> Tokenizer:
-    """Return a tokenizer of the folder, trained if it is missing. derived: as of `tokenizers.train`.
+def _trained(folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None, size: int | None = None) -> None:
+    """Train a tokenizer of the folder if it is missing. derived: as of `tokenizers.train`.
 
     size: its number of entries, None for the settings'.
 
@@ -80,14 +134,19 @@ def _trained(
         what, same = "was trained on the text of other languages", "--t and --tokenizer-for"
     else:
         folder.check(tokenizer, trained.recipe)
-        return trained
+        return
     fix = f"give another --data folder, or the same {same}"
     raise StoreError(what, where=str(tokenizer), fix=fix, id="other-tokenizer")
 
 
-def _of_texts(folder: DataFolder, tokenizer: Path, texts: TokenizerFor) -> tuple[Languages, dict[str, Path]]:
-    """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each."""
-    pipeline, second = folder.pipeline, folder.path / DERIVED_TOKENIZER
+def _of_texts(
+    folder: DataFolder, tokenizer: Path, texts: TokenizerFor, given: Path | None = None
+) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each.
+
+    given: the tokenizer of the derived language, None to train it.
+    """
+    pipeline, second = folder.pipeline, given or folder.path / DERIVED_TOKENIZER
     saved = _lexicon(folder)
     lexicon = pipeline.fit(saved=saved, where=str(folder.path / LEXICON))
     files = {TOKENIZER: tokenizer} | ({} if saved is None else {LEXICON: folder.path / LEXICON})
@@ -102,20 +161,20 @@ def _of_texts(folder: DataFolder, tokenizer: Path, texts: TokenizerFor) -> tuple
             id="other-tokenizer",
         )
     if texts == "both":
-        return TextLanguages(pipeline, source, lexicon), files
-    _trained(folder, second, folder.derived_text(lexicon, "derived"), source.size)
-    return TextLanguages(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {
-        DERIVED_TOKENIZER: second
-    }
+        return of_texts(pipeline, source, lexicon), files
+    if given is None:
+        _trained(folder, second, folder.derived_text(lexicon, "derived"), source.size)
+    return of_texts(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {DERIVED_TOKENIZER: second}
 
 
 def _of_twin(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a tokenizer and its twin, and the files that a run keeps of them, by name."""
     twin = folder.path / TWIN
-    source = _trained(folder, tokenizer) if folder.paths.tokenizer is None else Tokenizer.load(tokenizer)
+    if folder.paths.tokenizer is None:
+        _trained(folder, tokenizer)
     if not TWINS.is_whole(twin):
         make_twin(tokenizer, str(twin_trans(folder.pipeline)), twin)
-    languages = TwinLanguages.of(folder.pipeline, source, twin, "give another --data folder")
+    languages = of_twin(folder.pipeline, OwnTokenizer.load(tokenizer), twin, "give another --data folder")
     return languages, {TOKENIZER: tokenizer, TWIN: twin}
 
 
@@ -125,7 +184,7 @@ def _of_checkpoint(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict
     source = ForeignTokenizer.load(tokenizer)
     source.copy(own)
     saved = _lexicon(folder)
-    languages = TextLanguages(pipeline, source, pipeline.fit(saved=saved, where=str(lexicon)))
+    languages = of_texts(pipeline, source, pipeline.fit(saved=saved, where=str(lexicon)))
     return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
 
 

@@ -30,8 +30,8 @@ from derivlang.training.prepare import Prepared
 from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
 from derivlang.training.translations import DICTIONARY
 
-# Raise it when the same settings and data give another model; `Languages.rules` if only for some languages.
-RULE_VERSION = 2
+# Raise it when the same settings and data give another model.
+RULE_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,14 +79,13 @@ class RunInputs:
         parts = (
             record_of(self.resolved),
             self._config,
-            [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
-            *(() if prepared.derived is None else (prepared.derived.fingerprint,)),
+            [[data.fingerprint for data in prepared.encoded[length]] for length in sorted(prepared.encoded)],
             None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             [str(one.size) for one in self.streams],
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
-            max(RULE_VERSION, prepared.languages.rules),
+            RULE_VERSION,
             self.objective.rules,
         )
         return digest(parts)
@@ -116,8 +115,8 @@ class RunInputs:
         wanted = {
             **record_of(self.resolved),
             "init": self.init and self.init.facts["run"],
-            "data": self.prepared.fingerprint,
-            "derived_data": None if self.prepared.derived is None else self.prepared.derived.fingerprint,
+            "data": self.prepared.fingerprints(0, 1) or "",
+            "derived_data": self.prepared.fingerprints(1),
             "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
             "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
             "fingerprint": self.fingerprint,
@@ -193,7 +192,7 @@ class RunInputs:
             "dictionary": self._dictionary() if self.has_dictionary else None,
             "alignment_dictionary": None if self.has_dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
-            "data": prepared.fingerprint,
+            "data": prepared.fingerprints(0, 1) or "",
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
             **files,
@@ -209,9 +208,9 @@ class RunInputs:
                 for one in self.streams
             },
         }
-        if prepared.derived is not None:
-            record["derived_data"] = prepared.derived.fingerprint
-            record[OVERLAP] = prepared.derived.recipe.get(OVERLAP)
+        if len(prepared.texts) > 1:
+            record["derived_data"] = prepared.fingerprints(1)
+            record[OVERLAP] = sum(text.recipe.get(OVERLAP, 0) for text in prepared.texts[1:])
         if self.init is not None:
             record["init"] = self.init.facts
         if levels := levels_of(factors):

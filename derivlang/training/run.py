@@ -25,6 +25,8 @@ from derivlang.training.checkpoint import LOG, Checkpoint
 from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
 from derivlang.training.devices import processes
 from derivlang.training.init_weights import Init, copy_embeddings
+from derivlang.training.language import by_text
+from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
@@ -36,7 +38,7 @@ from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
-from derivlang.training.streams.base import StreamInputs
+from derivlang.training.streams.base import PairedLanguages, StreamInputs
 from derivlang.training.trainer import train
 
 
@@ -142,7 +144,7 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     prepared = prepare(plan, callbacks, before)
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader, _material(settings, prepared))
+    steps = _steps(settings, plan.duration, loader, _material(settings, paths, prepared))
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
@@ -170,7 +172,7 @@ def _loader(
 ) -> Loader:
     """Return the loader of a run, for one process. Raise DerivlangError if a stream lacks something."""
     needs = {need.name: need.prepare(prepared) for need in objective.needs()}
-    streams = open_streams(objective, replace(_material(settings, prepared), pairs=paths.pairs, found=needs))
+    streams = open_streams(objective, replace(_material(settings, paths, prepared), found=needs))
     check_pairs(paths.pairs, objective, streams)
     vocabulary = LanguageIds.of(prepared.languages, settings.replacements)
     context = Context(vocabulary, settings.mask, needs)
@@ -179,9 +181,13 @@ def _loader(
     return Loader(streams, objective, context, seed, settings.accumulate)
 
 
-def _material(settings: TrainingSettings, prepared: Prepared) -> StreamInputs:
-    """Return what streams of only the corpus are opened from."""
-    return StreamInputs(settings, prepared.languages, prepared.encoded, derived=prepared.derived)
+def _material(settings: TrainingSettings, paths: RunPaths, prepared: Prepared) -> StreamInputs:
+    """Return what streams are opened from. Without a file, pairs are of each text's first language and another one."""
+    texts = by_text(settings.asked)
+    pairs = [PairedLanguages(numbers[0], other) for numbers in texts for other in numbers[1:]]
+    if paths.pairs is not None:
+        pairs = [PairedLanguages(SOURCE, DERIVED, paths.pairs)]
+    return StreamInputs(settings, prepared.languages, prepared.encoded, tuple(pairs))
 
 
 def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:
@@ -218,7 +224,9 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
     else:
         size, special_ids = prepared.languages.size, prepared.languages.special_ids
         options: Any = {"tie": settings.tie, "language_ids": settings.language_ids, "seed": settings.seed}
-        lm = build_model(model_config, size, longest, special_ids, **options, own=settings.own_parts)
+        lm = build_model(
+            model_config, size, longest, special_ids, **options, own=settings.own_parts, languages=len(settings.asked)
+        )
     if last is None and settings.embeddings == "copy":
         copy_embeddings(lm, prepared.languages)
     if any(one.stream.reset for one in inputs.streams):

@@ -32,6 +32,7 @@ from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
+from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of
 from derivlang.training.translations import DICTIONARY
 
@@ -41,7 +42,7 @@ AGAIN = "restore the file, or make the run again in another folder"
 FILES = "files"  # the field of run.json; written only beside the hash
 MODEL_AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
 _RESTORE = "restore it, or make the run again in another folder"
-_TOKENIZERS = (TOKENIZER, TWIN, DERIVED_TOKENIZER)
+_TOKENIZERS = (TOKENIZER, TWIN, DERIVED_TOKENIZER, LANGUAGES)
 _TOKENIZER = (*TOKENIZER_FILES, *OTHER_FILES)
 MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *OTHER_FILES)
 _NEVER_FIRST = (
@@ -52,7 +53,8 @@ _NEVER_FIRST = (
 FILE_NAMES = (
     RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
     "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/step-*.json",
-    *(f"{folder}/{name}" for folder in _TOKENIZERS for name in _TOKENIZER),
+    *(f"{folder}/{name}" for folder in (*_TOKENIZERS, f"{LANGUAGES}/*/*") for name in _TOKENIZER),
+    f"{LANGUAGES}/*/{DICTIONARY}", f"{LANGUAGES}/*/{LEXICON}",
     *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
     *(f"{checkpoint.FOLDER}/step-*/{name}" for name in checkpoint.FILES),
 )  # fmt: skip

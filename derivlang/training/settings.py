@@ -10,7 +10,7 @@ Each setting is declared once (core/settings.py). Help pages import this module,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import OPTIONS, Settings, declared, setting
-from derivlang.core.takes import Names, Percent
+from derivlang.core.takes import Names, Percent, Takes
 from derivlang.formats.places import OptionalPath
 from derivlang.lexical.percent import percent
+from derivlang.training.frozen_parts import check_freeze
+from derivlang.training.language import UNREAD, Language, read_languages
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -38,29 +40,6 @@ By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
 _OWN = ("positions", "special-ids")
-_FREEZE = re.compile(r"embeddings|encoder|layers=[0-9]{1,4}(-[0-9]{1,4})?")
-
-
-def layers_of(part: str) -> tuple[int, int]:
-    """Return the first and the last layer of `layers=2` or `layers=0-3`."""
-    first, _, last = part.removeprefix("layers=").partition("-")
-    return int(first), int(last or first)
-
-
-def check_layers(parts: str, n_layers: int) -> None:
-    """Raise UsageError if parts to freeze name a layer that a model does not have."""
-    for part in parts.split(","):
-        if part.startswith("layers=") and layers_of(part)[1] >= n_layers:
-            raise UsageError(f"{part}: the model has the layers 0 to {n_layers - 1}", where="--freeze", id="bad-value")
-
-
-def check_freeze(value: Any, option: str) -> None:
-    """Raise UsageError unless a text lists parts of a model, with commas. option: its name."""
-    for part in filter(None, value.split(",")):
-        if not _FREEZE.fullmatch(part):
-            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
-        if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
-            raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
 
 
 def _check_own(value: Any, option: str) -> None:
@@ -209,6 +188,14 @@ class TrainingOptions(Settings):
         unset="a twin where the words stay or change only their script, else each",
     )
     languages: Sides = setting("both", "Languages to train on: both, or one of them, with as many rows per step.")
+    language: Takes[Names, Names | Mapping[str, Any]] = _data(
+        (),
+        "Language of the run, NAME=KEY:VALUE …, in place of --source and --t; may be repeated. Keys: text, t, ids, "
+        "tokenizer, share, part.",
+        excludes="--source, --t, --halves, --languages, --derived-source, --tokenizer-for, --init, --own, "
+        "--dictionary, --pairs",
+        unset="of --source and --t",
+    )
     halves: bool = setting(
         False, "Train on the first half of the text in the source and on the second half in the derived language."
     )
@@ -227,6 +214,8 @@ class TrainingOptions(Settings):
 class TrainingSettings(TrainingOptions):
     """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values."""
 
+    if TYPE_CHECKING:
+        language: Names = _READ
     source: str
     spec: str
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
@@ -239,6 +228,17 @@ class TrainingSettings(TrainingOptions):
                 where="--accumulate",
                 id="bad-value",
             )
+
+    @property
+    def asked(self) -> tuple[Language, ...]:
+        """The languages of the run, the source first."""
+        if self.language:
+            return read_languages(self.language)
+        parts = ["1/2", "2/2"] if self.halves else ["", ""]
+        if self.languages != "both":
+            parts[self.languages == "source"] = UNREAD
+        source = Language(name="source", text=self.source, part=parts[0])
+        return source, Language(name="derived", text=self.derived_source, t=self.spec, part=parts[1])
 
     @property
     def own_parts(self) -> tuple[str, ...]:
@@ -267,8 +267,10 @@ class Resolved:
     steps: int
 
     def record(self) -> dict[str, Any]:
-        """Return every setting by name."""
+        """Return every setting by name; `language` only if it is given."""
         settings = {RECORDED.get(name, name): value for name, value in asdict(self.settings).items()}
+        if not settings["language"]:
+            del settings["language"]
         return settings | {"vocab_size": self.vocab_size, "steps": self.steps}
 
     def learning_rate_at(self, step: int) -> float:

@@ -39,7 +39,7 @@ def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compil
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.special_ids), settings.mask)
     objective = read_objective("clm" if model_config.causal else "mlm")
-    rows = OpenStream(Packed(), PackedRows(data), settings.batch_size, 0)
+    rows = OpenStream(Packed(), PackedRows((data, data)), settings.batch_size, 0)
     loader = Loader((rows,), objective, context, settings.seed)
     device = device_of(None)
     lm = build_model(
@@ -106,7 +106,7 @@ def made_up(vocab_size: int, seq_len: int, rows: int) -> Data:
         instances=(np.arange(0, len(sizes) + 1, 2),) * 2,
         special_ids=SpecialIds(0, 1, 2, 4),
         seq_len=seq_len,
-        by_slot=True,
+        mapped=np.ones(2, bool),
         recipe={},
     )
 

@@ -33,9 +33,9 @@ from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score
 from derivlang.formats.progress import rows_done, stage
-from derivlang.lexical.encoding import SubwordEncoder
+from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.train import read_words
-from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TwinLanguages
+from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
 from derivlang.training.translations import DICTIONARY, read_entries
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ class Alignment(Measure):
 
         There are no scores outside a dictionary that has every pair.
         """
-        assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
         columns: Sequence[Column] = self.columns
         if pairs.own.any() and not (pairs.own & ~pairs.known).any():
@@ -115,11 +114,13 @@ class EmbeddingPairs:
         return self.own.astype(np.int64), (self.own & ~self.known).astype(np.int64), mass // (1 + mass.max() // 2**31)
 
     @classmethod
-    def load(cls, folder: Path, languages: TwinLanguages) -> EmbeddingPairs:
+    def load(cls, folder: Path, languages: Languages) -> EmbeddingPairs:
         """Return the pairs of a run, from its dictionary and the training words of its tokenizer."""
-        first, size = languages.tokenizer.n_special, languages.tokenizer.size
+        tokenizer = languages.tokenizer
+        assert isinstance(tokenizer, OwnTokenizer)  # needs_twin
+        first, size = tokenizer.n_special, tokenizer.size
         types, numbers = read_words(folder / TOKENIZER)
-        encoded = SubwordEncoder(languages.tokenizer).types(types)
+        encoded = tokenizer.encoder.types(types)
         numbers = numbers[encoded.words()]
         kept = languages.twin.kept(types)[encoded.words()]
         counts, changed = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -133,7 +134,7 @@ class EmbeddingPairs:
         return cls(source[first:], derived[first:], own[first:], known[first:], counts[first:])
 
 
-def known_entries(path: Path, languages: TwinLanguages) -> Bool:
+def known_entries(path: Path, languages: Languages) -> Bool:
     """Return bool[V]: the source entries of a dictionary file; all False if there is no file."""
     known = np.zeros(languages.tokenizer.size, bool)
     if path.exists():

@@ -24,7 +24,6 @@ from derivlang.evaluation.measures.alignment import EmbeddingPairs
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score
-from derivlang.training.languages import TwinLanguages
 
 if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
@@ -43,7 +42,6 @@ class Projection(Measure):
 
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the points of both languages, none if the languages share all sub-words."""
-        assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
         apart = np.flatnonzero(pairs.own & ~pairs.known & (pairs.counts > 0))
         asked = apart[np.argsort(-pairs.counts[apart], kind="stable")[:PAIRS]]

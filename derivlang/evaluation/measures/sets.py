@@ -17,7 +17,8 @@ from derivlang.evaluation.measures.states import JointStates, ParallelStates, Pa
 from derivlang.evaluation.scores import ScoredSet, set_hash
 from derivlang.evaluation.training_text import TrainingText
 from derivlang.formats.progress import stage
-from derivlang.training.languages import DERIVED, SOURCE, Languages, TwinLanguages
+from derivlang.lexical.own import OwnTokenizer
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 
 if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
@@ -83,8 +84,8 @@ class MeasureSets:
     @cached_property
     def of_vocabulary(self) -> ScoredSet:
         """What scores of embeddings are of: each entry of the source's tokenizer but the special ones."""
-        assert isinstance(self.languages, TwinLanguages)
-        tokenizer = self.languages.tokenizer
+        assert isinstance(self.languages.tokenizer, OwnTokenizer)  # needs_twin
+        tokenizer = self.languages.tokenizer.tokenizer
         keys = hash_types(tokenizer.entries()[tokenizer.n_special :])
         return ScoredSet("vocabulary", set_hash(keys, np.arange(len(keys))), "sub-word")
 

@@ -133,7 +133,7 @@ class _Pairs:
         lengths: tuple[list[Int64], ...] = [], []
         keys, names = [], dict[str, list[Any]]()
         for batch in batches:
-            both, units = languages.both(batch), batch.records.astype(np.int64).ravel()
+            both, units = languages.parallel(batch), batch.records.astype(np.int64).ravel()
             unit_of_word = owners(batch.unit_words)  # an order stays inside its unit
             for i, side in enumerate(both.sides):
                 counts = np.bincount(unit_of_word[both.words(side)], minlength=len(batch.unit_words) - 1)

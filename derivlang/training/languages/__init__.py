@@ -1,7 +1,4 @@
-"""A source language and its derived language as input of a model (base.py), of two kinds.
-
-    twins.py    a tokenizer of derivlang and its twin: both languages have the same sub-words, in different scripts
-    texts.py    tokenizers of the text: one that reads both languages, as a checkpoint's does, or one for each
+"""The languages of a run as input of a model (base.py, joint.py), each with a reader of its own (readers.py).
 
 The folder of a run holds what `load` reads: `tokenizer/`, and `twin/`, `derived-tokenizer/` or `lexicon.tsv` where
 there is one.
@@ -13,7 +10,6 @@ from pathlib import Path
 
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import (
     DERIVED,
     DERIVED_TOKENIZER,
@@ -21,13 +17,12 @@ from derivlang.training.languages.base import (
     SOURCE,
     TOKENIZER,
     TWIN,
-    Languages,
     LanguageSide,
     ParallelBatch,
     SpecialIds,
 )
-from derivlang.training.languages.texts import LEXICON, TextLanguages, check_words
-from derivlang.training.languages.twins import TwinLanguages, has_twin, twin_trans
+from derivlang.training.languages.joint import LEXICON, Languages, is_mapped, load, of_texts, of_twin, twin_trans
+from derivlang.training.languages.readers import LanguageReader, check_words
 
 __all__ = [
     "DERIVED",
@@ -37,29 +32,20 @@ __all__ = [
     "SOURCE",
     "TOKENIZER",
     "TWIN",
-    "ParallelBatch",
-    "Languages",
     "LanguageSide",
+    "Languages",
+    "ParallelBatch",
+    "LanguageReader",
     "SpecialIds",
-    "TextLanguages",
-    "TwinLanguages",
     "check_words",
     "fingerprint_of",
-    "has_twin",
+    "is_mapped",
     "load",
+    "of_texts",
+    "of_twin",
     "tokenizer_of",
     "twin_trans",
 ]
-
-
-def load(folder: Path, pipeline: Pipeline) -> Languages:
-    """Read the languages of a run. Raise StoreError if files are missing or do not fit each other."""
-    if (folder / TWIN).exists():
-        return TwinLanguages.load(folder, pipeline)
-    by_text = is_foreign(folder / TOKENIZER) or (folder / DERIVED_TOKENIZER).exists() or not has_twin(pipeline)
-    if by_text or Tokenizer.load(folder / TOKENIZER).recipe["kind"] == "both":
-        return TextLanguages.load(folder, pipeline)
-    return TwinLanguages.load(folder, pipeline)  # which says what is missing
 
 
 def tokenizer_of(folder: Path) -> Tokenizer | ForeignTokenizer:

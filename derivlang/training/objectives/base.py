@@ -174,11 +174,11 @@ def masked_part(
 
 
 def masked_part_by_language(model: Encoder, batch: SubwordRows) -> tuple[LossPart, LossPart]:
-    """Return the cross-entropy at the masked positions of the source and of the derived language, each as a mean."""
+    """Return the cross-entropy at the masked positions of the source and of all other languages, each as a mean."""
     losses = model.cross_entropy(_predicting(model, batch), batch.labels, "none")
     source, derived = (
-        LossPart((losses * (batch.label_language == language)).sum(), batch.totals.by_language[language])
-        for language in (0, 1)
+        LossPart((losses * ((batch.label_language > 0) == other)).sum(), batch.totals.by_language[other])
+        for other in (False, True)
     )
     return source, derived
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import UsageError
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages import TOKENIZER, has_twin, twin_trans
+from derivlang.training.languages import TOKENIZER, is_mapped, twin_trans
 from derivlang.training.settings import CHOSEN
 from derivlang.training.streams.base import ALIGNERS, DICTIONARY_KEY, GOLD, LINKS_KEY
 
@@ -65,11 +65,11 @@ class DictionaryNeed(Need):
         return "dictionary" not in files
 
     def check(self, settings: TrainingSettings) -> None:
-        if self.words:
+        if self.words or settings.language:
             return
         if settings.tokenizer_for is not None:
             raise _no_twin(f"with --tokenizer-for {settings.tokenizer_for} there is none")
-        if not has_twin(Pipeline.parse(settings.spec)):
+        if not is_mapped(Pipeline.parse(settings.spec)):
             raise _no_twin(f"{settings.spec} has no twin")
 
     def prepare(self, prepared: Prepared) -> Any:
@@ -81,10 +81,10 @@ class DictionaryNeed(Need):
                 fix="give a dictionary with --dictionary, e.g. of derivlang dict or MUSE",
                 id="no-dictionary",
             )
-        if prepared.languages.has_twin:
-            _check_differs(prepared)
-        elif not self.words:
+        if prepared.pairs is None or (prepared.pairs.words and not self.words):
             raise _no_twin(without)
+        if prepared.languages.are_mapped:
+            _check_differs(prepared)
         return prepared.pairs
 
 

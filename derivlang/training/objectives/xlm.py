@@ -47,7 +47,7 @@ class Xlm(Objective):
     )
     reset: bool = param(True, "whether positions restart in the second half of a pair row")
     source: float = param(1.0, "weight of MLM on the source, with pairs=SHARE", low=0)
-    derived: float = param(1.0, "weight of MLM on the derived language, with pairs=SHARE", low=0)
+    derived: float = param(1.0, "weight of MLM on the other languages, with pairs=SHARE", low=0)
     tlm: float = param(1.0, "weight of TLM, with pairs=SHARE", low=0)
 
     def streams(self) -> tuple[Stream, ...]:

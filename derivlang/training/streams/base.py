@@ -12,12 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
-from derivlang.core.arrays import Ints
+from derivlang.core.arrays import Int64, Ints
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
+from derivlang.training.language import by_text
 from derivlang.training.languages import Languages
 from derivlang.training.masking import Keys
+from derivlang.training.row_order import row_numbers
 from derivlang.training.settings import CHOSEN, TrainingSettings
 
 DICTIONARY_KEY, LINKS_KEY = "dictionary", "links"  # of `StreamInputs.found`, for needs of objectives
@@ -28,17 +30,40 @@ GOLD, ALIGNERS = "gold", ("hmm", "eflomal")  # kinds of links
 class StreamInputs:
     """What streams are opened from.
 
-    encoded: the corpus in pieces for rows of a length. pairs: the file of sentence pairs, if one was given. found: the
-    values of the objective's needs, by name. derived: the text of the derived language for rows of `seq_len`, if it is
-    another one than the corpus.
+    encoded: the texts in pieces for rows of a length. pairs: where sentence pairs come from. found: the values of the
+    objective's needs, by name.
     """
 
     settings: TrainingSettings
     languages: Languages
-    encoded: Mapping[int, Data]
-    pairs: Path | None = None
+    encoded: Mapping[int, tuple[Data, ...]]
+    pairs: tuple[PairedLanguages, ...] = ()
     found: Mapping[str, Any] = field(default_factory=dict)
-    derived: Data | None = None
+
+    def text(self, length: int, language: int) -> Data:
+        """Return the text of a language, in pieces for rows of a length."""
+        return next(data for data, numbers in self.texts(length) if language in numbers)
+
+    def texts(self, length: int) -> list[tuple[Data, tuple[int, ...]]]:
+        """Return the texts in pieces for rows of a length, and the languages that read them."""
+        return list(zip(self.encoded.get(length, ()), by_text(self.settings.asked), strict=False))
+
+    @property
+    def has_pair_file(self) -> bool:
+        return any(pair.path is not None for pair in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedLanguages:
+    """Sentence pairs of two languages of a run, by number. path: of a file; None: of the text that both have."""
+
+    left: int
+    right: int
+    path: Path | None = None
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return self.left, self.right
 
 
 class RowSource(ABC):
@@ -51,6 +76,13 @@ class RowSource(ABC):
     n: int
     length: int
     mean_subwords: float
+
+    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
+        """Return the numbers of the rows of some steps.
+
+        name: of the stream. begin: number of rows before these steps. offsets: int64[n + 1], where each step begins.
+        """
+        return row_numbers(name, seed, self.n, begin, begin + int(offsets[-1]))
 
     @abstractmethod
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:

@@ -30,7 +30,7 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import lift_links
 from derivlang.store.parquet import read_parquet
 from derivlang.training.batch import Pieces
-from derivlang.training.languages import Languages
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.pair_source import PairLinks, PairSource
 
 PARTS = ("source", "derived", "pharaoh")
@@ -61,14 +61,14 @@ class WordLists:
 class PairFile:
     """The sentence pairs of a file. links: between words, or None. sha256: hash of the files.
 
-    languages: int8[N] for each side, the language of each word; None: the left side is SOURCE, the right side DERIVED.
+    spoken: int8[N] for each side, the language of each word; None: the language of the side.
     """
 
     source: WordLists
     derived: WordLists
     links: Links | None
     sha256: str
-    languages: tuple[Ints, Ints] | None = None
+    spoken: tuple[Ints, Ints] | None = None
 
 
 def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
@@ -135,10 +135,18 @@ def _parquet(path: Path) -> tuple[WordLists, WordLists, Links | None]:
 class FilePairs(PairSource):
     """The pairs of a file as sub-words, each side of at most `room` and at least `shortest`."""
 
-    def __init__(self, file: PairFile, languages: Languages, room: int, shortest: int = 1):
-        self.special_ids, self._languages = languages.special_ids, file.languages
-        sides = (file.source, file.derived)
-        source, derived = (languages.encode(s.types, s.codes, s.offsets, i) for i, s in enumerate(sides))
+    def __init__(
+        self,
+        file: PairFile,
+        languages: Languages,
+        room: int,
+        shortest: int = 1,
+        of: tuple[int, int] = (SOURCE, DERIVED),
+    ):
+        """Encode the pairs. of: the language of each side, by number."""
+        self.special_ids, self._spoken = languages.special_ids, file.spoken
+        sides, readers = (file.source, file.derived), [languages.readers[number].tokenizer for number in of]
+        source, derived = (r.encode(s.types, s.codes, s.offsets) for r, s in zip(readers, sides, strict=True))
         encoded = source, derived
         starts = np.stack([e.offsets[s.offsets[:-1]] for e, s in zip(encoded, sides, strict=True)], axis=1)
         whole = np.stack([lengths_of(e.offsets[s.offsets]) for e, s in zip(encoded, sides, strict=True)], axis=1)
@@ -148,6 +156,9 @@ class FilePairs(PairSource):
             least = f" of {shortest} or more sub-words per side" if shortest > 1 else ""
             raise DataError(f"holds no sentence pair{least}", where="--pairs", id="no-pair-fits")
         self._encoded, self._starts, self.sizes = encoded, starts[some], kept[some]
+        self.languages = np.tile(np.array(of, np.int64), (len(some), 1))
+        if file.spoken is not None:  # of a sentence and its copy
+            self.languages[:] = file.spoken[0][file.source.offsets[:-1][some]][:, None]
         words = file.source.offsets, file.derived.offsets
         self.linked = (
             no_links(len(some)) if file.links is None else lifted(file.links, words, encoded, starts, kept, some)
@@ -164,10 +175,11 @@ class FilePairs(PairSource):
         at = expand_ranges(starts, sizes)
         words = np.searchsorted(encoded.offsets, at, "right") - 1
         first = np.searchsorted(encoded.offsets, starts, "right") - 1
+        spoken = np.repeat(self.languages[pairs, side], sizes) if self._spoken is None else self._spoken[side][words]
         return Pieces(
             encoded.ids[at].astype(np.int64),
             words - np.repeat(first, sizes),
-            np.full(len(at), side, np.int8) if self._languages is None else self._languages[side][words],
+            spoken.astype(np.int8),
             np.zeros(len(at), bool),
         )
 

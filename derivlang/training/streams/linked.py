@@ -37,7 +37,7 @@ from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.record import record_text
 from derivlang.training.batch import Pieces
-from derivlang.training.languages import DERIVED, SOURCE, Languages
+from derivlang.training.languages import Languages
 from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
@@ -56,7 +56,7 @@ class LinkedPairs(SentencePairs):
     def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return the pairs. Raise DataError if they have no link, UsageError for links of a file without pairs."""
         file = None if self.kind in (GOLD, *ALIGNERS) else Path(self.kind)
-        if file is not None and material.pairs is None:
+        if file is not None and not material.has_pair_file:
             raise UsageError(
                 f"{file} has links of the pairs of a file, but the pairs come from the corpus",
                 where="--objective",
@@ -69,7 +69,7 @@ class LinkedPairs(SentencePairs):
         if isinstance(pairs, FilePairs | AlignedPairs) and not pairs.linked.ends.size:
             raise DataError(
                 "its sentence pairs have no links",
-                where=str(file or material.pairs or "--parallel"),
+                where=str(file or next((one.path for one in material.pairs if one.path), "--parallel")),
                 fix="give Pharaoh links (PREFIX.pharaoh, or links=FILE), e.g. of derivlang align train, or links=hmm",
                 id="no-links",
             )
@@ -80,11 +80,12 @@ class AlignedPairs(PairSource):
     """Other pairs with the links of an aligner, made unless they are in the folder."""
 
     def __init__(self, pairs: PairSource, model: str, languages: Languages, folder: Path):
-        self.pairs, self.sizes, self.special_ids = pairs, pairs.sizes, pairs.special_ids
-        sides = _Words.of(pairs, SOURCE, languages), _Words.of(pairs, DERIVED, languages)
+        self.pairs, self.special_ids = pairs, pairs.special_ids
+        self.sizes, self.languages = pairs.sizes, pairs.languages
+        sides = _Words.of(pairs, 0, languages), _Words.of(pairs, 1, languages)
         links, digest = _links(sides, model, folder)
         words, encoded = (sides[0].offsets, sides[1].offsets), (sides[0].encoded, sides[1].encoded)
-        starts = np.stack([offsets_of(self.sizes[:, side])[:-1] for side in (SOURCE, DERIVED)], axis=1)
+        starts = np.stack([offsets_of(self.sizes[:, side])[:-1] for side in range(2)], axis=1)
         self.linked = lifted(links, words, encoded, starts, self.sizes, np.arange(len(self.sizes)))
         both = sha256(f"{pairs.facts().get('sha256')} {digest}".encode()).hexdigest()
         self._facts = pairs.facts() | {"aligner": model, "links": len(links.source), "sha256": both}

@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from derivlang.core.arrays import Ints
+from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
+from derivlang.training.language import OPTION, phases_of
 from derivlang.training.masking import Keys
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import RowSource, StreamInputs
@@ -50,6 +52,13 @@ class PackedAndPairs(Packed):
         return {PAIRS}
 
     def open(self, material: StreamInputs) -> RowSource:
+        if phases_of(material.settings.asked):
+            raise UsageError(
+                "rows and sentence pairs are drawn from one set, so languages have no shares",
+                where=OPTION,
+                fix="give xlm:pairs=0.5, or leave out the shares",
+                id="languages",
+            )
         settings = replace(material.settings, pair_length=self.length(material.settings))
         pairs = self._pairs().open(replace(material, settings=settings))
         return RowsOfTwo(super().open(material), pairs, reset=self.reset)

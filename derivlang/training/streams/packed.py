@@ -1,4 +1,4 @@
-"""Rows of both corpora, or of one (`--languages`), as `packing.py` makes them: the same for every objective."""
+"""Rows of the text of each language, as `packing.py` makes them: the same for every objective."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Ints
+from derivlang.core.arrays import Int64, Ints, offsets_of, positions
 from derivlang.core.errors import DataError
+from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
-from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.language import OPTION, UNREAD, Language, phases_of
 from derivlang.training.masking import Keys
-from derivlang.training.settings import Sides
+from derivlang.training.row_order import row_numbers
+from derivlang.training.shares import rows_before
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
-
-_SIDES: dict[Sides, tuple[int, ...]] = {"both": (SOURCE, DERIVED), "source": (SOURCE,), "derived": (DERIVED,)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packed(Stream):
-    """`<s> s1 </s> s2 </s> …`, each row in one language; an epoch has every row in both."""
+    """`<s> s1 </s> s2 </s> …`, each row in one language; an epoch has every row in every language."""
 
     name: ClassVar[str] = "rows"
     of_one_language: ClassVar[bool] = True
@@ -34,68 +34,82 @@ class Packed(Stream):
         return True
 
     def open(self, material: StreamInputs) -> RowSource:
-        settings = material.settings
-        data = material.encoded[settings.seq_len]
-        ranges = halves(data) if settings.halves else None
-        return PackedRows(data, settings.languages, ranges, derived=material.derived)
+        asked, length = material.settings.asked, material.settings.seq_len
+        return PackedRows([material.text(length, number) for number in range(len(asked))], asked)
 
 
 class PackedRows(RowSource):
-    """The rows of both languages, the source's first and then the derived language's, or of one of them.
+    """The rows of all languages, one language after the other.
 
-    ranges: the first and the last + 1 instance of each language, None for all. derived: the text of the derived
-    language, None for the source's. So an epoch has every row of both texts once, whatever their sizes.
+    texts: of each language. asked: the languages, for the part of its text that each has; by default all of it. So an
+    epoch has every row of these parts once, whatever their sizes. Raise DataError for a part without a row.
     """
 
-    def __init__(
-        self,
-        data: Data,
-        languages: Sides = "both",
-        ranges: Sequence[tuple[int, int]] | None = None,
-        *,
-        derived: Data | None = None,
-    ):
-        self.data, self.length = data, data.seq_len
-        self._texts = (data, data if derived is None else derived)
-        every = [(0, text.n_instances(side)) for side, text in enumerate(self._texts)]
-        self._ranges = [span if side in _SIDES[languages] else (0, 0) for side, span in enumerate(ranges or every)]
-        sizes = [last - first for first, last in self._ranges]
-        self._n_source, self.n = sizes[SOURCE], sum(sizes)
-        filled = sum(
-            text.filled(side, span)
-            for side, (text, span) in enumerate(zip(self._texts, self._ranges, strict=True))
-            if span[1] > span[0]
-        )
+    def __init__(self, texts: Sequence[Data], asked: Sequence[Language] = ()):
+        self._texts, self.length = texts, texts[0].seq_len
+        spans = [_span(text, number, asked[number] if asked else None) for number, text in enumerate(texts)]
+        self._first = np.array([first for first, _ in spans])
+        self.bounds = offsets_of(np.array([last - first for first, last in spans]))
+        self.n = int(self.bounds[-1])
+        every = zip(texts, spans, strict=True)
+        filled = sum(text.filled(number, span) for number, (text, span) in enumerate(every) if span[1] > span[0])
         self.mean_subwords = filled / self.n
+        self.asked, self.phases = asked, phases_of(asked)
+        if self.phases:
+            numbered = enumerate(zip(texts, spans, strict=True))
+            means = [text.filled(number, span) / (span[1] - span[0]) for number, (text, span) in numbered]
+            self.mean_subwords = float(np.array(means) @ np.array(self.phases[0][1], float))
+
+    def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
+        """Return the rows of some steps. With shares, each language has an endless list of its own rows."""
+        if not self.phases:
+            return super().numbers(name, seed, steps, begin, offsets)
+        given = self._given(int(offsets[1]), steps[-1] + 1)[steps[0] :]
+        step = np.repeat(steps, np.diff(offsets))
+        language = np.repeat(np.tile(np.arange(len(self.asked)), len(steps)), np.diff(given, axis=0).ravel())
+        # mixed, so that every micro-batch may have all languages
+        mixed = draw(text_key(f"languages|seed={seed}"), step.astype(np.uint64), positions(offsets))
+        language = language[np.lexsort((mixed, step))]
+        out = np.empty(len(language), np.int64)
+        for number, one in enumerate(self.asked):
+            first, last = given[[0, -1], number].tolist()
+            if last > first:
+                rows = row_numbers(f"{name}|{one.name}", seed, int(np.diff(self.bounds)[number]), first, last)
+                out[language == number] = self.bounds[number] + rows
+        return out
+
+    def _given(self, rows: int, steps: int) -> Int64:
+        """Return int64[steps + 1, L]: the rows of each language before each step, whatever the order of languages."""
+        order = sorted(range(len(self.asked)), key=lambda number: self.asked[number].name)
+        phases = tuple((begin, tuple(shares[number] for number in order)) for begin, shares in self.phases)
+        return rows_before(phases, rows, steps)[:, np.argsort(order)]
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
-        language = (numbers >= self._n_source).astype(np.int64)
-        first = np.array([span[0] for span in self._ranges])
-        instances = numbers - self._n_source * language + first[language]
-        source, derived = self._texts
-        if source is derived:
-            return source.rows(instances, language)
-        places = [np.flatnonzero(language == side) for side in (SOURCE, DERIVED)]
-        parts = [
-            text.rows(instances[some], language[some])
-            for text, some in zip(self._texts, places, strict=True)
-            if len(some)
-        ]
-        return SubwordRows.joined(parts, np.argsort(np.concatenate(places)))
+        language = np.searchsorted(self.bounds, numbers, "right") - 1
+        instances = numbers - self.bounds[language] + self._first[language]
+        texts = list(dict.fromkeys(self._texts))
+        of = np.array([texts.index(text) for text in self._texts])[language]
+        places = [np.flatnonzero(of == number) for number in range(len(texts))]
+        parts = [text.rows(instances[at], language[at]) for text, at in zip(texts, places, strict=True) if len(at)]
+        return parts[0] if len(texts) == 1 else SubwordRows.joined(parts, np.argsort(np.concatenate(places)))
 
 
-def halves(data: Data) -> list[tuple[int, int]]:
-    """Return the source rows before the middle of the text, and the derived rows after it, as ranges.
+def _span(text: Data, number: int, language: Language | None) -> tuple[int, int]:
+    """Return the first row of a language's part of its text, and the last + 1.
 
-    The middle is the end of a sentence, so no sentence is read in both languages; a row that crosses it is left out.
-    Raise DataError if a half has no row.
+    A part begins and ends with a sentence, so no sentence is in two parts; a row that crosses an end is left out.
     """
-    middle = int(
-        np.searchsorted(data.pieces, data.sentences[len(data.sentences) // 2])
-    )  # a piece that begins a sentence
-    source = int(np.searchsorted(data.instances[SOURCE], middle, "right")) - 1
-    derived = int(np.searchsorted(data.instances[DERIVED], middle))
-    ranges = [(0, source), (derived, data.n_instances(DERIVED))]
-    if any(last <= first for first, last in ranges):
-        raise DataError("half of the text has no row", where="--halves", fix="give more text", id="no-text")
-    return ranges
+    if language is None or not language.part:
+        return 0, text.n_instances(number)
+    if language.part == UNREAD:
+        return 0, 0
+    part, of = map(int, language.part.split("/"))
+    ends = [min(len(text.sentences) * end // of, len(text.sentences) - 1) for end in (part - 1, part)]
+    begin, end = np.searchsorted(text.pieces, text.sentences[ends])
+    rows = text.first_pieces(number)
+    first, last = int(np.searchsorted(rows, begin)), int(np.searchsorted(rows, end, "right")) - 1
+    if last <= first:
+        what = "half of the text" if of == 2 else f"part {language.part} of the text of {language.name}"
+        where = "--halves" if of == 2 else OPTION
+        raise DataError(f"{what} has no row", where=where, fix="give more text", id="no-text")
+    return first, last

@@ -8,12 +8,15 @@ always hold the same words (methods, section 4). Each piece is a pair.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of
+from derivlang.core.arrays import Int64, expand_ranges, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw
 from derivlang.lexical.noise import first_by_key
@@ -25,9 +28,13 @@ from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
 
 
 class PairSource(ABC):
-    """P sentence pairs. sizes: int64[P, 2], number of sub-words of each side. special_ids: for the ends of rows."""
+    """P sentence pairs.
+
+    sizes, languages: int64[P, 2], number of sub-words and language of each side. special_ids: for the ends of rows.
+    """
 
     sizes: Int64
+    languages: Int64
     special_ids: SpecialIds
 
     @abstractmethod
@@ -56,27 +63,41 @@ class PairLinks:
         pairs 0 and 1 of 2 + 3 and 1 + 1 sub-words, each with the link 0-0  ->  [[0, 2], [0, 3]]
         """
         begin, counts = self.offsets[pairs], self.offsets[np.asarray(pairs) + 1] - self.offsets[pairs]
-        shifts = [np.repeat(offsets_of(sizes[pairs, side])[:-1], counts) for side in (SOURCE, DERIVED)]
+        shifts = [np.repeat(offsets_of(sizes[pairs, side])[:-1], counts) for side in range(2)]
         return np.asarray(self.ends[:, expand_ranges(begin, counts)] + np.stack(shifts))
 
 
 class DerivedPairs(PairSource):
-    """A share of the corpus's sentences and their derived forms, cut as the data is."""
+    """A share of a text's sentences in pairs of its languages, cut as the data is.
 
-    def __init__(self, data: Data, rate: Share, *, seed: int, shortest: int = 1):
+    kinds: the two languages of each kind of pairs, by number.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        rate: Share,
+        kinds: Sequence[tuple[int, int]] = ((SOURCE, DERIVED),),
+        *,
+        seed: int,
+        shortest: int = 1,
+    ):
         keys, sentences = np.asarray(data.keys), np.asarray(data.sentences)
         chosen = first_by_key(draw(pair_stream(seed), keys, np.zeros(len(keys), np.int64)), portion(rate, len(keys)))
         first, last = (np.searchsorted(data.pieces, ends) for ends in (sentences[chosen], sentences[chosen + 1]))
         self.data, self.special_ids = data, data.special_ids
         pieces = expand_ranges(first, last - first)
-        sizes = np.stack([data.sizes(pieces, side) for side in (SOURCE, DERIVED)], axis=1)
+        languages = np.repeat(np.array(kinds, np.int64), len(pieces), axis=0)
+        pieces = np.tile(pieces, len(kinds))
+        sizes = np.stack([data.sizes(pieces, side) for side in languages.T], axis=1)
         some = (sizes >= shortest).all(axis=1)  # words of other scripts may have no sub-words
-        self.pieces, self.sizes = pieces[some], sizes[some]
+        self.pieces, self.sizes, self.languages = pieces[some], sizes[some], languages[some]
+        first_kind = (self.languages == kinds[0]).all(axis=1)
         self._facts = {
             "sentences": len(chosen),
             "cut_sentences": int((last - first > 1).sum()),
             "short_pairs": int((~some).sum()),
-            "percent": round(100 * int(self.sizes[:, 0].sum()) / data.n_subwords, 2),
+            "percent": round(100 * int(self.sizes[first_kind, 0].sum()) / data.n_subwords, 2),
         }
         if not len(self.pieces):
             least = f" of {shortest} or more sub-words per side" if shortest > 1 else ""
@@ -88,14 +109,53 @@ class DerivedPairs(PairSource):
             )
 
     def side(self, pairs: Int64, side: int) -> Pieces:
-        return self.in_language(pairs, np.full(len(pairs), side, np.int8))
-
-    def in_language(self, pairs: Int64, language: Ints) -> Pieces:
-        """Return the sub-words of pairs [K], each in a language [K]."""
-        return self.data.tokens(self.pieces[pairs], language)
+        return self.data.tokens(self.pieces[pairs], self.languages[pairs, side])
 
     def links(self, pairs: Int64) -> Int64:
-        return self.data.links(self.pieces[pairs])
+        return self.data.links(self.pieces[pairs], *self.languages[pairs].T)
 
     def facts(self) -> dict[str, Any]:
         return self._facts
+
+
+class JoinedPairs(PairSource):
+    """The pairs of several sources, one after the other."""
+
+    def __init__(self, parts: Sequence[PairSource]):
+        self.parts, self.special_ids = parts, parts[0].special_ids
+        self.bounds = offsets_of(np.array([len(part.sizes) for part in parts]))
+        self.sizes, self.languages = (np.concatenate([getattr(one, name) for one in parts]) for name in _BY_PAIR)
+
+    def _of(self, pairs: Int64) -> Iterator[tuple[PairSource, Int64, Int64]]:
+        """Yield each source, the places in `pairs` that are its, and its numbers of these pairs."""
+        number = np.searchsorted(self.bounds, pairs, "right") - 1
+        for one, part in enumerate(self.parts):
+            at = np.flatnonzero(number == one)
+            yield part, at, pairs[at] - self.bounds[one]
+
+    def side(self, pairs: Int64, side: int) -> Pieces:
+        sizes, every = self.sizes[pairs, side], list(self._of(pairs))
+        order = np.argsort(np.concatenate([expand_ranges(offsets_of(sizes)[at], sizes[at]) for _, at, _ in every]))
+        parts = [part.side(some, side) for part, _, some in every]
+        return Pieces(*(np.concatenate([getattr(one, f.name) for one in parts])[order] for f in fields(Pieces)))
+
+    def links(self, pairs: Int64) -> Int64:
+        found = []
+        for part, at, some in self._of(pairs):
+            ends = part.links(some)
+            for side, sizes in enumerate(self.sizes[pairs].T):  # from places in these pairs to places in all
+                ends[side] = expand_ranges(offsets_of(sizes)[at], sizes[at])[ends[side]]
+            found.append(ends)
+        return np.concatenate(found, axis=1)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the sums of the counts, and one hash of all."""
+        every = [part.facts() for part in self.parts]
+        counts: Counter[str] = Counter()
+        for facts in every:
+            counts.update({name: value for name, value in facts.items() if isinstance(value, int)})
+        hashes = [facts["sha256"] for facts in every if "sha256" in facts]
+        return dict(counts) | ({"sha256": sha256("".join(hashes).encode()).hexdigest()} if hashes else {})
+
+
+_BY_PAIR = ("sizes", "languages")

@@ -16,13 +16,12 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of, owners, positions
 from derivlang.training.batch import SubwordRows
-from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.packing import pack
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, read_pairs
-from derivlang.training.streams.pair_source import DerivedPairs, PairSource
+from derivlang.training.streams.pair_source import DerivedPairs, JoinedPairs, PairSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +56,19 @@ class SentencePairs(Stream):
         return {self.name}
 
     def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
-        """Return the pairs: of a file if there is one, else of the corpus. links_file: Pharaoh links of that file."""
-        settings, length = material.settings, self.length(material.settings) // 2
-        if material.pairs is not None:
-            return FilePairs(read_pairs(material.pairs, links_file), material.languages, length - 2, self.shortest)
-        seed = settings.dictionary_seed
-        return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=seed, shortest=self.shortest)
+        """Return the pairs: of files, or of the texts that languages share. links_file: Pharaoh links of a file."""
+        length = self.length(material.settings) // 2
+        parts: list[PairSource] = [
+            FilePairs(read_pairs(pairs.path, links_file), material.languages, length - 2, self.shortest, pairs.sides)
+            for pairs in material.pairs
+            if pairs.path is not None
+        ]
+        for data, numbers in material.texts(length):
+            own = [pairs.sides for pairs in material.pairs if pairs.path is None and pairs.left in numbers]
+            if own:
+                rate, seed = material.settings.parallel_rate, material.settings.dictionary_seed
+                parts.append(DerivedPairs(data, rate, own, seed=seed, shortest=self.shortest))
+        return parts[0] if len(parts) == 1 else JoinedPairs(parts)
 
     def open(self, material: StreamInputs) -> PairRows:
         return PairRows(self, self.source(material), self.length(material.settings))
@@ -111,7 +117,7 @@ class PairRows(RowSource):
             clean_ids=np.full(shape, special_ids.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
-            language=side ^ turned[:, None],
+            language=np.take_along_axis(self.source.languages[begin].astype(np.int8), side ^ turned[:, None], axis=1),
             side=side,
             positions=columns - side * half.astype(np.int32) if self.stream.reset else None,
             lengths=lengths,
@@ -122,7 +128,7 @@ class PairRows(RowSource):
         first = starts[row_of_pair] + 1 + before
         number = positions(offsets)
         at: list[Int64] = []
-        for s in (SOURCE, DERIVED):
+        for s in range(2):
             tokens = self.source.side(pairs, s)
             row = np.repeat(row_of_pair, sizes[:, s])
             column = np.repeat(first[:, s], sizes[:, s]) + positions(offsets_of(sizes[:, s]))
@@ -132,13 +138,14 @@ class PairRows(RowSource):
             out.language[row, column] = tokens.language
             out.shared[row, column] = tokens.shared
             out.clean_ids[np.arange(n), starts[:, s]] = special_ids.begin
-            out.clean_ids[row_of_pair, first[:, s] + sizes[:, s]] = special_ids.end
+            ends = row_of_pair, first[:, s] + sizes[:, s]
+            out.clean_ids[ends], out.language[ends] = special_ids.end, self.source.languages[pairs, s]
             at.append(row * self.length + column)
         return out if not self.stream.links else replace(out, links=self._links(pairs, at))
 
     def _links(self, pairs: Int64, at: list[Int64]) -> Int64:
         """Return int64[2, L]: linked positions, in both directions, ascending. at: of the sub-words of each side."""
         left, right = self.source.links(pairs)
-        source, derived = at[SOURCE][left], at[DERIVED][right]
+        source, derived = at[0][left], at[1][right]
         both = np.stack([np.concatenate([source, derived]), np.concatenate([derived, source])])
         return both[:, np.lexsort(both[::-1])]

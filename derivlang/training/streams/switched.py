@@ -2,10 +2,10 @@
 
     <s> we low er it </s> <s> we' low er it </s>          switch: share of the words with an entry that are replaced
 
-The sentences come from both corpora. An epoch has each once in each language, and every epoch draws other words.
-The copy keeps the word order. A word has an entry if each of its sub-words has one. With the tokenizer of a checkpoint
-the sentences come from a file, and the dictionary is one of words (switched_words.py). Source: Chaudhary et al.
-(2020), sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
+The sentences come from the text of every language. An epoch has each once in each language, and every epoch draws other
+words. The copy keeps the word order. A word has an entry if each of its sub-words has one. With the tokenizer of a
+checkpoint the sentences come from a file, and the dictionary is one of words (switched_words.py). Source: Chaudhary et
+al. (2020), sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from __future__ import annotations
 from collections.abc import Collection, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
+from derivlang.core.arrays import Bool, Ints
 from derivlang.core.errors import DataError, UsageError
-from derivlang.training.batch import Pieces, SubwordRows
+from derivlang.training.batch import SubwordRows
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.streams.base import DICTIONARY_KEY, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, read_pairs
-from derivlang.training.streams.pair_source import DerivedPairs
+from derivlang.training.streams.pair_source import DerivedPairs, JoinedPairs, PairSource
 from derivlang.training.streams.pairs import PairRows, SentencePairs
 from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
 from derivlang.training.translations import Translations
@@ -45,18 +46,26 @@ class CodeSwitched(SentencePairs):
     def pair_kinds(self) -> Set[str]:
         return frozenset()
 
+    def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
+        """Return each sentence of every text with itself, in each language of the text."""
+        length, seed = self.length(material.settings) // 2, material.settings.dictionary_seed
+        parts = [
+            DerivedPairs(data, Fraction(100), [(number, number) for number in numbers], seed=seed)
+            for data, numbers in material.texts(length)
+        ]
+        return parts[0] if len(parts) == 1 else JoinedPairs(parts)
+
     def open(self, material: StreamInputs) -> PairRows:
-        settings, dictionary = material.settings, material.found[DICTIONARY_KEY]
+        dictionary = material.found[DICTIONARY_KEY]
         if dictionary.words:
             return self._of_words(material, dictionary)
-        data = material.encoded[self.length(settings) // 2]
-        copies = Copies(data, Fraction(100), seed=settings.dictionary_seed)
-        return SwitchedRows(self, copies, self.length(settings), dictionary)
+        return SwitchedRows(self, self.source(material), self.length(material.settings), dictionary)
 
     def _of_words(self, material: StreamInputs, dictionary: Translations) -> SwitchedWordRows:
         """Return the rows of sentences of a file. Raise UsageError if there is none."""
         settings = material.settings
-        if material.pairs is None:
+        path = next((pairs.path for pairs in material.pairs if pairs.path is not None), None)
+        if path is None:
             raise UsageError(
                 "a dictionary of words replaces words of the sentences of a file, but there is none",
                 where="--dictionary",
@@ -64,33 +73,18 @@ class CodeSwitched(SentencePairs):
                 id="missing-file",
             )
         length, seed = self.length(settings), settings.dictionary_seed
-        file = code_switched(read_pairs(material.pairs), dictionary, self.switch, seed)
+        file = code_switched(read_pairs(path), dictionary, self.switch, seed)
         return SwitchedWordRows(self, FilePairs(file, material.languages, length // 2 - 2), length)
 
 
-class Copies(DerivedPairs):
-    """Each piece twice: the source's with itself, then the derived language's with itself."""
-
-    def __init__(self, *args: object, **options: object):
-        super().__init__(*args, **options)  # type: ignore[arg-type]
-        self.pieces, self.sizes = np.tile(self.pieces, 2), np.tile(self.sizes, (2, 1))
-
-    def side(self, pairs: Int64, side: int) -> Pieces:
-        return self.in_language(pairs, (pairs >= len(self.pieces) // 2).astype(np.int8))
-
-    def links(self, pairs: Int64) -> Int64:
-        """Return int64[2, L]: each sub-word is linked to its copy."""
-        return np.repeat(np.arange(offsets_of(self.sizes[pairs, 0])[-1])[None], 2, axis=0)
-
-
 class SwitchedRows(PairRows):
-    """The rows of `Copies`, with words of the second half replaced."""
+    """The rows of sentences and their copies, with words of the second half replaced."""
 
-    def __init__(self, stream: CodeSwitched, source: Copies, length: int, dictionary: Translations):
+    def __init__(self, stream: CodeSwitched, source: PairSource, length: int, dictionary: Translations):
         super().__init__(stream, source, length)
         self.switch, self.dictionary = stream.switch, dictionary
         blocks = (np.arange(begin, min(begin + _AT_ONCE, self.n)) for begin in range(0, self.n, _AT_ONCE))
-        if not any(self._able(self._copies(some, Keys.of(0, 0, some))).any() for some in blocks):
+        if not any(self._able(super(SwitchedRows, self).rows(some, Keys.of(0, 0, some))).any() for some in blocks):
             raise DataError(
                 "no word of the text has an entry in the dictionary",
                 where="--dictionary",
@@ -99,23 +93,11 @@ class SwitchedRows(PairRows):
             )
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
-        out = self._copies(numbers, keys)
+        out = super().rows(numbers, keys)
         at = self._able(out) & (keys.uniform("switch", out.word_ids) < self.switch)
         bits = keys.bits("switched", np.arange(self.length)[None])
         out.clean_ids[at], out.language[at] = self.dictionary.translate(out.clean_ids[at], out.language[at], bits[at])
         return replace(out, translated=at)
-
-    def _copies(self, numbers: Ints, keys: Keys) -> SubwordRows:
-        """Return rows before words are replaced. A special id has the language of the sentence that it belongs to.
-
-        ids  <s> a b </s> <s> a b </s>      language  d d d d d d d d, for a sentence of the derived language
-        """
-        out = super().rows(numbers, keys)
-        special, special_ids, language = out.word_ids < 0, self.source.special_ids, out.language
-        end, begin = special & (out.clean_ids == special_ids.end), special & (out.clean_ids == special_ids.begin)
-        language[:, 1:][end[:, 1:]] = language[:, :-1][end[:, 1:]]
-        language[:, :-1][begin[:, :-1]] = language[:, 1:][begin[:, :-1]]
-        return out
 
     def _able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: positions of the copy whose word has an entry."""

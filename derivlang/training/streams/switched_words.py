@@ -16,14 +16,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, Ints, UInt64, offsets_of, owners, positions
+from derivlang.core.arrays import Int64, Ints, UInt64, owners, positions
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
-from derivlang.training.streams.bitext import FilePairs, PairFile, WordLists
-from derivlang.training.streams.pairs import PairRows, SentencePairs
+from derivlang.training.streams.bitext import PairFile, WordLists
+from derivlang.training.streams.pairs import PairRows
 from derivlang.training.translations import Translations
 
 
@@ -37,7 +37,9 @@ def code_switched(file: PairFile, dictionary: Translations, switch: float, seed:
     codes = np.concatenate([sides[0].codes, sides[1].codes + len(sides[0].types)]).astype(np.int64)
     offsets = np.append(sides[0].offsets, sides[0].offsets[-1] + sides[1].offsets[1:])
     spoken = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in sides])
-    known, exchanged = (_known(sides, dictionary, languages)[codes] for languages in ((0, 1), (1, 0)))
+    known, exchanged = (
+        _known(sides, dictionary, languages)[codes] for languages in ((SOURCE, DERIVED), (DERIVED, SOURCE))
+    )
     able = known >= 0
     if not able.any():
         raise DataError(
@@ -78,15 +80,10 @@ def _bits(what: str, seed: int, offsets: Int64) -> UInt64:
 class SwitchedWordRows(PairRows):
     """The rows of sentences and their code-switched copies."""
 
-    def __init__(self, stream: SentencePairs, source: FilePairs, length: int):
-        super().__init__(stream, source, length)
-        first = source.side(np.arange(len(source.sizes)), SOURCE)
-        self.language = first.language[offsets_of(source.sizes[:, SOURCE])[:-1]]
-
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         """Return the rows. Special ids and padding have the language of the row's first sentence."""
         out = super().rows(numbers, keys)
         pair = self.instances[np.asarray(numbers)][:, None] + np.maximum(out.sentence_ids, 0)
-        of_sentence, special = self.language[pair], out.word_ids < 0
+        of_sentence, special = self.source.languages[pair, 0], out.word_ids < 0
         out.language[special] = of_sentence[special]
         return replace(out, translated=out.language != of_sentence)

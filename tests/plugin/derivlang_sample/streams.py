@@ -21,7 +21,7 @@ class Derived(Stream):
     name = "derived"
 
     def open(self, material: StreamInputs) -> RowSource:
-        return DerivedRows(material.encoded[material.settings.seq_len])
+        return DerivedRows(material.text(material.settings.seq_len, DERIVED))
 
 
 class DerivedRows(RowSource):

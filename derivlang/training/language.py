@@ -1,0 +1,148 @@
+"""The languages of a run, as they are asked for.
+
+    --language en=text:wikitext2 --language "la=t:trans,inv share:0.3" --language "fr=text:'my text.txt'"
+
+`--source S --t SPEC` is short for two of them, with `text:` for --derived-source, `part:1/2` and `part:2/2` for
+--halves. With --languages the other language has no rows, but its ids are part of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+from derivlang.core.errors import UsageError, unknown
+
+OPTION = "--language"
+UNREAD = "none"  # the part of a language that only the vocabulary has
+_MOST = 100
+_EXAMPLE = f'write e.g. {OPTION} "la=t:trans,inv share:0.3"; quote a path with spaces: "fr=text:\'my text.txt\'"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A language of a run.
+
+    text: a source; "": the text of the first language. t: transforms of it. ids: text, or own for a block of ids that
+    no other language has. tokenizer: the folder of one of its own; "": the run's. share: of the rows of a step, 0.3, or
+    from steps on, 0:0.9,1000:0.25; "": as many as its text has. part: of its text, 1/2 is the first half; "": all.
+    """
+
+    name: str
+    text: str = ""
+    t: str = "identity"
+    ids: str = "text"
+    tokenizer: str = ""
+    share: str = ""
+    part: str = ""
+
+    @property
+    def shares(self) -> dict[int, Fraction]:
+        """The shares by the step from which on they hold."""
+        phases = [phase.rpartition(":") for phase in self.share.split(",")]
+        return {int(begin or 0): Fraction(share) for begin, _, share in phases}
+
+    @property
+    def identity(self) -> str:
+        """What its sub-words depend on."""
+        return f"{self.text}|{self.t}|{self.ids}|{self.tokenizer}"
+
+    def __str__(self) -> str:
+        given = ((field.name, getattr(self, field.name)) for field in fields(self)[1:])
+        return f"{self.name}=" + " ".join(f"{key}:{shlex.quote(value)}" for key, value in given if value)
+
+
+KEYS = [field.name for field in fields(Language)[1:]]
+_FORMS = {
+    "ids": (r"text|own", "text or own"),
+    "share": (r"(\d+:)?\d[\d./]*(,\d+:\d[\d./]*)*", "a number as 0.3 or 1/3, or steps and numbers as 0:0.9,1000:0.25"),
+    "part": (r"[1-9]\d?/[1-9]\d?", "a part of the text, as 1/2"),
+}
+
+
+def read_languages(options: Sequence[str]) -> tuple[Language, ...]:
+    """Return the languages of options. Raise UsageError for wrong ones, or if they do not fit each other."""
+    languages = tuple(map(_read, options))
+    names = [one.name.lower() for one in languages]
+    first = languages[0]
+    wrong = ""
+    if not 2 <= len(languages) <= _MOST:
+        wrong = f"a run has 2 to {_MOST} languages, not {len(languages)}"
+    elif len(set(names)) < len(names):
+        wrong = f"two languages have the name {next(name for name in names if names.count(name) > 1)}"
+    elif not first.text:
+        wrong = f"the first language, {first.name}, needs a text"
+    elif len({bool(one.share) for one in languages}) > 1:
+        wrong = f"{next(one.name for one in languages if not one.share)} has no share, but others have one"
+    elif first.share:
+        wrong = _wrong_shares(languages)
+    if wrong:
+        raise UsageError(wrong, where=OPTION, fix=_EXAMPLE, id="languages")
+    same = [Language(**{**_values(one), "text": ""}) if one.text == first.text else one for one in languages[1:]]
+    return first, *same
+
+
+def _read(option: str) -> Language:
+    """Return the language of an option NAME=KEY:VALUE KEY:VALUE."""
+    name, equals, rest = option.partition("=")
+    try:
+        pairs = [word.partition(":") for word in shlex.split(rest)]
+    except ValueError:
+        pairs = [(rest, "", "")]
+    values = {key: value for key, _, value in pairs}
+    where = f"{OPTION} {name}"
+    for key in values:
+        if key not in KEYS:
+            raise unknown("setting of a language", key, KEYS, where=where, fix=_EXAMPLE)
+    wrong = ""
+    if not equals or not re.fullmatch(r"[A-Za-z]\w{0,31}", name, re.ASCII):
+        wrong = f"{option!r} is not NAME=KEY:VALUE with a name of letters, digits and _"
+    elif len(values) < len(pairs):
+        wrong = "a setting is given twice"
+    elif empty := [key for key, value in values.items() if not value]:
+        wrong = f"{empty[0]} has no value"
+    for key, (form, expected) in _FORMS.items():
+        if not wrong and key in values and not re.fullmatch(form, values[key]):
+            wrong = f"{key} must be {expected}, got {values[key]}"
+    if not wrong and "part" in values and Fraction(values["part"]) > 1:
+        wrong = f"the text has no part {values['part']}"
+    if wrong:
+        raise UsageError(wrong, where=where, fix=_EXAMPLE, id="languages")
+    return Language(name=name, **values)
+
+
+def _values(language: Language) -> dict[str, str]:
+    return {field.name: getattr(language, field.name) for field in fields(language)}
+
+
+def _wrong_shares(languages: Sequence[Language]) -> str:
+    """Return what is wrong with the shares of languages, "" if nothing is."""
+    try:
+        for begin, shares in phases_of(languages):
+            if sum(shares) != 1:
+                return f"the shares from step {begin:,} on add up to {float(sum(shares)):g}, not to 1"
+    except (ValueError, ZeroDivisionError):
+        return "a share is not a number"
+    unread = next((one.name for one in languages if not any(one.shares.values())), "")
+    return f"{unread} never has rows: its share is 0" if unread else ""
+
+
+def phases_of(languages: Sequence[Language]) -> tuple[tuple[int, tuple[Fraction, ...]], ...]:
+    """Return the shares of all languages from each step on at which one changes; none if they have no shares."""
+    if not languages or not languages[0].share:
+        return ()
+    every = [{0: Fraction(0)} | one.shares for one in languages]
+    begins = sorted({begin for shares in every for begin in shares})
+    return tuple((begin, tuple(s[max(at for at in s if at <= begin)] for s in every)) for begin in begins)
+
+
+def by_text(languages: Sequence[Language]) -> list[tuple[int, ...]]:
+    """Return the numbers of the languages of each text, the first language's text first."""
+    texts: dict[str, tuple[int, ...]] = {}
+    for number, one in enumerate(languages):
+        text = one.text if number else ""
+        texts[text] = (*texts.get(text, ()), number)
+    return list(texts.values())

@@ -1,0 +1,294 @@
+"""Runs of several languages: a source, a language in another script, a clone with ids of its own, and another text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import derivlang
+from derivlang.commands.pretrain import Pretrain
+from derivlang.core.errors import DerivlangError, StoreError, UsageError
+from derivlang.lexical.train import smoothed
+from derivlang.training import run_folder
+from derivlang.training.language import OPTION, Language, phases_of, read_languages
+from derivlang.training.masking import Keys
+from derivlang.training.objectives.registry import OBJECTIVES
+from derivlang.training.options import with_languages
+from derivlang.training.run import Callbacks, _data
+from derivlang.training.shares import rows_before
+from tests.commands import run
+from tests.training import batches, weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::derivlang.core.messages.DerivlangWarning")
+
+SHARES = ("0:0.7,3:0.25", "0:0.1,3:0.25", "0:0.1,3:0.25", "0:0.1,3:0.25")
+TINY: dict[str, Any] = {
+    "vocab_size": 200, "steps": 6, "seq_len": 32, "pair_length": 32, "batch_size": 8, "threads": 1, "parallel": "50",
+    "learning_rate": 1e-3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The two halves of the demo."""
+    folder = tmp_path_factory.mktemp("texts")
+    lines = []
+    for batch in batches("identity"):
+        words, ends = batch.strings().to_pylist(), batch.sentences.tolist()
+        lines += [" ".join(words[i:j]) for i, j in pairwise(ends)]
+    for name, some in (("one", lines[::2]), ("two", lines[1::2])):
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in some), "utf-8")
+    return folder / "one.txt", folder / "two.txt"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+def four(texts: tuple[Path, Path], *, shares: bool = False) -> dict[str, dict[str, str]]:
+    one, two = ({"text": str(text)} for text in texts)
+    made = {"en": one, "la": {"t": "trans,inv"}, "cl": {"ids": "own"}, "fr": two}
+    more = [{"share": share} if shares else {} for share in SHARES]
+    return {name: own | share for (name, own), share in zip(made.items(), more, strict=True)}
+
+
+def trained(out: Path, languages: Any, **options: Any) -> dict[str, Any]:
+    return derivlang.pretrain(None, None, out, language=languages, **{**TINY, **options}).record
+
+
+@pytest.mark.parametrize("objective", sorted(OBJECTIVES.names()))
+def test_every_objective_trains_on_four_languages(
+    objective: str, texts: tuple[Path, Path], data: Path, tmp_path: Path
+) -> None:
+    """And again in another order: the shares of a language do not depend on it."""
+    model = {"model": "tiny-gpt"} if objective == "clm" else {}
+    rows = not OBJECTIVES.find(objective)().streams()[0].pair_kinds()  # xlm draws pairs and rows from one set
+    languages = four(texts, shares=rows)
+    first, *others = languages.items()
+    made = [trained(tmp_path / "one", languages, objective=objective, data=data / "one", **model)]
+    turned = dict([first, *reversed(others)])
+    made.append(trained(tmp_path / "two", turned, objective=objective, data=data / "two", **model))
+    for record in made:
+        assert np.isfinite(record["result"]["loss"])
+        assert len(record["settings"]["language"]) == 4
+    one, two = (record["result"]["parts"] for record in made)
+    assert one.keys() == two.keys()
+    assert made[0]["model"]["parameters"] == made[1]["model"]["parameters"]
+
+
+def loader_of(languages: Any, data: Path, out: Path, **options: Any) -> Any:
+    """The loader of a run that is not trained."""
+    asked = {"out": out, "language": languages, "data": data, **TINY, **options}
+    return _data(Pretrain.of(asked).planned()[0], Callbacks(), None)[1]
+
+
+def test_rows_follow_the_shares_in_any_order(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+    languages = four(texts, shares=True)
+    first, *others = languages.items()
+    found = []
+    for place, asked in (("one", languages), ("two", dict([first, *reversed(others)]))):
+        loader = loader_of(asked, data / place, tmp_path / place)
+        rows = [loader._rows(loader.streams[0], range(step, step + 1))[0].language[:, 0] for step in range(40)]
+        every = loader._rows(loader.streams[0], range(40))[0].language[:, 0]
+        assert every.tolist() == np.concatenate(rows).tolist()  # any steps can be read by themselves
+        names = list(asked)
+        found.append([{name: int((some == names.index(name)).sum()) for name in languages} for some in rows])
+    assert found[0] == found[1]
+    due = dict.fromkeys(languages, Fraction(0))
+    had = dict.fromkeys(languages, 0)
+    for step, counts in enumerate(found[0]):
+        for name, share in zip(languages, ((7, 1, 1, 1), (2.5, 2.5, 2.5, 2.5))[step >= 3], strict=True):
+            due[name] += 8 * Fraction(share) / 10
+            had[name] += counts[name]
+            assert abs(due[name] - had[name]) < 1
+
+
+@given(st.lists(st.lists(st.integers(0, 20), min_size=3, max_size=3).filter(any), min_size=1, max_size=3),
+       st.integers(1, 20), st.lists(st.integers(1, 30), min_size=2, max_size=2))  # fmt: skip
+def test_no_language_is_a_row_off_its_share(weights: list[list[int]], rows: int, lengths: list[int]) -> None:
+    begins = [0, lengths[0], sum(lengths)]
+    phases = tuple((begin, tuple(Fraction(w, sum(ws)) for w in ws)) for begin, ws in zip(begins, weights, strict=False))
+    table = rows_before(phases, rows, 90)
+    assert table.sum(axis=1).tolist() == [rows * step for step in range(91)]
+    assert (np.diff(table, axis=0) >= 0).all()
+    due = [Fraction(0)] * 3
+    for step in range(90):
+        shares = [shares for begin, shares in phases if begin <= step][-1]
+        due = [before + rows * share for before, share in zip(due, shares, strict=True)]
+        assert all(abs(n - want) < 1 for n, want in zip(table[step + 1].tolist(), due, strict=True))
+    assert (rows_before(phases, rows, 300)[:91] == table).all()
+
+
+def test_two_languages_are_the_short_form() -> None:
+    for typed, expected in (
+        (["en=text:demo", "la=t:trans,inv"], {"spec": "trans,inv", "derived_source": None, "halves": None}),
+        (["en=text:demo", "la=text:demo t:inv"], {"spec": "inv", "derived_source": None, "halves": None}),
+        (["en=text:demo", "fr=text:x.txt"], {"spec": "identity", "derived_source": "x.txt", "halves": None}),
+        (["en=text:demo part:1/2", "la=t:inv part:2/2"], {"spec": "inv", "derived_source": None, "halves": True}),
+    ):
+        options: dict[str, Any] = {"language": typed}
+        assert with_languages("", options | {"language": ()}) == ""
+        assert with_languages(None, options) == "demo"
+        assert options == {"language": (), **expected}
+    options = {"language": ["en=text:demo", "cl=ids:own"]}
+    assert with_languages(None, options) == "demo"
+    assert options["language"] == ("en=text:demo t:identity ids:text", "cl=t:identity ids:own")
+
+
+def test_the_same_run_by_both_forms(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    short = derivlang.pretrain("demo", "trans,inv", tmp_path / "short", data=data, **TINY).record
+    forms: list[Any] = [{"en": {"text": "demo"}, "la": {"t": "trans,inv"}}, ["en=text:demo", "la=t:trans,inv"]]
+    for place, languages in enumerate(forms):
+        made = trained(tmp_path / str(place), languages, data=data)
+        assert (made["weights"], made["fingerprint"]) == (short["weights"], short["fingerprint"])
+
+
+def test_a_stopped_run_of_four_languages_goes_on(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"objective": "dict-mlm", "data": data / "one", "save_every": 3}
+    languages, out = four(texts, shares=True), tmp_path / "run"
+    trained(out, languages, **options)
+    whole = {name: one.clone() for name, one in weights(out / "model").items()}
+    shutil.rmtree(out / "model")
+    shutil.rmtree(out / "checkpoints" / "step-00000006")
+    record = json.loads((out / "run.json").read_text("utf-8"))
+    run_folder.write(out, {**record, "status": "stopped"})
+    trained(out, languages, **options)
+    after = weights(out / "model")
+    assert all(one.allclose(after[name], atol=1e-6) for name, one in whole.items())
+    run("verify", out)
+    with pytest.raises(StoreError, match="is a run of 4 languages"):
+        derivlang.Run(out).evaluate(measure="perplexity")
+    some = {name: languages[name] for name in ("en", "la")} | {"pe": {"t": "perm", "share": "0:0.2,3:0.5"}}
+    trained(out, some, force=True, **options)
+    assert {path.name for path in (out / "languages").iterdir()} == {"la", "pe"}
+
+
+def test_translations_are_uniform_over_languages(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+    """A word with entries in two languages is translated into both, and back only into the source."""
+    languages = {"en": {"text": str(texts[0])}, "la": {"t": "trans"}, "ar": {"t": "trans:script=armenian"}}
+    loader = loader_of(languages, data / "three", tmp_path / "run", objective="dict-mlm", dict_coverage="100")
+    dictionary = loader.context.found["dictionary"]
+    assert {*np.unique(dictionary.images // dictionary.size)} == {0, 1, 2}
+    rows = loader.streams[0].source
+    every = rows.rows(np.arange(rows.n), Keys.of(1, 0, np.arange(rows.n)))
+    masked = loader.objective.mask("rows", every, Keys.of(1, 0, np.arange(rows.n)), loader.context)
+    of = every.language.ravel()[masked.targets]
+    counts = np.array([[((of == i) & (masked.label_language == j)).sum() for j in range(3)] for i in range(3)])
+    assert counts[1, 2] == counts[2, 1] == 0
+    assert counts[0, 1] + counts[0, 2] > 50
+    assert abs(counts[0, 1] - counts[0, 2]) < 4 * np.sqrt(counts[0, 1] + counts[0, 2])
+
+
+def test_ids_of_several_languages(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+    """Equal entries have equal ids, unless a language has ids of its own."""
+    languages = {
+        "en": {"text": str(texts[0])}, "in": {"t": "inv"}, "la": {"t": "trans"}, "li": {"t": "trans,inv"},
+        "ar": {"t": "trans:script=armenian"}, "cl": {"ids": "own"},
+    }  # fmt: skip
+    loader = loader_of(languages, data / "ids", tmp_path / "run")
+    own = dict(zip(languages, map(set, map(np.ndarray.tolist, loader.context.vocabulary.own)), strict=True))
+    assert own["en"] == own["in"]
+    assert own["la"] == own["li"]
+    blocks = [own[name] for name in ("en", "la", "ar", "cl")]
+    assert len(set().union(*blocks)) == sum(map(len, blocks)) == loader.context.vocabulary.size - 12
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["en=text:demo"], "a run has 2 to 100 languages, not 1"),
+        (["en=text:demo", "EN=t:inv"], "two languages have the name en"),
+        (["en=t:inv", "la=t:trans"], "the first language, en, needs a text"),
+        (["en=text:demo share:0.5", "la=t:trans"], "la has no share, but others have one"),
+        (["en=text:demo share:0.5", "la=t:trans share:0.4"], "add up to 0.9, not to 1"),
+        (["en=text:demo share:0", "la=t:trans share:0"], "add up to 0, not to 1"),
+        (["en=text:demo share:1", "la=t:trans share:0"], "la never has rows: its share is 0"),
+        (["en=text:demo share:1/0", "la=t:trans share:1"], "a share is not a number"),
+        (["en=text:demo shar:1", "la=t:trans"], "did you mean share or part?"),
+        (["en=text:my file.txt", "la=t:trans"], "there is no setting of a language 'file.txt'"),
+        (["en=text:'my file.txt", "la=t:trans"], "there is no setting of a language"),
+        (["en=text:demo part:3/2", "la=t:inv"], "the text has no part 3/2"),
+        (["en=text:demo part:0.5", "la=t:inv"], "part must be a part of the text, as 1/2, got 0.5"),
+        (["en=text:demo", "la=t:inv ids:mine"], "ids must be text or own, got mine"),
+        (["en", "la"], "'en' is not NAME=KEY:VALUE with a name"),
+        (["e-n=text:demo", "la=t:inv"], "'e-n=text:demo' is not NAME=KEY:VALUE with a name"),
+        (["en=text:demo text:x", "la=t:inv"], "a setting is given twice"),
+        (["en=text:", "la=t:inv"], "text has no value"),
+    ],
+)
+def test_languages_that_are_none(typed: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_languages(typed)
+    assert message in f"{error.value}"
+    assert str(error.value.where).startswith(OPTION)
+
+
+def test_options_and_tables_are_the_same() -> None:
+    tables = {"en": {"text": "my text.txt", "share": 0.5}, "la": {"t": "trans,inv", "share": "0:1/2"}, "cl": {}}
+    typed = Pretrain(language=tables).language
+    assert typed == ("en=text:'my text.txt' share:0.5", "la=t:trans,inv share:0:1/2", "cl=")
+    first, second = read_languages(typed[:2])
+    assert first == Language(name="en", text="my text.txt", share="0.5")
+    assert read_languages((str(first), str(second))) == (first, second)
+    assert phases_of((first, second)) == ((0, (Fraction(1, 2), Fraction(1, 2))),)
+
+
+@pytest.mark.parametrize(
+    ("languages", "more", "message"),
+    [
+        (["en=text:demo", "la=t:tran ids:own"], {}, "there is no transform 'tran'"),
+        (
+            ["en=text:demo", "ru=text:{folder}/ru.txt ids:own"],
+            {},
+            "of the sub-words of ru are unknown",
+        ),
+        (["en=text:demo", "fr=text:{folder}/none.txt ids:own"], {}, "there is no such file"),
+        (["en=text:demo", "la=t:inv tokenizer:{folder}/none"], {}, "there is no such folder"),
+        (["en=text:demo part:1/99", "la=t:trans"], {}, "part 1/99 of the text of en has no row"),
+        (["en=text:demo share:0.5", "la=t:trans share:0.5"], {"objective": "xlm"}, "so languages have no shares"),
+        (["en=text:demo part:1/3", "la=t:trans"], {"objective": "tlm"}, "reads sentences of the corpus in both"),
+        (["en=text:demo", "la=t:inv ids:own"], {"objective": "align-mlm"}, "needs a dictionary of the entries"),
+    ],
+)
+def test_languages_that_cannot_be_trained(
+    languages: list[str], more: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "ru.txt").write_text("Кот спит на столе и ничего не ждёт .\n" * 30, "utf-8")
+    with pytest.raises(DerivlangError) as error:
+        trained(tmp_path / "run", [text.format(folder=tmp_path) for text in languages], **more)
+    assert message in f"{error.value}"
+
+
+def test_a_tokenizer_of_several_texts(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "ru.txt").write_text("Кот спит на столе и ничего не ждёт .\n" * 30, "utf-8")
+    made = "tokenizer", "train", texts[0], "--text", tmp_path / "ru.txt", "--vocab-size", 200, "-o", tmp_path / "tok"
+    assert [one["name"] for one in run(*made, "--json").json["texts"]] == ["ru.txt"]
+    assert "has other" not in run(*made).err
+    languages = {"en": {"text": str(texts[0])}, "ru": {"text": str(tmp_path / "ru.txt")}, "la": {"t": "trans"}}
+    options = {name: value for name, value in TINY.items() if name != "vocab_size"}
+    record = derivlang.pretrain(
+        None, None, tmp_path / "run", language=languages, tokenizer=tmp_path / "tok", **options
+    ).record
+    assert record["status"] == "done"
+    assert "--smoothing: needs --text" in run("tokenizer", "train", texts[0], "--smoothing", 0.5, code=2).err
+
+
+def test_smoothed_sizes_of_texts() -> None:
+    import pyarrow as pa
+
+    large, small = (pa.array(["a", "b"]), np.array([600, 300])), (pa.array(["c", "b"]), np.array([99, 1]))
+    types, counts = smoothed([large, small], 0.5)
+    assert dict(zip(types.to_pylist(), counts.tolist(), strict=True)) == {"a": 500, "b": 250 + 2, "c": 248}
+    assert smoothed([large, small], 1.0)[1].tolist() == [600, 301, 99]
+    assert smoothed([large], 0.5)[1].tolist() == [600, 300]
