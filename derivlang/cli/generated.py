@@ -46,7 +46,6 @@ def command_line(
     summary: str | None = None,
     first: Sequence[str] = (),
     last: Sequence[str] = (),
-    required: Collection[str] = (),
     optional: Collection[str] = (),
     usual: Collection[str] = (),
     completed: bool = True,
@@ -57,8 +56,8 @@ def command_line(
 
     show: None if `run` prints. json_help: "" for a command without --json. on_stderr: whether the JSON goes to standard
     error, since the result goes to standard output. silent: whether nothing is printed of the result. run: runs the
-    command. summary: of the list of a group. first, last: options that stand before or after the others. required,
-    optional: options that only the command line needs, or can do without. usual: options that --help shows, () for all.
+    command. summary: of the list of a group. first, last: options that stand before or after the others. optional:
+    options that the command line can do without. usual: options that --help shows, () for all.
     completed: whether a shell completes names of values. bare: whether it may be called without arguments.
     """
 
@@ -85,9 +84,7 @@ def command_line(
     flag = click.Option(["--json", AS_JSON], is_flag=True, help=json_help)
     options = [*_options(kind, completed), *([flag] if json_help else [])]
     for one in options:
-        if one.name in required:
-            one.required, one.default, one.show_default = True, click.Option(["--unset"]).default, False
-        elif one.name in optional:
+        if one.name in optional:
             one.required = False
     places = {name: place - len(first) for place, name in enumerate(first)} | {
         name: place for place, name in enumerate(last, 1)

@@ -45,5 +45,4 @@ command = command_line(
     run=_run,
     on_stderr=to_stdout,
     first=("rate", "format"),
-    required=("format",),
 )
