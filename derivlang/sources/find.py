@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import whole
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
@@ -43,6 +44,7 @@ from derivlang.sources.named import (
     missing,
     split_name,
 )
+from derivlang.sources.raw_text import is_not_english, is_wrapped
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 from derivlang.sources.types import types_of_files, unify
@@ -195,7 +197,25 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         types=types,
     )
     _check_values(corpus, found, request.encoding)
+    if corpus.is_raw and not is_remote(path):
+        _look_at_text(corpus, request)
     return _with_labels(corpus, request.encoding)
+
+
+def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
+    """Warn of raw text that is hardly English but divided as such, and of wrapped lines."""
+    with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
+        names = [side.text or "text" for side in corpus.schema.sides if side.words is None]
+        few = list(tables(corpus, corpus.parts[0], encoding=request.encoding, limit=_FEW))
+        texts = [text or "" for rows in few for name in names for text in rows.table[name].to_pylist()]
+        by_rules = request.lang is None and request.words in (None, "spacy") and corpus.words == "spacy"
+        if by_rules and is_not_english(texts):
+            warn(f"{corpus.name}: hardly a word is English, but it is divided as English; --lang names its language")
+        if corpus.schema.running and is_wrapped(texts):
+            warn(
+                f"{corpus.name}: the lines look wrapped at one width, but each is a paragraph of its own; join the "
+                "lines of each paragraph"
+            )
 
 
 def _check_values(corpus: Corpus, found: Mapping[CorpusFile, pa.Schema], encoding: str) -> None:

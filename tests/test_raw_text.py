@@ -1,0 +1,66 @@
+"""Raw text that its reader would get wrong in silence: of another language than English, or with wrapped lines."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from derivlang.sources.raw_text import is_not_english, is_wrapped
+from tests.commands import run, written
+from tests.helpers import ROOT
+
+FRENCH = (
+    "L'enfant dort dans la chambre du fond, et qu'il rêve d'une maison n'étonne personne ici. Sa sœur lit un livre "
+    "que son oncle lui a prêté hier, pendant que leur mère prépare une soupe de légumes pour le dîner. Dehors, "
+    "quelques voisins parlent du temps, des récoltes et du prix des pommes au marché, comme chaque soir d'automne.\n"
+) * 3
+ENGLISH = (
+    "The child sleeps in the back room, and that it dreams of a house is a surprise to nobody here. Her sister reads "
+    "a book that their uncle gave to her yesterday, while their mother makes some soup for dinner. Outside, a few "
+    "neighbours talk about the weather, crops, and what apples cost at market, as on every evening in autumn.\n"
+) * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        (FRENCH, (), True),
+        (FRENCH, ("--lang", "fr"), False),
+        (FRENCH, ("--lang", "en"), False),
+        (FRENCH, ("--words", "space"), False),
+        (FRENCH[:200], (), False),  # too little to judge by
+        (ENGLISH, (), False),
+    ],
+)
+def test_text_that_is_divided_by_the_rules_of_another_language_is_told(
+    text: str, options: tuple[str, ...], told: bool, tmp_path: Path
+) -> None:
+    ran = run("make", "--t", "inv", written(tmp_path / "a.txt", text), "-o", tmp_path / "out", *options)
+    assert ("hardly a word is English" in ran.err) == told
+    if not options:
+        table = written(tmp_path / "b.csv", f'text,label\n"{text}",1\n')
+        ran = run("make", "--t", "inv", table, "-o", tmp_path / "table")
+        assert ("hardly a word is English" in ran.err) == told
+
+
+def test_words_of_names_and_texts_in_other_scripts_are_not_english() -> None:
+    assert is_not_english([" ".join(f"{chr(0x430 + n % 32)}{n}" for n in range(60))])
+    assert not is_not_english([" ".join([*map(str, range(95)), *["and"] * 5])])
+    assert not is_not_english(["la la la"] * 100)
+
+
+def test_wrapped_lines_are_told(tmp_path: Path) -> None:
+    words = ENGLISH.replace("\n", " ") * 3
+    wrapped = "\n\n".join(textwrap.fill(words[part:], 72) for part in range(3)) + "\n"
+    for text, told in ((wrapped, True), (ENGLISH * 3, False), (textwrap.fill(words, 30), False)):
+        ran = run("make", "--t", "inv", written(tmp_path / "a.txt", text), "-o", tmp_path / "out", "--force")
+        assert ("look wrapped at one width" in ran.err) == told
+
+
+def test_verses_and_short_lines_are_not_wrapped() -> None:
+    licence = [f"{line}\n" for line in (ROOT / "LICENSE").read_text("utf-8").splitlines() if line.strip()]
+    assert is_wrapped(licence[:100])
+    assert not is_wrapped([f"{line.strip()}.\n" for line in licence])
+    assert not is_wrapped([line[: 8 + 7 * (at % 9)].strip() + "\n" for at, line in enumerate(licence)])
