@@ -316,8 +316,9 @@ def test_a_text_that_stays_is_told(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ([[[0, 2]], [[3, 5]], []], "'x' holds whole numbers that may be places of words"),
-        ([[{"from": 0}], [{"from": 5}], None], "'x.from' holds whole numbers that may be places of words"),
-        ([{"trigger": 0}, {"trigger": 3}, {}], "'x.trigger' holds whole numbers that may be places of words"),
+        ([[{"from": 0}], [{"from": 5}], None], "'x' holds whole numbers that may be places of words (x.from)"),
+        ([{"trigger": 0}, {"trigger": 3}, {}], "'x' holds whole numbers that may be places of words (x.trigger)"),
+        ([{"y": list("abc")}, {"y": list("abcde")}, {"y": ["a"]}], "the lists of 'x.y' are as long as the words"),
         ([{"raw": "Mara met Bo"}, {"raw": "One two three four five"}, {}], "'x.raw' holds the text of its row"),
         ([[[0, 2]], [[3, 6]], []], ""),  # more than the words
         ([1, 2, 3], ""),  # labels, or numbers of the rows
@@ -334,6 +335,20 @@ def test_what_may_follow_the_words_and_stays_is_told(values: list[object], messa
     if table[0]["x"] == [[0, 2]]:  # places of characters, without a word on words
         flat = [{"text": text, "x": value} for text, value in zip(texts, values, strict=True)]
         assert "may be places of characters" in made(lines(tmp_path / "b.jsonl", *flat), tmp_path / "b").err
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ({"x": {"tokens": ["a"]}, "y": "a b"}, (), "name it: --text-column y; lists in objects are not read as words"),
+        ({"x": {"tokens": ["a"]}}, ("--word-column", "x.tokens"), "lists in objects are not read as words"),
+        ({"text": "Mara met Bo", "label": [[0, 4, "PER"]]}, (), "write a tag for each word, which moves with it"),
+    ],
+)
+def test_what_is_not_read_as_words_has_advice(row: dict[str, Any], options: Any, message: str, tmp_path: Path) -> None:
+    ran = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", row), "-o", tmp_path / "a", *options, code=None)
+    assert ran.code
+    assert message in ran.err
 
 
 def test_numbers_that_fit_each_row_by_no_chance_are_told(tmp_path: Path) -> None:

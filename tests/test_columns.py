@@ -99,6 +99,7 @@ FIELDS = st.text(st.sampled_from('ab ,;|\t".'), min_size=1, max_size=6).map(lamb
 
 @laws
 @given(delimiter=st.sampled_from(",;\t|"), fields=st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=4))
+@pytest.mark.filterwarnings("ignore:.*holds the text of its row")
 def test_the_delimiter_that_wrote_a_table_is_found(delimiter: str, fields: list[tuple[str, str]]) -> None:
     """It divides the header into two known names, whatever the fields below hold."""
     with tempfile.TemporaryDirectory() as folder:

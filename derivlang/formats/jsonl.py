@@ -41,6 +41,11 @@ _END = 8  # letters of a key that are compared
 # What stands before ": where no key ends: in a string it is \":, and a string may begin with a colon, [":)", " :", …].
 _IN_A_STRING = np.isin(np.arange(256), list(b"\\[, :"))
 
+_SPANS = (
+    '; a list of numbers and texts such as [0, 3, "PER"] has no type: write a tag for each word, which moves with it, '
+    'or objects {"start": 0, "end": 3, "label": "PER"}, which stay as they are'
+)
+
 
 def read(
     path: Path | str,
@@ -328,8 +333,18 @@ def _misfit(path: Path, numbers: list[int], rows: list[Row], types: pa.Schema | 
     return DataError(
         f"the value {json.dumps(value, ensure_ascii=False)[:80]} does not fit the type of column {name!r}{other}",
         where=where,
-        fix="give each key values of one type in all rows",
+        fix="give each key values of one type in all rows"
+        + (_SPANS if isinstance(value, list) and any(map(_is_mixed, [value, *value])) else ""),
         id="jsonl-type",
+    )
+
+
+def _is_mixed(value: Any) -> bool:
+    """Return whether a value is a list of numbers and texts, as Doccano's spans are."""
+    return (
+        isinstance(value, list)
+        and any(isinstance(one, str) for one in value)
+        and not all(isinstance(one, str) for one in value)
     )
 
 

@@ -79,7 +79,7 @@ def inner_texts(columns: pa.Schema, sample: pa.Table | None) -> dict[str, list[s
     for field in columns:
         if not pa.types.is_struct(field.type):
             continue
-        if not _has_translations(field.type):
+        if not has_translations(field.type):
             keys[field.name] = [inner.name for inner in field.type if is_string(inner.type)]
         elif sample is not None and sample.num_rows:
             keys[field.name] = (sample[field.name][0].as_py() or {}).get("language") or []
@@ -91,7 +91,7 @@ def _texts(table: pa.Table, path: str, where: Callable[[int], str]) -> pa.Array:
     first, *keys = path.split(".")
     column = whole(table[first])
     for key in keys:
-        if pa.types.is_struct(column.type) and _has_translations(column.type):
+        if pa.types.is_struct(column.type) and has_translations(column.type):
             languages = pc.unique(whole(pc.list_flatten(column.field("language")))).to_pylist()
             column = _translations(column, key)
             if key not in languages and len(column):
@@ -109,7 +109,8 @@ def _texts(table: pa.Table, path: str, where: Callable[[int], str]) -> pa.Array:
     return column
 
 
-def _has_translations(kind: pa.StructType) -> bool:
+def has_translations(kind: pa.StructType) -> bool:
+    """Return whether objects have lists of languages and of translations."""
     lists = {field.name for field in kind if _is_list(field.type) and is_string(field.type.value_type)}
     return lists == _TRANSLATIONS
 

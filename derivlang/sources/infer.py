@@ -13,14 +13,15 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
-from derivlang.core.messages import counted, warn
+from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
-from derivlang.formats.objects import inner_texts, layout_of, opened
+from derivlang.formats.objects import has_translations, inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
 from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of, is_list, is_string_list
 from derivlang.sources.unmoved import fitting, warn_of_unmoved
 
 WORDS = ("tokens", "words", "forms")
+_IN_OBJECTS = "lists in objects are not read as words: write them to a key of the row"
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 PAIRS = (
@@ -70,7 +71,10 @@ def infer(
     for name in (*words, *texts):
         if name not in types:
             raise UsageError(
-                f"there is no column {name!r}; there are: {', '.join(types)}", where=where, id="unknown-column"
+                f"there is no column {name!r}; there are: {', '.join(types)}",
+                where=where,
+                fix=_IN_OBJECTS if name in _lists_in_objects(types) else None,
+                id="unknown-column",
             )
         if [*words, *texts].count(name) > 1:
             raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
@@ -223,9 +227,16 @@ def _advice(types: dict[str, pa.DataType], inner: Mapping[str, list[str]], namin
     words = [naming("word", n) for n, t in types.items() if is_string_list(t)]
     texts = [naming("text", n) for n, t in types.items() if is_string(t)]
     texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
-    if not words and not texts:
-        return "a source needs raw text or lists of words"
-    return f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}"
+    named = f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}" if words or texts else ""
+    lists = _lists_in_objects(types)
+    inside = f"{_IN_OBJECTS} ({first_names(lists)})" if lists else ""
+    return "; ".join(filter(None, [named, inside])) or "a source needs raw text or lists of words"
+
+
+def _lists_in_objects(types: Mapping[str, pa.DataType]) -> list[str]:
+    """Return the lists of strings in objects: {"doc": {"tokens": ["Ann"]}} -> ["doc.tokens"]."""
+    objects = {name: kind for name, kind in types.items() if pa.types.is_struct(kind) and not has_translations(kind)}
+    return [f"{name}.{inner.name}" for name, kind in objects.items() for inner in kind if is_string_list(inner.type)]
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:

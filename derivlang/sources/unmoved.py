@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import filled, is_string, scalar, to_arrow, to_numpy, whole
+from derivlang.core.arrow import filled, is_string, to_arrow, to_numpy, whole
 from derivlang.core.layers.tag_schemes import are_entity_tags
-from derivlang.core.messages import counted, warn
+from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import Side
 from derivlang.sources.labels import PER_WORD, is_list, is_string_list
 
@@ -36,7 +36,7 @@ def warn_of_unmoved(
     known_texts: columns and keys of objects that another message names.
     """
     side = sides[0] if len(sides) == 1 else None
-    if sample is not None and not is_string_list(kind) and are_entity_tags(_texts_in(sample[name][:_FEW])):
+    if sample is not None and not is_string_list(kind) and _holds_tags(sample[name][:_FEW]):
         warn(
             f"{name!r} holds tags of entities, which do not move with the words: only lists of strings do, one for "
             "each word"
@@ -48,7 +48,7 @@ def warn_of_unmoved(
     if is_list(kind) and side is not None and sample is not None and (side.words or name not in PER_WORD):
         n_fitting = fitting(name, side, sample)
         enough = n_fitting > 0 if side.words else 2 * n_fitting > sample.num_rows  # a text has no fixed words
-        if enough and not (side.words and _look_like_entities(sample[name])):  # these are refused
+        if enough and not (side.words and is_string_list(kind) and _holds_tags(sample[name])):  # these are refused
             rows = counted(sample.num_rows, "row")
             warn(
                 f"the lists of {name!r} are as long as the words in {n_fitting:,} of the first {rows}, but do not move "
@@ -65,36 +65,54 @@ def warn_of_unmoved(
 
 def fitting(name: str, side: Side, sample: pa.Table) -> int:
     """Return the number of rows in which the list of a column is as long as the words; of raw text, at white space."""
+    return int(pc.sum(pc.equal(pc.list_value_length(sample[name]), _n_words(side, sample))).as_py() or 0)
+
+
+def _n_words(side: Side, sample: pa.Table) -> pa.ChunkedArray:
     words = sample[side.words] if side.words else pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sample[side.text]))
-    ours, theirs = (pc.list_value_length(column) for column in (sample[name], words))
-    return int(pc.sum(pc.equal(ours, theirs)).as_py() or 0)
+    return pc.list_value_length(words)
 
 
 def _warn_of_places_and_texts(name: str, sides: Sequence[Side], sample: pa.Table, known_texts: Collection[str]) -> None:
-    """Warn of whole numbers that may be places of words or characters, and of copies of the text, also in objects."""
+    """Warn of whole numbers that may be places of words or characters, and of copies of the text, also in objects.
+
+    Lists in objects may have a value for each word, too.
+    """
     columns = [whole(sample[side.words or side.text]) for side in sides]
+    n_words = [_numbers(_n_words(side, sample)) for side in sides]
     lengths = [
-        pc.list_value_length(c) if side.words else pc.utf8_length(c) for side, c in zip(sides, columns, strict=True)
+        n if side.words else _numbers(pc.utf8_length(c)) for side, n, c in zip(sides, n_words, columns, strict=True)
     ]
-    longest = np.max([to_numpy(filled(pc.cast(one, pa.int64()), 0)) for one in lengths], axis=0)
-    texts = [pc.binary_join(c, scalar("")) if side.words else c for side, c in zip(sides, columns, strict=True)]
-    what = "words" if sides[0].words else "characters"
+    longest = np.max(lengths, axis=0)
+    places: list[str] = []
     for path, values, rows, depth in _leaves(name, sample[name], np.arange(sample.num_rows), 0):
-        if _are_places(path, values, longest[rows], longest, depth):
-            warn(
-                f"{path!r} holds whole numbers that may be places of {what}: they stay as they are, and do not follow "
-                "the words"
-            )
-        elif is_string(values.type) and path not in known_texts and any(_are_copies(values, rows, t) for t in texts):
+        per_row = np.bincount(rows, minlength=sample.num_rows)
+        if depth == 1 and path != name and 2 * np.count_nonzero(per_row == n_words[0]) > sample.num_rows:
+            warn(f"the lists of {path!r} are as long as the words, but do not move with them: they are in an object")
+        elif _are_places(path, values, longest[rows], longest, depth):
+            places.append(path)
+        elif is_string(values.type) and path not in known_texts and any(_are_copies(values, rows, c) for c in columns):
             warn(f"{path!r} holds the text of its row: it stays as it is, in the source language")
+    if places:
+        warn(
+            f"{name!r} holds whole numbers that may be places of {'words' if sides[0].words else 'characters'}"
+            + ("" if places == [name] else f" ({first_names(places)})")
+            + ": they stay as they are, and do not follow the words"
+        )
+
+
+def _numbers(lengths: pa.ChunkedArray | pa.Array) -> Int64:
+    """Return lengths as int64, 0 for null."""
+    return to_numpy(filled(pc.cast(whole(lengths), pa.int64()), 0))
 
 
 def _leaves(path: str, values: pa.Array, rows: Int64, depth: int) -> Iterator[tuple[str, pa.Array, Int64, int]]:
     """Yield the plain values in lists and objects without nulls: their path, the row of each, how deep in lists."""
     values = whole(values)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     if is_list(values.type):
-        lengths = to_numpy(filled(pc.cast(pc.list_value_length(values), pa.int64()), 0))
-        yield from _leaves(path, values.flatten(), np.repeat(rows, lengths), depth + 1)
+        yield from _leaves(path, values.flatten(), np.repeat(rows, _numbers(pc.list_value_length(values))), depth + 1)
     elif pa.types.is_struct(values.type):
         for field, part in zip(values.type, values.flatten(), strict=True):
             yield from _leaves(f"{path}.{field.name}", part, rows, depth + (depth > 0))
@@ -119,11 +137,11 @@ def _are_places(path: str, values: pa.Array, lengths: Int64, all_lengths: Int64,
     return depth > 1 or bool(_OF_PLACES.search(path)) or shorter.sum() / len(all_lengths) >= _BY_CHANCE
 
 
-def _are_copies(values: pa.Array, rows: Int64, texts: pa.Array) -> bool:
-    """Return whether most of the first values are the text of their row, but for white space."""
+def _are_copies(values: pa.Array, rows: Int64, column: pa.Array) -> bool:
+    """Return whether most of the first values are the text or the words of their row, but for white space."""
     few = values[:_FEW].to_pylist()
-    found = texts.take(to_arrow(rows[:_FEW])).to_pylist()
-    copies = sum(" " in a and "".join(a.split()) == "".join(b.split()) for a, b in zip(few, found, strict=True) if b)
+    found = ["".join(filter(None, one or ())) for one in column.take(to_arrow(rows[:_FEW])).to_pylist()]
+    copies = sum(" " in a and "".join(a.split()) == "".join(b.split()) for a, b in zip(few, found, strict=True))
     return 2 * copies > len(few)
 
 
@@ -134,29 +152,17 @@ def _has_starts(name: str, kind: pa.DataType) -> bool:
     return name == "answer_start" or (pa.types.is_struct(kind) and kind.get_field_index("answer_start") >= 0)
 
 
-def _texts_in(column: pa.ChunkedArray | pa.Array) -> list[str]:
-    """Return the distinct texts in lists and objects; of texts with white space, the parts between it.
+def _holds_tags(column: pa.ChunkedArray) -> bool:
+    """Return whether a column holds tags of entities, in lists and objects or in texts with white space.
 
     A text without white space is a value by itself: B-PER may be a grade.
     """
-    values = whole(column)
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary
-    if is_list(values.type):
-        inner = values.flatten()
-        return pc.unique(inner.drop_null()).to_pylist() if is_string(inner.type) else _texts_in(inner)
-    if pa.types.is_struct(values.type):
-        found = [_texts_in(part) for part in values.flatten()]
-        return next((texts for texts in found if are_entity_tags(texts)), [])
-    if not is_string(values.type):
-        return []
-    parts = pc.utf8_split_whitespace(values.filter(pc.match_substring_regex(values, r"\S\s+\S")).cast(pa.string()))
-    texts: list[str] = pc.unique(parts.flatten()).to_pylist()
-    return texts
+    leaves = _leaves("", column, np.arange(len(column)), 0)
+    tags = [values if depth else _parts(values) for _, values, _, depth in leaves if is_string(values.type)]
+    return any(are_entity_tags(pc.unique(values).to_pylist()) for values in tags)
 
 
-def _look_like_entities(lists: pa.ChunkedArray) -> bool:
-    """Return whether the sampled values of a column of lists are tags of entities."""
-    return is_string_list(lists.type) and are_entity_tags(
-        pc.unique(lists.combine_chunks().flatten().drop_null()).to_pylist()
-    )
+def _parts(texts: pa.Array) -> pa.Array:
+    """Return the parts between white space, of texts that have some."""
+    with_space = texts.filter(pc.match_substring_regex(texts, r"\S\s+\S")).cast(pa.string())
+    return pc.utf8_split_whitespace(with_space).flatten()
