@@ -136,9 +136,10 @@ def test_a_private_character_counts_if_it_is_in_the_image() -> None:
     assert private_share(script, types, counts, lambda types: string_array(["a"] * len(types))) == 0
 
 
-def test_make_says_where_no_script_fits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", "дом\n"])  # one word in 4,001 has letters in another script
+def test_make_says_where_no_script_fits(more: str, tmp_path: Path) -> None:
     path = tmp_path / "text.tokens"
-    path.write_text("東京 は 雨 です\n", "utf-8")
+    path.write_text("東京 は 雨 です\n" * 1000 + more, "utf-8")
     warnings: list[str] = []
     make("trans", path, tmp_path / "out", warnings=warnings)
     assert warnings[0].startswith("100.0 % of the words")

@@ -159,7 +159,7 @@ class Trans(Transform):
         least = min(others.values())
         better = [name for name, percent in others.items() if percent <= max(least, _PRIVATE_PERCENT)]
         what = f"{share:.1f} % of the words hold characters that the script {self.script} has no letters for"
-        if least >= share:
+        if round(least, 1) >= round(share, 1):  # as both would be printed
             return [f"{what}; they become private-use characters, and no other script has fewer"]
         few = f"at most {_PRIVATE_PERCENT} %" if least <= _PRIVATE_PERCENT else f"{least:.1f} %"
         return [f"{what}; they become private-use characters. Fewer ({few}) under: trans:{', trans:'.join(better)}"]
