@@ -55,13 +55,14 @@ def squad(folder: Path) -> Path:
 TEXT = " ".join(WORDS).replace("ran", "re-ran")  # a word that --words unicode divides
 OBJECT = json.dumps({"tokens": WORDS, "more": WORDS[::-1], "note": "n o"}, ensure_ascii=False)
 QUOTED = '"{}"'.format(RAW.replace('"', '""'))
+MARKED = '"{}"'.format(RAW.replace('"', ""))  # a TSV file with QUOTED is refused without --quoting
 SOURCES: dict[str, Callable[[Path], object]] = {
     "raw text": lambda f: written(f / "a.test.txt", f"{RAW}\n\n{RAW}\n"),
     "tokens": lambda f: written(f / "a.test.tokens", f" {TEXT} \n {TEXT} \n"),
     "conllu": conllu,
     "tagged": lambda f: written(f / "a.test.tsv", ("".join(map("{}\t{}\n".format, WORDS, TAGS)) + "\n") * 2),
-    "pairs": lambda f: written(f / "a.test.tsv", "premise\thypothesis\tlabel\n" + f"{QUOTED}\tYes.\tneutral\n" * 2),
-    "tsv": lambda f: written(f / "a.test.tsv", "text\tlabel\n" + f"{QUOTED}\tx\n" * 2),
+    "pairs": lambda f: written(f / "a.test.tsv", "premise\thypothesis\tlabel\n" + f"{MARKED}\tYes.\tneutral\n" * 2),
+    "tsv": lambda f: written(f / "a.test.tsv", "text\tlabel\n" + f"{MARKED}\tx\n" * 2),
     "csv": lambda f: written(f / "a.test.csv", "text,label\n" + f"{QUOTED},x\n" * 2),
     "jsonl": lambda f: written(f / "a.test.jsonl", f"{OBJECT}\n" * 2),
     "squad": squad,

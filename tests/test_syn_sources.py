@@ -21,8 +21,8 @@ from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from tests import reference
-from tests.commands import snapshot
+from tests import commands, reference
+from tests.commands import snapshot, trees
 from tests.helpers import (
     conllu,
     file_bytes,
@@ -524,6 +524,27 @@ def test_two_workers_give_the_same_bytes(text: Path, tmp_path: Path, monkeypatch
         found.append((snapshot(make("trans,syn:fr", text, tmp_path / f"out{workers}", **options)), snapshot(parses)))
     assert found[0] == found[1]
     assert len([name for name in found[0][1] if name.endswith(".parquet")]) > 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "language", "told"),
+    [
+        ("syn:fr", "ja", "pass substrate=ja or substrate=none"),
+        ("trans,syn:hi", "pt-BR", "pass substrate=none"),
+        ("syn:fr", "en", ""),
+        ("syn:fr:substrate=ja", "ja", ""),
+        ("syn:fr:substrate=none", "ja", ""),
+        ("syn:fr:mix=0", "ja", ""),
+        ('syn:fr:model="side=0.75"', "ja", ""),
+    ],
+)
+def test_a_substrate_of_another_language_than_the_source_is_told(
+    spec: str, language: str, told: str, tmp_path: Path
+) -> None:
+    options = ("--t", spec, trees(tmp_path), "--lang", language, "-o", tmp_path / "out")
+    messages = commands.run("make", *options).err
+    assert told in messages
+    assert ("mixes in the word order of en" in messages) == bool(told)
 
 
 def test_a_parser_for_trees_that_are_there_is_told() -> None:

@@ -125,6 +125,10 @@ class Transform(Parameterised):
             id="plug-in",
         )
 
+    def misfits(self, language: str) -> list[str]:
+        """Return warnings about a source in a language, such as `fr`, that the parameters do not fit; usually none."""
+        return []
+
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return warnings about the fitted map on a vocabulary, one sentence each; usually an empty list."""
         return []

@@ -94,6 +94,14 @@ class Syn(TreeTransform):
         """Whether an order is drawn."""
         return not self.model
 
+    def misfits(self, language: str) -> list[str]:
+        """Return a warning if the grammar that is mixed in is of another language than the source."""
+        own, other = language.partition("-")[0], str(self.substrate)
+        if self.model or not self.mix or other == own or other not in shipped():
+            return []
+        better = f"substrate={own} or substrate=none" if own in shipped() else "substrate=none"
+        return [f"{self} mixes in the word order of {other}, but the source is in {language}; pass {better}"]
+
     def counted_model(self) -> BySide | ByPairs:
         """Return the model of counts. Raise UsageError for an unknown model or grammar, DataError for broken counts."""
         (name, rest), *others = parts_of(self.grammar, GRAMMARS)
