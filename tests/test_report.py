@@ -21,7 +21,7 @@ import derivlang
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation.columns import Column
-from derivlang.evaluation.report.cells import Table, number, signed
+from derivlang.evaluation.report.cells import MEAN, Table, number, signed
 from tests import runs
 from tests.frames import (
     ACCURACY,
@@ -342,6 +342,28 @@ def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) ->
         assert text in shown
     assert "inv: Inversion" in shown
     assert "pos: Part-of-speech tags" in shown
+
+
+@pytest.mark.parametrize("baseline", [{}, {"objective": "mlm"}])
+def test_the_page_names_the_best_level(baseline: dict[str, str]) -> None:
+    rates = {"mlm": 0.5, "xlm": 0.6, "tlm": 0.8}
+    asked = {"t": ["trans", "inv"], "objective": list(rates)}
+    found = study(asked, [POS, LINKS], rate=lambda levels, _: rates[levels["objective"]], baseline=baseline)
+    one, comparisons = analysed(found)
+    (line,) = [line for line in results_of(one, comparisons, "pos", "accuracy") if "the best" in line]
+    assert line.startswith("pos: accuracy, ZS: the best objective is tlm, before xlm by +")
+    assert "3 seeds, mean of 2 conditions" in line
+    assert " p " not in line  # both levels are chosen by their values
+    assert not [line for line in results_of(one, comparisons, "links", "transport") if "the best" in line]
+
+
+def test_the_best_level_is_the_lowest_of_what_should_be_low() -> None:
+    one, comparisons = analysed(
+        study({"t": ["a", "b"]}, [PERPLEXITY], rate=lambda levels, _: 0.5 + (levels["t"] == "b") / 4)
+    )
+    means = comparisons[(comparisons["kind"] == MEAN) & (comparisons["regime"] == "derived")]
+    lowest = means.loc[means["value"].idxmin(), "factor.t"]
+    assert f"the best t is {lowest}" in " ".join(results_of(one, comparisons, "perplexity", "perplexity"))
 
 
 def test_signatures_name_set_split_settings_seeds_and_version(written: Path) -> None:

@@ -26,7 +26,15 @@ from derivlang.core.threads import one_thread
 from derivlang.evaluation.formulas import Float64
 from derivlang.evaluation.influence import influences
 from derivlang.evaluation.report.cells import MEAN
-from derivlang.evaluation.report.factors import INTERACTION, Condition, Section, sections_of
+from derivlang.evaluation.report.factors import (
+    CONTROL,
+    INTERACTION,
+    NONE,
+    UNTRAINED,
+    Condition,
+    Section,
+    sections_of,
+)  # fmt: skip
 from derivlang.evaluation.report.frame import CHANCE, DELTA, FLOORS, OUTCOME, RANGE, SUP, ZS, ScoreTable
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.statistics import Estimate, estimate, holm
@@ -91,6 +99,28 @@ def compared(section: Section) -> pd.DataFrame:
             made = _comparisons(section, values) if is_compared else _means(section, values)
             comparisons += ({**one, **told, "regime": regime} for one in made)
     return _with_families(section, pd.DataFrame(comparisons).astype({"layer": "Int64", "step": "Int64"}))
+
+
+def leading(section: Section, rows: pd.DataFrame, regime: str, factor: str, better: str) -> dict[str, Any] | None:
+    """Return the best level of a factor minus the next one, over the conditions that all levels have; None without.
+
+    rows: of an outcome. better: "up" or "down".
+    """
+    values, at = _regimes(section, rows).get(regime, {}), section.factors.index(factor)
+    means: dict[str, dict[Condition, float]] = {}
+    for condition, seeds in values.items():
+        if condition[at] != NONE and section.levels_of(condition).get(CONTROL) != UNTRAINED:
+            mean = float(np.mean([one.value for one in seeds.values()]))
+            means.setdefault(condition[at], {})[(*condition[:at], *condition[at + 1 :])] = mean
+    shared = sorted(set.intersection(*map(set, means.values()))) if len(means) > 1 else []
+    if not shared or not np.isfinite([mean for of in means.values() for mean in of.values()]).all():
+        return None
+    total = {level: sum(of[rest] for rest in shared) for level, of in means.items()}
+    first, second = sorted(total, key=lambda level: total[level], reverse=better == "up")[:2]
+    sides = ((1 / len(shared), first), (-1 / len(shared), second))
+    terms = [(weight, (*rest[:at], level, *rest[at:])) for weight, level in sides for rest in shared]
+    row = _row(section, values, terms, {}, len(shared), {"kind": DIFFERENCE, "contrast": f"{first} − {second}"})
+    return {key: np.nan if value is None else value for key, value in row.items()}
 
 
 def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:

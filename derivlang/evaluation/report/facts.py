@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from derivlang.core.messages import counted, first_names
-from derivlang.evaluation.columns import PERCENT
+from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, MEAN, Table, grid, interval, number, p_value, signed
-from derivlang.evaluation.report.compare import DIFFERENCE
+from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
 from derivlang.evaluation.report.frame import RANGE, ZS, not_finite
 from derivlang.evaluation.report.tables import condition_of, of_score, regime_title, regimes_of, title_of
@@ -33,13 +33,16 @@ def results_of(section: Section, comparisons: pd.DataFrame, task: str, metric: s
     differences = of_score(comparisons, task, metric, DIFFERENCE)
     for _, some in differences[differences["regime"] == regime].groupby(["factor", "contrast"], sort=False):
         row = some.loc[some["conditions"].idxmax()]  # the mean over conditions, if there are several
-        facts = [f"95 % interval {interval(row, column)}, p {p_value(row['p'])}" if row["low"] == row["low"] else "",
-                row["why"], counted(row["n"], "seed"),
-                f"mean of {row['conditions']} conditions" if row["conditions"] > 1 else "",
-                "no difference was found" if row["low"] <= 0 <= row["high"] else ""]  # fmt: skip
-        unit = "points" if column.unit == PERCENT else column.unit
-        value = " ".join(filter(None, [signed(row["value"], column.unit), unit]))
-        yield f"{title}: {row['contrast']} = {value} ({', '.join(filter(None, facts))})."
+        p = f", p {p_value(row['p'])}"
+        yield f"{title}: {row['contrast']} = {_difference(row, column, p)}."
+    factor = next(
+        iter([*section.baseline, *(name for name in section.factors if name == "objective"), *section.factors]), ""
+    )
+    rows = section.of_score[task, metric]
+    rows = rows[rows["final"] & is_whole(rows.assign(step=pd.NA))]
+    if factor and column.better and not column.over and (row := leading(section, rows, regime, factor, column.better)):
+        first, _, second = row["contrast"].partition(" − ")
+        yield f"{title}: the best {factor} is {first}, before {second} by {_difference(row, column)}."
     shares = [(row["value"], section.label(condition_of(section, row)) or "all runs")
               for row in means[means["regime"] == RANGE].to_dict("records")
               if section.levels_of(condition_of(section, row)).get(CONTROL) != UNTRAINED]  # fmt: skip
@@ -51,6 +54,17 @@ def results_of(section: Section, comparisons: pd.DataFrame, task: str, metric: s
         if values := _values(section, name):
             yield f"{shown}: {'; '.join(values)}."
     yield from _summaries(section)
+
+
+def _difference(row: Any, column: Column, p: str = "") -> str:
+    """Return a difference with its unit, its interval, and what it is based on. p: of no difference."""
+    facts = [f"95 % interval {interval(row, column)}{p}" if row["low"] == row["low"] else "",
+             row["why"], counted(row["n"], "seed"),
+             f"mean of {row['conditions']} conditions" if row["conditions"] > 1 else "",
+             "no difference was found" if row["low"] <= 0 <= row["high"] else ""]  # fmt: skip
+    unit = "points" if column.unit == PERCENT else column.unit
+    value = " ".join(filter(None, [signed(row["value"], column.unit), unit]))
+    return f"{value} ({', '.join(filter(None, facts))})"
 
 
 def _values(section: Section, name: str) -> list[str]:
