@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import derivlang
 from derivlang.commands.pretrain import Pretrain
-from derivlang.core.errors import DerivlangError, StoreError, UsageError
+from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import smoothed
 from derivlang.training import run_folder
 from derivlang.training.language import OPTION, Language, phases_of, read_languages
@@ -167,11 +169,41 @@ def test_a_stopped_run_of_four_languages_goes_on(texts: tuple[Path, Path], data:
     after = weights(out / "model")
     assert all(one.allclose(after[name], atol=1e-6) for name, one in whole.items())
     run("verify", out)
-    with pytest.raises(StoreError, match="is a run of 4 languages"):
-        derivlang.Run(out).evaluate(measure="perplexity")
     some = {name: languages[name] for name in ("en", "la")} | {"pe": {"t": "perm", "share": "0:0.2,3:0.5"}}
     trained(out, some, force=True, **options)
     assert {path.name for path in (out / "languages").iterdir()} == {"la", "pe"}
+
+
+def test_targets_of_a_run_are_evaluated_one_by_one(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+    """Each with the source; a language with a text of its own is left out, as task data is derived."""
+    languages, out = four(texts), tmp_path / "run"
+    trained(out, languages, data=data / "one", language_ids=True, save_every=3, keep=3)
+    tune: dict[str, Any] = {"epochs": 1, "seeds": 1, "train_examples": 8, "max_length": 64, "batch_size": 8}
+    few: dict[str, Any] = {"measure": "perplexity,alignment", "pairs": 20, "sentences": 20, "threads": 1}
+    found = derivlang.Run(out).evaluate(task="pos:demo", **few, **tune)
+    assert set(found["factor.target"]) == {"la", "cl"}
+    assert set(found["set.spec"]) == {"trans:table=2,inv", "identity"}
+    both = found[(found["task"] == "pos:demo") & (found["regime"] == "zs")]
+    assert set(both["factor.target"]) == {"la", "cl"}
+    derivlang.Run(out).evaluate(target="la", step=3, measure="perplexity", sentences=20, threads=1)
+    assert set(derivlang.scores(out)["step"]) == {3, 6}
+    assert run("verify", out, "--json").json["checked"]["evaluations"] == 3
+    assert (derivlang.report(out, out=tmp_path / "report")).exists()
+    vocabulary = loader_of(languages, data / "one", tmp_path / "none").context.vocabulary
+    for number, name in ((1, "la"), (2, "cl")):
+        read = PretrainedRun.load(out, target=name)
+        assert read.languages.own[1].tolist() == vocabulary.own[number].tolist()
+        (weight,) = (one for key, one in weights(out / "model").items() if "language" in key)
+        assert read.language_model(torch.device("cpu")).language_embeddings[1].equal(weight[number])
+        made = run("export", out, "--format", "transformers", "--target", name, "-o", tmp_path / name, "--json").json
+        assert made["language"] == "derived"
+        ids = json.loads((tmp_path / name / "tokenizer.json").read_text("utf-8"))["model"]["vocab"].values()
+        assert set(vocabulary.own[number].tolist()) <= set(ids)
+    for target, message in (("fr", "there is no target 'fr'"), ("", "is a run of 4 languages")):
+        with pytest.raises(UsageError, match=message):
+            PretrainedRun.load(out, target=target)
+    told = run("evaluate", out, "--measure", "perplexity", "--sentences", "20", "--threads", "1").out
+    assert [line for line in told.splitlines() if line in ("la:", "cl:")] == ["la:", "cl:"]
 
 
 def test_translations_are_uniform_over_languages(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
@@ -210,6 +242,7 @@ def test_ids_of_several_languages(texts: tuple[Path, Path], data: Path, tmp_path
         (["en=text:demo"], "a run has 2 to 100 languages, not 1"),
         (["en=text:demo", "EN=t:inv"], "two languages have the name en"),
         (["en=t:inv", "la=t:trans"], "the first language, en, needs a text"),
+        (["en=text:demo t:inv", "la=t:trans"], "the first language, en, is the source, so it has no t"),
         (["en=text:demo share:0.5", "la=t:trans"], "la has no share, but others have one"),
         (["en=text:demo share:0.5", "la=t:trans share:0.4"], "add up to 0.9, not to 1"),
         (["en=text:demo share:0", "la=t:trans share:0"], "add up to 0, not to 1"),

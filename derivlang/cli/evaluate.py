@@ -23,15 +23,21 @@ def _run(asked: Evaluate) -> None:
         for step, evaluated, _ in asked.each():
             from derivlang.evaluation.lines import lines, short_lines
 
+            target = evaluated.record["signature"].get("target")
             if as_json():
                 entries = {
                     label: {**evaluated.entry(label), "scores": _plain(evaluated.scores, label)}
                     for label in evaluated.columns
                 }
-                echo(json.dumps({"step": step} | entries if asked.every_checkpoint else entries, ensure_ascii=False))
+                place = {"target": target} if target else {}
+                place |= {"step": step} if asked.every_checkpoint else {}
+                echo(json.dumps(place | entries, ensure_ascii=False))
             elif asked.every_checkpoint:
-                echo(f"step {step}: {'; '.join(short_lines(evaluated.columns, evaluated.scores))}")
+                where = f"{target}, step {step}" if target else f"step {step}"
+                echo(f"{where}: {'; '.join(short_lines(evaluated.columns, evaluated.scores))}")
             else:
+                if target:
+                    echo(f"{target}:")
                 for line in lines(evaluated.columns, evaluated.scores, evaluated.record):
                     echo(line)
 
@@ -45,7 +51,7 @@ def _plain(scores: pa.Table, label: str) -> list[dict[str, Any]]:
 command = command_line(
     Evaluate, "evaluate",
     arguments=[click.Argument(["run"], metavar="[RUN[@STEP]]", type=FOLDER, required=False)],
-    run=_run, json_help="Print the result as JSON, a line for each checkpoint.",
+    run=_run, json_help="Print the result as JSON, a line for each target and checkpoint.",
     first=("init", "spec", "source", "out", "task", "regime", "seeds"),
     last=(
         "measure", "pairs", "sentences", "ngram_sentences", "heldout_length", "data_dir", "parser", "parses",

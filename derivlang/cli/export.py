@@ -17,7 +17,8 @@ from derivlang.core.messages import counted
 def _show(asked: Export, result: dict[str, Any]) -> None:
     if "entries" in result:
         entries, language = result["entries"], result["language"]
-        ids = "; give the model token_type_ids of 1, as in training" if "token_type_ids" in result else ""
+        types = result.get("token_type_ids")
+        ids = f"; give the model token_type_ids of {types}, as in training" if types else ""
         echo(f"{result['out']}: the model, with a tokenizer of {entries:,} entries for the {language} language{ids}")
         return
     spaces = f"; a space inside {counted(result['spaces'], 'word')}" if result["spaces"] else ""

@@ -59,6 +59,9 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
     out: OptionalPath = setting(
         None, "Folder of the results.", also="-o", unset="SOURCE.TRANSFORMS.…, here", writes=True, only_with="--init"
     )
+    target: str | None = setting(
+        None, "Language of a run of --language to evaluate on.", unset="each in turn", excludes="--init"
+    )
     step: int | None = setting(
         None, "Step of a checkpoint of the run.", option=False, minimum=0, unset="the finished model"
     )
@@ -76,6 +79,7 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         from derivlang.engine.events import Events
         from derivlang.evaluation.asked import asked_for
         from derivlang.evaluation.evaluate import Evaluation
+        from derivlang.evaluation.trained import targets_of
         from derivlang.training.checkpoint import run_and_step
         from derivlang.training.run_folder import asked_steps
 
@@ -83,9 +87,10 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         asked = asked_for(self, self.given, warn)
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
-        evaluation = Evaluation(folder, asked, Events(), several=len(steps) > 1)
-        for one in steps:
-            yield one, evaluation.of(one), folder
+        for target in targets_of(folder, self.target):
+            evaluation = Evaluation(folder, asked, Events(), several=len(steps) > 1, target=target)
+            for one in steps:
+                yield one, evaluation.of(one), folder
 
     def _checkpoint(self) -> Path:
         """Return the folder of the checkpoint of --init, which is made unless it is there. UsageError without one."""

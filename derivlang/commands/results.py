@@ -57,6 +57,9 @@ class Export(Command[dict[str, Any]], ExportOptions):
         derived, options = located(self.derived), self.part(ExportOptions)
         if format_of(options, self.out or STDOUT) == "transformers":
             return self._model(derived)
+        if self.target is not None:
+            fix = "leave it out, or give --format transformers"
+            raise UsageError("a derived set has no languages with names", where="--target", fix=fix, id="unused-option")
         with stage("exporting", total=set_size(derived, self.split)):
             return export(derived, options, self.out or STDOUT)
 
@@ -75,10 +78,10 @@ class Export(Command[dict[str, Any]], ExportOptions):
             )
         if self.out is None or self.out == STDOUT:
             raise UsageError("a folder cannot be written to standard output", where="-o", fix="name it", id="usage")
-        trained = PretrainedRun.load(*run_and_step(run))
+        trained = PretrainedRun.load(*run_and_step(run), self.target or "")
         result = export_model(trained, SOURCE if self.source else DERIVED, self.out, force=self.force)
         needs_ids = trained.language_ids and not self.source and trained.config.model_type in TOKEN_TYPES
-        return result | ({"token_type_ids": DERIVED} if needs_ids else {})
+        return result | ({"token_type_ids": trained.languages.numbers[DERIVED]} if needs_ids else {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

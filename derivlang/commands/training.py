@@ -28,13 +28,19 @@ class Run(InFolder):
     evaluate = method(Evaluate, "evaluate")
 
     def export(
-        self, out: PathLike, *, step: int | None = None, source: bool = False, force: bool = False
+        self,
+        out: PathLike,
+        *,
+        step: int | None = None,
+        source: bool = False,
+        target: str | None = None,
+        force: bool = False,
     ) -> dict[str, Any]:
         """Write the model with a tokenizer for `transformers`, as `derivlang export --format transformers` does.
 
         out: the folder to write. step: of a checkpoint, None for the finished model. source: take the source's
-        tokenizer. force: replace a model. Return {"out", "language", "entries"}: the language and the size of the
-        tokenizer. Raise DerivlangError as the command.
+        tokenizer. target: a language of a run of several. force: replace a model. Return {"out", "language",
+        "entries"}: the language and the size of the tokenizer. Raise DerivlangError as the command.
         """
         place = self.path if step is None else f"{self.path}@{step}"
-        return function(Export, "export")(place, out, format="transformers", source=source, force=force)
+        return function(Export, "export")(place, out, format="transformers", source=source, target=target, force=force)

@@ -38,6 +38,7 @@ from derivlang.training.run_folder import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+TARGET = "target"  # the factor of runs of several languages
 _TRAINING = "training"  # the task of training losses
 _RERUN = "leave this run out, restore the file, or make the run again"
 _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
@@ -121,7 +122,6 @@ class _Collection:
             self.attributes["studies"].setdefault(study, plan.record())
         else:
             levels = levels_of(facts.get("factors") or {})
-        name = f"{study}/{run}"
         of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
         factors = {f"{FACTOR}{key}": value for key, value in levels.items()}
         if losses := (facts.get("result") or {}).get("parts"):
@@ -132,34 +132,42 @@ class _Collection:
             settings = {f"{SETTING}{key}": value for key, value in _settings(facts).items()}
             table = _with_columns(table, {**of_run, **of_model, **settings, **factors})
             self.losses.append((table, [column.record() for column in columns]))
-        places = list(evaluations(folder))
-        seen: set[tuple[int, str]] = set()  # (step, task or measure): the last checkpoint may be evaluated, too
-        for path, cells in places:
+        ended: dict[str, bool] = {}  # by run, or target of a run: whether its finished model was evaluated
+        seen: set[tuple[int, str, str]] = set()  # (step, target, label): the last checkpoint may be evaluated, too
+        for path, cells in evaluations(folder):
             record = results.read(path)
             signature = record["signature"]
             _check_signature(signature, facts, path)
-            step = signature.get("steps") or 0
+            step, target = signature.get("steps") or 0, signature.get("target") or ""
+            unit = f"{run}@{target}" if target else run  # what a report takes for a run
+            of_target = {"run": unit, f"{FACTOR}{TARGET}": target} if target else {}
+            name = f"{study}/{unit}"
+            ended[name] = ended.get(name, False) or _is_last(path)
             of_weights = {"weights": signature.get("weights") or "", "version": signature.get("derivlang") or ""}
             for label, entry in (record["tasks"] | record["measures"]).items():
-                if (step, label) in seen:
+                if (step, target, label) in seen:
                     continue
-                seen.add((step, label))
+                seen.add((step, target, label))
                 table, columns_of = results.scores_of(cells, record, [label])
                 self.attributes["columns"] |= columns_of
-                if "test" in entry and path.name == EVALUATION:
+                if "test" in entry and _is_last(path):
                     self.attributes["tests"].setdefault(name, {})[label] = entry["test"]
                 prefix = "ft_" if label in record["tasks"] else ""
                 own = {f"{prefix}{key}": _text(value) for key, value in entry["settings"].items()}
-                settings = {f"{SETTING}{key}": value for key, value in {**_settings(facts), **own}.items()}
-                self.rows.append(_with_columns(table, {**of_run, **of_weights, "step": step, **settings, **factors}))
-        self.attributes["states"][name] = _state(facts, any(cells == folder / COUNTS for _, cells in places))
-        if isinstance(facts.get("doses"), dict):
-            self.attributes["doses"][name] = facts["doses"]
+                of_pair = {"spec": signature["spec"]} if target else {}
+                every = {**_settings(facts), **of_pair, **own}
+                settings = {f"{SETTING}{key}": value for key, value in every.items()}
+                told = {**of_run, **of_weights, "step": step, **settings, **factors, **of_target}
+                self.rows.append(_with_columns(table, told))
+        for name, evaluated in (ended or {f"{study}/{run}": False}).items():
+            self.attributes["states"][name] = _state(facts, evaluated)
+            if isinstance(facts.get("doses"), dict):
+                self.attributes["doses"][name] = facts["doses"]
 
 
 def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:
     """Raise StoreError if results are of other weights than the run's."""
-    last = path.name == EVALUATION
+    last = _is_last(path)
     made = {"fingerprint": facts["fingerprint"]}
     if last:
         made |= {"steps": facts.get("step", facts["steps"]), "weights": facts.get("weights")}
@@ -185,11 +193,16 @@ def _with_columns(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:
 
 
 def evaluations(run: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield the record of the results of a run, and of each checkpoint, with the folder of their files."""
+    """Yield the record of the results of a run, and of each target and checkpoint, with the folder of their files."""
     if (run / EVALUATION).exists():
         yield run / EVALUATION, run / COUNTS
-    for path in sorted((run / COUNTS).glob("step-*.json")):
+    for path in sorted([*(run / COUNTS).glob("*.json"), *(run / COUNTS).glob("*/step-*.json")]):
         yield path, path.with_suffix("")
+
+
+def _is_last(path: Path) -> bool:
+    """Return whether results are of a finished model, not of a checkpoint."""
+    return not path.stem.startswith("step-")
 
 
 def _check(facts: dict[str, Any]) -> None:

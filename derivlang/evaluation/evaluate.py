@@ -57,12 +57,15 @@ def evaluate(
 class Evaluation:
     """The evaluation of a run, or of its checkpoints, whose text is read and encoded once.
 
-    several: whether `of` is called more than once.
+    several: whether `of` is called more than once. target: as of `PretrainedRun.load`.
     """
 
-    def __init__(self, folder: Path, options: EvaluateOptions, events: Events | None = None, *, several: bool = False):
+    def __init__(
+        self, folder: Path, options: EvaluateOptions, events: Events | None = None, *, several: bool = False,
+        target: str = "",
+    ):  # fmt: skip
         self._folder, self._options, self._events = folder, options, events or Events()
-        self._several = several
+        self._several, self._target = several, target
         self._text: EncodedText | None = None
 
     def of(self, step: int | None = None) -> Evaluated:
@@ -74,7 +77,7 @@ class Evaluation:
         options, events = self._options, self._events
 
         # The run
-        trained = PretrainedRun.load(self._folder, step)
+        trained = PretrainedRun.load(self._folder, step, self._target)
 
         # Checks
         check_asked(trained, options)

@@ -79,9 +79,10 @@ def library_file(languages: Languages, language: int) -> dict[str, Any] | None:
     if not languages.are_mapped:
         return _file(reader.tokenizer, reader.table)
     twin = languages.twin
-    if language == SOURCE or twin.map.overlap == 100:
+    separate = twin.joint.separate  # a language with ids of its own
+    if language == SOURCE or (twin.map.overlap == 100 and not separate):
         return _file(reader.tokenizer)
-    if not twin.map.overlap:
+    if not twin.map.overlap or (twin.map.overlap == 100 and separate):
         return _file(twin.tokenizer, twin.joint.table())
     both = joint_file(reader.tokenizer, twin.tokenizer, twin.map.script)
     if both.size != twin.joint.size:

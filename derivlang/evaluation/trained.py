@@ -4,12 +4,16 @@
     RUN          model/                              evaluation.json                  evaluation/
     RUN@100      checkpoints/step-00000100/model/    evaluation/step-00000100.json    evaluation/step-00000100/
 
+A run of several languages (--language) is read as one of its source and a target: results are in evaluation/TARGET.json
+and evaluation/TARGET/.
+
 Any checkpoint that `transformers` loads as a masked language model works (RoBERTa, ModernBERT, BERT), and causal models
 of the types GPT-2 and Llama. Without the head of a language model, the encoder is used and there is no perplexity.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +22,10 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
+from derivlang.evaluation.results import COUNTS, EVALUATION
 from derivlang.formats.places import check_local
 from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
@@ -30,14 +35,18 @@ from derivlang.training import checkpoint
 from derivlang.training import run_folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, check_finite
+from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
-from derivlang.training.language_embeddings import restore
-from derivlang.training.languages import Languages, of_texts
+from derivlang.training.language import Language, read_languages
+from derivlang.training.language_embeddings import restore, table_of
+from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages, of_several, of_texts
 from derivlang.training.languages import load as load_languages
 from derivlang.training.own_parts import n_own_ids, own_parts
 from derivlang.training.positions import longest_row
 from derivlang.training.run_folder import RUN, check_files
+
+TARGET = "--target"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +54,7 @@ class PretrainedRun:
     """A finished run, or a checkpoint of any run.
 
     facts: its `run.json`. config: the model's. weights: hash of the model's files, 16 hex digits. step: of the
-    checkpoint; None for RUN/model.
+    checkpoint; None for RUN/model. target: the name of one of several languages, or "".
     """
 
     folder: Path
@@ -54,10 +63,11 @@ class PretrainedRun:
     config: Any
     weights: str
     step: int | None = None
+    target: str = ""
 
     @classmethod
-    def load(cls, folder: Path, step: int | None = None) -> PretrainedRun:
-        """Read a run, or the checkpoint of a step.
+    def load(cls, folder: Path, step: int | None = None, target: str = "") -> PretrainedRun:
+        """Read a run, or the checkpoint of a step. target: as of `targets_of`.
 
         Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, if a file
         is not the one that run.json lists, or if the parts of the run do not fit each other.
@@ -65,15 +75,14 @@ class PretrainedRun:
         check_local(folder, "models")
         facts = _facts(folder, finished=step is None)
         check_files(folder, facts, model=step is None)
-        if several := facts["settings"].get("language"):
-            raise StoreError(
-                f"is a run of {len(several)} languages, and only runs of a source and a derived language are read",
-                where=str(folder),
-                fix="train one with --source and --t",
-                id="languages",
+        if facts["settings"].get("language"):
+            languages, facts = _with_target(folder, facts, target)
+        elif target:
+            raise UsageError(
+                f"{folder} has no languages with names", where=TARGET, fix="leave it out", id="unused-option"
             )
-        pipeline = Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))
-        languages = load_languages(folder, pipeline)
+        else:
+            languages = load_languages(folder, _pipeline(folder, facts))
         if step is not None:
             checkpoint.of_step(folder, step)
         path = _model(folder, facts, step)
@@ -82,9 +91,9 @@ class PretrainedRun:
             raise StoreError(
                 f"there is no {name}/config.json", where=str(folder), fix="train it to its end", id="no-model"
             )
-        trained = cls(folder, facts, languages, _config(path, languages), hash_of_weights(path), step)
+        config = _config(path, languages, several=bool(target))
+        trained = cls(folder, facts, languages, config, hash_of_weights(path), step, target)
         trained.check_weights()
-        config = trained.config
         if trained.language_ids and (getattr(config, "type_vocab_size", None) or 0) < 2:
             raise StoreError(
                 "run.json says that the model has language ids, but the model has none",
@@ -112,12 +121,12 @@ class PretrainedRun:
     @property
     def results(self) -> Path:
         """The file of the results, which belong only to these weights."""
-        return self.folder / "evaluation.json" if self.step is None else self.cells.with_suffix(".json")
+        return self.cells.with_suffix(".json") if self.step is not None or self.target else self.folder / EVALUATION
 
     @property
     def cells(self) -> Path:
         """The folder of the fine-tunings' counts."""
-        folder = self.folder / "evaluation"
+        folder = self.folder / COUNTS / self.target
         return folder if self.step is None else folder / checkpoint.name_of(self.step)
 
     @property
@@ -158,6 +167,7 @@ class PretrainedRun:
             module, loading_info = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
             if self.language_ids:
                 restore(module, path)
+                self._place_target(module)
         missing = {name for name in loading_info["missing_keys"] if "pooler." not in name} | set(
             loading_info["mismatched_keys"]
         )
@@ -172,6 +182,18 @@ class PretrainedRun:
             check_head(module, str(path))
         bf16 = device.type == "cuda" and has_bf16()
         return Encoder(module.to(device), self.languages.special_ids, language_ids=self.language_ids, bf16=bf16)
+
+    def _place_target(self, module: Any) -> None:
+        """Give the number of the derived language to the target's language embedding."""
+        table = table_of(module.base_model)
+        if table is not None and self.languages.numbers[DERIVED] != DERIVED:
+            with torch.no_grad():
+                table.weight[DERIVED] = table.weight[self.languages.numbers[DERIVED]]
+
+    @property
+    def pair_folder(self) -> Path:
+        """The folder of the dictionary of both languages."""
+        return self.folder / LANGUAGES / self.target if self.target else self.folder
 
     def encoder(self, device: torch.device) -> Encoder:
         """Return the model without its head, loaded from the folder."""
@@ -212,7 +234,45 @@ class PretrainedRun:
             "steps": facts.get("step", facts.get("steps")) if self.step is None else self.step,
             **{name: facts.get(name) for name in ("seed", "data", "fingerprint")},
             "weights": self.weights,
+            **({"target": self.target} if self.target else {}),
         }
+
+
+def targets_of(folder: Path, target: str | None = None) -> list[str]:
+    """Return the targets of a run that are evaluated: the asked one, by default all; [""] without --language.
+
+    A language with another text and no transforms is left out: its task data is not derived from the source's.
+    """
+    several = runs.read(folder)["settings"].get("language")
+    every = _targets(read_languages(several)) if several else []
+    return [target] if target else every or [""]
+
+
+def _targets(languages: Sequence[Language]) -> list[str]:
+    return [one.name for one in languages[1:] if not one.text or one.t != "identity"]
+
+
+def _with_target(folder: Path, facts: dict[str, Any], target: str) -> tuple[Languages, dict[str, Any]]:
+    """Return the source and a target of a run of several languages, and its record as of a run of these two."""
+    asked = read_languages(facts["settings"]["language"])
+    names = _targets(asked)
+    if not target:
+        fix = f"name one: {TARGET} {names[0]}" if names else "no task data can be derived: its languages have own texts"
+        raise UsageError(f"{folder} is a run of {len(asked)} languages", where=TARGET, fix=fix, id="languages")
+    if target not in names:
+        raise unknown("target", target, names, where=TARGET)
+    specs = {name: _pipeline(folder, told) for name, told in facts["languages"].items()}
+    places = [(one, folder / LANGUAGES / one.name, specs[one.name]) for one in asked[1:]]
+    every = of_several((one, load_languages(place, spec, folder / TOKENIZER)) for one, place, spec in places)
+    (number,) = (number for number, one in enumerate(asked) if one.name == target)
+    settings = {name: value for name, value in facts["settings"].items() if name != "language"}
+    settings |= {"derived_source": asked[number].text, "halves": bool(asked[0].part or asked[number].part)}
+    return every.of((SOURCE, number)), {**facts, **facts["languages"][target], "settings": settings}
+
+
+def _pipeline(folder: Path, facts: Mapping[str, Any]) -> Pipeline:
+    """Return the transforms that run.json has, with the files of the run."""
+    return Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))
 
 
 def _facts(folder: Path, *, finished: bool) -> dict[str, Any]:
@@ -239,13 +299,16 @@ def _model(folder: Path, facts: dict[str, Any], step: int | None) -> Path:
     return (folder if step is None else folder / checkpoint.FOLDER / checkpoint.name_of(step)) / MODEL
 
 
-def _config(path: Path, languages: Languages) -> Any:
-    """Return the config of a model. Raise StoreError if it cannot be read, or has too few embeddings."""
+def _config(path: Path, languages: Languages, *, several: bool = False) -> Any:
+    """Return the config of a model. several: whether it has embeddings of other languages, too.
+
+    Raise StoreError if it cannot be read, or has too few embeddings.
+    """
     with quiet(), _readable(path):
         config = from_pretrained(AutoConfig, path)
         check_finite(config.to_dict())
     rows = getattr(config, "vocab_size", 0) - n_own_ids(own_parts(config))
-    if rows < languages.size or (rows != languages.size and languages.are_mapped):
+    if rows < languages.size or (rows != languages.size and languages.are_mapped and not several):
         raise StoreError(
             f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
             where=str(path),

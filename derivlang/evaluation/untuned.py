@@ -43,7 +43,7 @@ def measured(
     model = trained.language_model(device)
     source = short_name(str(trained.facts["source"]))
     of_text = source, lambda: text.heldout, options.pairs, options.sentences
-    sets = MeasureSets(trained.folder, trained.languages, *of_text, trained.cells, lambda: text.training)
+    sets = MeasureSets(trained.pair_folder, trained.languages, *of_text, trained.cells, lambda: text.training)
     for name in options.measures:
         measure = MEASURES.find(name)
         why = why_not_measured(name, measure, trained)

@@ -75,6 +75,8 @@ def read_languages(options: Sequence[str]) -> tuple[Language, ...]:
         wrong = f"two languages have the name {next(name for name in names if names.count(name) > 1)}"
     elif not first.text:
         wrong = f"the first language, {first.name}, needs a text"
+    elif first.t != "identity" or first.ids != "text" or first.tokenizer:
+        wrong = f"the first language, {first.name}, is the source, so it has no t, ids or tokenizer"
     elif len({bool(one.share) for one in languages}) > 1:
         wrong = f"{next(one.name for one in languages if not one.share)} has no share, but others have one"
     elif first.share:

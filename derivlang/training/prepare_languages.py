@@ -9,11 +9,10 @@ lexicon.tsv                    beside them, if one was fitted or read from a fil
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import StoreError
 from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.lexical import train as tokenizers
@@ -28,17 +27,14 @@ from derivlang.store.disk import disk
 from derivlang.store.files import write_texts
 from derivlang.store.record import record_text
 from derivlang.training.data_folder import LANGUAGES, DataFolder
-from derivlang.training.language import OPTION, Language
 from derivlang.training.languages import (
-    DERIVED,
     DERIVED_TOKENIZER,
     LEXICON,
-    SOURCE,
     TOKENIZER,
     TWIN,
-    LanguageReader,
     Languages,
     is_mapped,
+    of_several,
     of_texts,
     of_twin,
     twin_trans,
@@ -52,48 +48,12 @@ def languages_of(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[s
     if not folder.settings.language:
         return _pair(folder, tokenizer)
     files: dict[str, Path] = {}
-    readers: list[LanguageReader] = []
-    blocks: dict[str, int] = {}
+    pairs = []
     for language in folder.settings.asked[1:]:
         pair, own = _pair(folder.of(language), tokenizer, language.tokenizer)
-        readers = readers or [pair.readers[SOURCE]]
-        end = max(reader.tokenizer.end for reader in readers)
-        readers.append(_placed(language, pair.readers[DERIVED], pair.tokenizer, end, blocks))
+        pairs.append((language, pair))
         files |= {name if name == TOKENIZER else f"{LANGUAGES}/{language.name}/{name}": at for name, at in own.items()}
-    return replace(pair, readers=tuple(readers), numbers=tuple(range(len(readers)))), files
-
-
-def _placed(
-    language: Language,
-    reader: LanguageReader,
-    source: ForeignTokenizer | OwnTokenizer,
-    end: int,
-    blocks: dict[str, int],
-) -> LanguageReader:
-    """Return the reader of a language with ids that no other language has, unless they have the same entries.
-
-    source: the tokenizer of the source. end: the first free id. blocks: by twin, where the ids begin that follow.
-    """
-    tokenizer, separate = reader.tokenizer, language.ids == "own"
-    if not isinstance(tokenizer, OwnTokenizer):
-        if separate:
-            raise UsageError(
-                f"the tokenizer of {tokenizer.folder} is not of derivlang, so no language has ids of its own",
-                where=f"{OPTION} {language.name}",
-                fix="leave out ids:own, or --tokenizer",
-                id="languages",
-            )
-        return reader
-    if tokenizer.twin is None:
-        return (
-            replace(reader, tokenizer=replace(tokenizer, first=end)) if separate or tokenizer is not source else reader
-        )
-    joint = tokenizer.twin.joint
-    if separate:
-        joint = replace(joint, kept=None, after=end, separate=True)
-    elif joint.shift:
-        joint = replace(joint, after=blocks.setdefault(tokenizer.twin.tokenizer.fingerprint(), end))
-    return replace(reader, tokenizer=replace(tokenizer, twin=replace(tokenizer.twin, joint=joint)))
+    return of_several(pairs), files
 
 
 def _pair(folder: DataFolder, tokenizer: Path, second: str = "") -> tuple[Languages, dict[str, Path]]:

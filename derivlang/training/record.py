@@ -208,6 +208,11 @@ class RunInputs:
                 for one in self.streams
             },
         }
+        if settings.language:
+            record["languages"] = {
+                one.name: {"spec": reader.pipeline.stored, "pipeline": reader.fingerprint}
+                for one, reader in zip(settings.asked[1:], prepared.languages.readers[1:], strict=True)
+            }
         if len(prepared.texts) > 1:
             record["derived_data"] = prepared.fingerprints(1)
             record[OVERLAP] = sum(text.recipe.get(OVERLAP, 0) for text in prepared.texts[1:])

@@ -52,13 +52,13 @@ _NEVER_FIRST = (
 # The files of a run without its encoded data and RESULTS. `pretrain --force` removes these and RESULTS.
 FILE_NAMES = (
     RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
-    "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/step-*.json",
+    "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/*.json", "evaluation/*/step-*.json",
     *(f"{folder}/{name}" for folder in (*_TOKENIZERS, f"{LANGUAGES}/*/*") for name in _TOKENIZER),
     f"{LANGUAGES}/*/{DICTIONARY}", f"{LANGUAGES}/*/{LEXICON}",
     *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
     *(f"{checkpoint.FOLDER}/step-*/{name}" for name in checkpoint.FILES),
 )  # fmt: skip
-RESULTS = ("evaluation/*.parquet", "evaluation/step-*/*.parquet")
+RESULTS = ("evaluation/*.parquet", "evaluation/*/*.parquet", "evaluation/*/step-*/*.parquet")
 
 
 def own_files(run: Path) -> list[str]:
@@ -104,7 +104,7 @@ def check(record: dict[str, Any]) -> None:
         "model": dict, "dictionary": dict, "alignment_dictionary": dict, "unread": dict, "result": dict, "doses": dict,
         "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
         "objective": str, "derived_data": str, "heldout_overlap": int,
-        "streams": dict, "init": dict, "factors": dict, "checkpoint": str, "heldout_files": list,
+        "streams": dict, "init": dict, "factors": dict, "languages": dict, "checkpoint": str, "heldout_files": list,
         "training_files": list,
     }  # fmt: skip
     check_types(record, required, optional)

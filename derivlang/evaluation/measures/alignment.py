@@ -35,7 +35,7 @@ from derivlang.evaluation.scores import Score
 from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.train import read_words
-from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.translations import DICTIONARY, read_entries
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ class EmbeddingPairs:
 
     @classmethod
     def load(cls, folder: Path, languages: Languages) -> EmbeddingPairs:
-        """Return the pairs of a run, from its dictionary and the training words of its tokenizer."""
+        """Return the pairs of a run, from the dictionary in a folder and the training words of its tokenizer."""
         tokenizer = languages.tokenizer
         assert isinstance(tokenizer, OwnTokenizer)  # needs_twin
         first, size = tokenizer.n_special, tokenizer.size
-        types, numbers = read_words(folder / TOKENIZER)
+        types, numbers = read_words(tokenizer.folder)
         encoded = tokenizer.encoder.types(types)
         numbers = numbers[encoded.words()]
         kept = languages.twin.kept(types)[encoded.words()]

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class MeasureSets:
     """The sets of a run. Text and states are computed when a measure first needs them, once for all measures.
 
-    folder: the run's, with its dictionary and its tokenizer. source: the name of the held-out text's source. read:
-    returns that text. n_pairs, n_sentences: maximum numbers of `pairs` and `sentences`. out: the folder of files that
-    measures write, by default RUN/evaluation. read_training: returns the text that the run was trained on.
+    folder: with the dictionary of both languages, if there is one. source: the name of the held-out text's source.
+    read: returns that text. n_pairs, n_sentences: maximum numbers of `pairs` and `sentences`. out: the folder of files
+    that measures write, by default RUN/evaluation. read_training: returns the text that the run was trained on.
     """
 
     folder: Path

@@ -21,7 +21,16 @@ from derivlang.training.languages.base import (
     ParallelBatch,
     SpecialIds,
 )
-from derivlang.training.languages.joint import LEXICON, Languages, is_mapped, load, of_texts, of_twin, twin_trans
+from derivlang.training.languages.joint import (
+    LEXICON,
+    Languages,
+    is_mapped,
+    load,
+    of_several,
+    of_texts,
+    of_twin,
+    twin_trans,
+)
 from derivlang.training.languages.readers import LanguageReader, check_words
 
 __all__ = [
@@ -41,6 +50,7 @@ __all__ = [
     "fingerprint_of",
     "is_mapped",
     "load",
+    "of_several",
     "of_texts",
     "of_twin",
     "tokenizer_of",

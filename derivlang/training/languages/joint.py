@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, expand_ranges, offsets_of, owners
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.batch import Batch
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.twin_folder import Twin, check_twin
 from derivlang.pipeline import Pipeline
+from derivlang.training.language import OPTION, Language
 from derivlang.training.languages.base import (
     DERIVED,
     DERIVED_TOKENIZER,
@@ -137,7 +139,7 @@ class Languages:
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that identify the derived language."""
-        return self.readers[-1].pipeline.fingerprint(self.readers[-1].saved)
+        return self.readers[-1].fingerprint
 
     @property
     def entries(self) -> list[str]:
@@ -157,8 +159,7 @@ class Languages:
             told["derived_tokenizer"] = derived.tokenizer.fingerprint
         if self.numbers != (SOURCE, DERIVED):
             told["languages"] = [
-                one.identity | {"pipeline": one.pipeline.fingerprint(one.saved), "first": int(one.tokenizer.own[0])}
-                for one in self.readers
+                one.identity | {"pipeline": one.fingerprint, "first": int(one.tokenizer.own[0])} for one in self.readers
             ]
         return told
 
@@ -170,9 +171,12 @@ class Languages:
         return {"tokenizer": self.tokenizer.fingerprint, "twin": dict(self.twin.tokenizer.recipe)}
 
 
-def load(folder: Path, pipeline: Pipeline) -> Languages:
-    """Read the languages of a run. Raise StoreError if files are missing or do not fit each other."""
-    tokenizer = folder / TOKENIZER
+def load(folder: Path, pipeline: Pipeline, tokenizer: Path | None = None) -> Languages:
+    """Read a pair of languages of a run. Raise StoreError if files are missing or do not fit each other.
+
+    tokenizer: the folder of the source's, if it is not in the same folder.
+    """
+    tokenizer = tokenizer or folder / TOKENIZER
     by_text = is_foreign(tokenizer) or (folder / DERIVED_TOKENIZER).exists() or not is_mapped(pipeline)
     if (folder / TWIN).exists() or not (by_text or OwnTokenizer.load(tokenizer).kind == "both"):
         return of_twin(pipeline, OwnTokenizer.load(tokenizer), folder / TWIN, "restore the run's own folder")
@@ -220,6 +224,50 @@ def of_texts(
     plain = Pipeline(())
     readers = LanguageReader(plain, tokenizer, plain.fit()), LanguageReader(pipeline, derived or tokenizer, lexicon)
     return Languages(readers, _special_ids(tokenizer), tokenizer.unknown)
+
+
+def of_several(pairs: Iterable[tuple[Language, Languages]]) -> Languages:
+    """Return the languages of a run, of the pairs that the source has with each of the others."""
+    readers: list[LanguageReader] = []
+    blocks: dict[str, int] = {}
+    for language, pair in pairs:
+        readers = readers or [pair.readers[SOURCE]]
+        end = max(reader.tokenizer.end for reader in readers)
+        readers.append(_placed(language, pair.readers[DERIVED], pair.tokenizer, end, blocks))
+    return replace(pair, readers=tuple(readers), numbers=tuple(range(len(readers))))
+
+
+def _placed(
+    language: Language,
+    reader: LanguageReader,
+    source: ForeignTokenizer | OwnTokenizer,
+    end: int,
+    blocks: dict[str, int],
+) -> LanguageReader:
+    """Return the reader of a language with ids that no other language has, unless they have the same entries.
+
+    source: the tokenizer of the source. end: the first free id. blocks: by twin, where the ids begin that follow.
+    """
+    tokenizer, separate = reader.tokenizer, language.ids == "own"
+    if not isinstance(tokenizer, OwnTokenizer):
+        if separate:
+            raise UsageError(
+                f"the tokenizer of {tokenizer.folder} is not of derivlang, so no language has ids of its own",
+                where=f"{OPTION} {language.name}",
+                fix="leave out ids:own, or --tokenizer",
+                id="languages",
+            )
+        return reader
+    if tokenizer.twin is None:
+        return (
+            replace(reader, tokenizer=replace(tokenizer, first=end)) if separate or tokenizer is not source else reader
+        )
+    joint = tokenizer.twin.joint
+    if separate:
+        joint = replace(joint, kept=None, after=end, separate=True)
+    elif joint.shift:
+        joint = replace(joint, after=blocks.setdefault(tokenizer.twin.tokenizer.fingerprint(), end))
+    return replace(reader, tokenizer=replace(tokenizer, twin=replace(tokenizer.twin, joint=joint)))
 
 
 def is_mapped(pipeline: Pipeline) -> bool:

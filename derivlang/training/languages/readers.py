@@ -69,6 +69,11 @@ class LanguageReader:
         return None if self.lexicon is None else self.pipeline.save(self.lexicon)
 
     @property
+    def fingerprint(self) -> str:
+        """16 hex digits that identify the transforms and their lexicon."""
+        return self.pipeline.fingerprint(self.saved)
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What identifies twin and lexicon."""
         if self.twin is not None:
