@@ -25,7 +25,6 @@ from transformers import AutoConfig, AutoModel
 from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
-from derivlang.evaluation.results import COUNTS, EVALUATION
 from derivlang.formats.places import check_local
 from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
@@ -121,12 +120,14 @@ class PretrainedRun:
     @property
     def results(self) -> Path:
         """The file of the results, which belong only to these weights."""
-        return self.cells.with_suffix(".json") if self.step is not None or self.target else self.folder / EVALUATION
+        return (
+            self.cells.with_suffix(".json") if self.step is not None or self.target else self.folder / "evaluation.json"
+        )
 
     @property
     def cells(self) -> Path:
         """The folder of the fine-tunings' counts."""
-        folder = self.folder / COUNTS / self.target
+        folder = self.folder / "evaluation" / self.target
         return folder if self.step is None else folder / checkpoint.name_of(self.step)
 
     @property
