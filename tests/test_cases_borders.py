@@ -39,7 +39,11 @@ LISTS = {
 def collects(words: Words, name: str) -> bool:
     if name in ("--epochs", "--batch-size", "--warmup", "--schedule", "--weight-decay"):
         return words == ("evaluate",)
-    return name in LISTS or (words, name) in ((("stats",), "--t"), (("pretrain",), "--language"))
+    return name in LISTS or (words, name) in (
+        (("stats",), "--t"),
+        (("pretrain",), "--language"),
+        (("pretrain",), "--pairs"),
+    )
 
 
 def name_of(option: click.Option) -> str:

@@ -65,7 +65,12 @@ def four(texts: tuple[Path, Path], *, shares: bool = False) -> dict[str, dict[st
 
 
 def trained(out: Path, languages: Any, **options: Any) -> dict[str, Any]:
-    return derivlang.pretrain(None, None, out, language=languages, **{**TINY, **options}).record
+    return derivlang.pretrain(None, None, out, language=languages, **asked_with(options)).record
+
+
+def asked_with(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of tiny runs with others: pairs of files have no share of the text."""
+    return {name: value for name, value in TINY.items() if name != "parallel" or "pairs" not in options} | options
 
 
 @pytest.mark.parametrize("objective", sorted(OBJECTIVES.names()))
@@ -90,7 +95,7 @@ def test_every_objective_trains_on_four_languages(
 
 def loader_of(languages: Any, data: Path, out: Path, **options: Any) -> Any:
     """The loader of a run that is not trained."""
-    asked = {"out": out, "language": languages, "data": data, **TINY, **options}
+    asked = {"out": out, "language": languages, "data": data, **asked_with(options)}
     return _data(Pretrain.of(asked).planned()[0], Callbacks(), None)[1]
 
 
@@ -204,6 +209,49 @@ def test_targets_of_a_run_are_evaluated_one_by_one(texts: tuple[Path, Path], dat
             PretrainedRun.load(out, target=target)
     told = run("evaluate", out, "--measure", "perplexity", "--sentences", "20", "--threads", "1").out
     assert [line for line in told.splitlines() if line in ("la:", "cl:")] == ["la:", "cl:"]
+
+
+def bitext(texts: tuple[Path, Path], folder: Path) -> Path:
+    """Sentence pairs whose second side has the first side's words in reverse, with links."""
+    lines = [line.split() for line in texts[0].read_text("utf-8").splitlines() if line]
+    for ending, sides in (
+        ("source", [" ".join(words) for words in lines]),
+        ("derived", [" ".join(words[::-1]) for words in lines]),
+        ("pharaoh", [" ".join(f"{i}-{len(words) - 1 - i}" for i in range(len(words))) for words in lines]),
+    ):
+        (folder / f"pairs.{ending}").write_text("".join(f"{line}\n" for line in sides), "utf-8")
+    return folder / "pairs"
+
+
+@pytest.mark.parametrize("objective", ["tlm", "weam", "weam:links=hmm", "xlm-align", "xlm:pairs=0.5"])
+def test_pairs_of_a_file_and_of_the_text(objective: str, texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+    """A file of two languages is read beside the pairs of the text that the others have."""
+    languages = {"en": {"text": str(texts[0])}, "la": {"t": "trans,inv"}, "cl": {"ids": "own"}}
+    pairs = {"en-cl": bitext(texts, tmp_path)}
+    loader = loader_of(languages, data / "pairs", tmp_path / "run", objective=objective, pairs=pairs)
+    source = loader.streams[-1].source.source
+    sides, numbers = np.unique(source.languages, axis=0, return_counts=True)
+    assert sides.tolist() == [[0, 1], [0, 2]]
+    assert numbers[1] == len(texts[0].read_text("utf-8").splitlines())
+    record = trained(
+        tmp_path / "run", languages, data=data / "pairs", objective=objective, pairs=[f"en-cl={tmp_path / 'pairs'}"]
+    )
+    assert np.isfinite(record["result"]["loss"])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (["pairs"], "'pairs' is not NAME-NAME=FILE"),
+        (["en-de=pairs"], "there is no language 'de'"),
+        (["en-en=pairs"], "en-en has one language"),
+        (["en-la=pairs", "la-en=pairs"], "la-en is given twice"),
+        (["en-la=none"], "no such file"),
+    ],
+)
+def test_pairs_that_are_none(pairs: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(DerivlangError, match=message):
+        trained(tmp_path / "run", ["en=text:demo", "la=t:inv ids:own"], objective="tlm", pairs=pairs)
 
 
 def test_translations_are_uniform_over_languages(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:

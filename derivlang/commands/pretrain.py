@@ -83,7 +83,12 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         if out is None:
             changed = self.changed("objective", "precision", "compile")
             objective = str(read_objective(settings.objective))
-            out = default_folder(source or str(self.pairs), str(Pipeline.parse(settings.spec)), changed, last=objective)
+            out = default_folder(
+                source or " ".join(map(str, values["pairs"] or ())),
+                str(Pipeline.parse(settings.spec)),
+                changed,
+                last=objective,
+            )
             if is_main():
                 reader().begins(f"writing to {out}{os.sep}")
         request = None if source is None else self.part(SourceRequest, source=source)

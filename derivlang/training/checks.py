@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from derivlang.core.errors import StoreError, UsageError
@@ -57,17 +58,17 @@ def check_settings_fit(settings: TrainingSettings, objective: Objective, model_c
         need.check(settings)
 
 
-def check_texts(settings: TrainingSettings, objective: Objective, pairs: Path | None) -> None:
+def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: bool) -> None:
     """Raise UsageError if the languages are to have a text each, but this has no effect, or would not keep them apart.
 
-    pairs: a given file of sentence pairs.
+    of_files: whether all sentence pairs are of files.
     """
     parts, texts = any("/" in one.part for one in settings.asked), by_text(settings.asked)
     together = len(texts) == 1 or (settings.language and any(len(numbers) > 1 for numbers in texts))
     if together and not parts:
         return
     option = OPTION if settings.language else "--halves" if settings.halves else "--derived-source"
-    files, streams = () if pairs is None else ("pairs",), objective.streams()
+    files, streams = ("pairs",) if of_files else (), objective.streams()
     if not any(stream.reads_text(files) for stream in streams):
         raise UsageError(
             f"{objective} reads no text of the corpus", where=option, fix="leave it out", id="unused-option"
@@ -131,11 +132,11 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
         )
 
 
-def check_pairs(pairs: Path | None, objective: Objective, streams: tuple[OpenStream, ...]) -> None:
+def check_pairs(pairs: Sequence[Path], objective: Objective, streams: tuple[OpenStream, ...]) -> None:
     """Raise UsageError for a file of sentence pairs that no stream has read."""
-    if pairs is not None and not any("sha256" in one.source.facts() for one in streams):
+    if pairs and not any("sha256" in one.source.facts() for one in streams):
         raise UsageError(
-            f"the rows of {objective.name} are only of the corpus, so it does not read {pairs}",
+            f"the rows of {objective.name} are only of the corpus, so it does not read {', '.join(map(str, pairs))}",
             where="--pairs",
             fix="leave --pairs out, or give an objective with sentence pairs, e.g. tlm",
             id="unused-option",

@@ -33,7 +33,7 @@ def check_text(objective: Objective, options: Mapping[str, Any], *, source: bool
     """
     if source and spec:
         return
-    if objective.reads_text({name for name in _FILES if options.get(name) is not None}):
+    if objective.reads_text({name for name in _FILES if options.get(name)}):
         pairs = "" if objective.reads_text(_FILES) else ", or sentence pairs with --pairs"
         raise UsageError(
             f"is missing: {objective.name} reads the text of a source and of its derived language",

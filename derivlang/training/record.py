@@ -38,8 +38,8 @@ RULE_VERSION = 3
 class RunInputs:
     """Everything that a run's model depends on.
 
-    init: what it begins from, None for a new model. pairs: the given file of sentence pairs, None for pairs of the
-    corpus.
+    init: what it begins from, None for a new model. of_files: whether all sentence pairs are of files, and none of
+    the corpus.
     """
 
     resolved: Resolved
@@ -48,7 +48,7 @@ class RunInputs:
     prepared: Prepared
     streams: tuple[OpenStream, ...]
     init: Init | None
-    pairs: Path | None = None
+    of_files: bool = False
 
     @property
     def settings(self) -> TrainingSettings:
@@ -69,7 +69,7 @@ class RunInputs:
     def unread(self) -> dict[str, Any]:
         """The settings that the objective does not read."""
         files = {"dictionary"} if self.prepared.given else set()
-        reads = self.objective.reads(files | ({"pairs"} if self.pairs else set()))
+        reads = self.objective.reads(files | ({"pairs"} if self.of_files else set()))
         return {name: value for name, value in record_of(self.resolved).items() if name in CHOSEN - reads}
 
     @property

@@ -25,8 +25,6 @@ from derivlang.training.checkpoint import LOG, Checkpoint
 from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
 from derivlang.training.devices import processes
 from derivlang.training.init_weights import Init, copy_embeddings
-from derivlang.training.language import by_text
-from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
@@ -38,7 +36,7 @@ from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs
 from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
-from derivlang.training.streams.base import PairedLanguages, StreamInputs
+from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages
 from derivlang.training.trainer import train
 
 
@@ -81,7 +79,7 @@ def pretrain(
             # Data. Nothing is written to the run's folder before every check has passed.
             before = run_folder.record_to_resume(run, resume=resume, force=force) if main else run_folder.read(run)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
-            check_texts(plan.settings, plan.objective, plan.paths.pairs)
+            check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False)
             inputs, loader = _data(plan, callbacks, before)
@@ -149,8 +147,8 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
-    given = resolved, objective, plan.model_config, prepared, loader.streams, init, paths.pairs
-    return RunInputs(*given), loader
+    given = resolved, objective, plan.model_config, prepared, loader.streams, init
+    return RunInputs(*given, of_files=are_of_files(settings, paths.pairs)), loader
 
 
 def prepare(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None = None) -> Prepared:
@@ -182,12 +180,9 @@ def _loader(
 
 
 def _material(settings: TrainingSettings, paths: RunPaths, prepared: Prepared) -> StreamInputs:
-    """Return what streams are opened from. Without a file, pairs are of each text's first language and another one."""
-    texts = by_text(settings.asked)
-    pairs = [PairedLanguages(numbers[0], other) for numbers in texts for other in numbers[1:]]
-    if paths.pairs is not None:
-        pairs = [PairedLanguages(SOURCE, DERIVED, paths.pairs)]
-    return StreamInputs(settings, prepared.languages, prepared.encoded, tuple(pairs))
+    """Return what streams are opened from."""
+    pairs = paired_languages(settings, paths.pairs)
+    return StreamInputs(settings, prepared.languages, prepared.encoded, pairs)
 
 
 def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:

@@ -10,7 +10,7 @@ Each setting is declared once (core/settings.py). Help pages import this module,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
-from derivlang.formats.places import OptionalPath
+from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.lexical.percent import percent
 from derivlang.training.frozen_parts import check_freeze
 from derivlang.training.language import UNREAD, Language, read_languages
@@ -192,8 +192,7 @@ class TrainingOptions(Settings):
         (),
         "Language of the run, NAME=KEY:VALUE …, in place of --source and --t; may be repeated. Keys: text, t, ids, "
         "tokenizer, share, part.",
-        excludes="--source, --t, --halves, --languages, --derived-source, --tokenizer-for, --init, --own, "
-        "--dictionary, --pairs",
+        excludes="--source, --t, --halves, --languages, --derived-source, --tokenizer-for, --init, --own, --dictionary",
         unset="of --source and --t",
     )
     halves: bool = setting(
@@ -375,9 +374,10 @@ class DataPaths(Settings):
     init: str | None = setting(
         None, "Model to begin from: RUN, RUN@STEP, FOLDER of a checkpoint, or hub:NAME.", unset="a new model"
     )
-    pairs: OptionalPath = setting(
-        None,
-        "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files.",
+    pairs: Takes[tuple[Path, ...], PathLike | Sequence[PathLike] | Mapping[str, PathLike]] = setting(
+        (),
+        "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files; with --language en-fr=FILE, "
+        "which may be repeated.",
         unset="of the corpus",
         file=True,
     )
@@ -394,7 +394,7 @@ class RunPaths(DataPaths):
         data: OptionalPath = _READ
         tokenizer: OptionalPath = _READ
         dictionary: OptionalPath = _READ
-        pairs: OptionalPath = _READ
+        pairs: tuple[Path, ...] = _READ
     run: Path
     parser: str | None = None
     parses: Path | None = None

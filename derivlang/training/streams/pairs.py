@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of, owners, positions
+from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.masking import Keys
 from derivlang.training.packing import pack
@@ -58,6 +59,9 @@ class SentencePairs(Stream):
     def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return the pairs: of files, or of the texts that languages share. links_file: Pharaoh links of a file."""
         length = self.length(material.settings) // 2
+        if links_file is not None and sum(pairs.path is not None for pairs in material.pairs) > 1:
+            fix = "give links beside each file (PREFIX.pharaoh), or links=hmm"
+            raise UsageError(f"{links_file} has links of one file", where="--pairs", fix=fix, id="languages")
         parts: list[PairSource] = [
             FilePairs(read_pairs(pairs.path, links_file), material.languages, length - 2, self.shortest, pairs.sides)
             for pairs in material.pairs
