@@ -88,6 +88,8 @@ def test_every_objective_trains_on_four_languages(
     for record in made:
         assert np.isfinite(record["result"]["loss"])
         assert len(record["settings"]["language"]) == 4
+        doses = record["doses"]
+        assert sum(doses[f"tokens_of_{name}"] for name in languages) == doses["tokens"]
     one, two = (record["result"]["parts"] for record in made)
     assert one.keys() == two.keys()
     assert made[0]["model"]["parameters"] == made[1]["model"]["parameters"]

@@ -171,14 +171,15 @@ _ON_DEVICE = [field.name for field in fields(SubwordRows) if field.name not in {
 class StepCounts:
     """Numbers of a whole step. subwords: by stream, without padding. sentences: by stream, parts of sentences or pairs.
 
-    masked: positions to predict in all streams. translated: positions whose input or label is a translation. Of
-    several views the first counts.
+    masked: positions to predict in all streams. translated: positions whose input or label is a translation. languages:
+    sub-words of each of more than two languages, else (). Of several views the first counts.
     """
 
     subwords: Mapping[str, int]
     sentences: Mapping[str, int]
     masked: int
     translated: int
+    languages: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

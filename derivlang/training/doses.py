@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Endings of the counts of a stream, and of both counts of a share that an objective logs.
 TOKENS, SENTENCES = "_tokens", "_sentences"
+_LANGUAGE = "language "  # and its number
 SOME, OF = ":some", ":of"
 
 
@@ -26,6 +27,7 @@ def counts_of(step: StepCounts) -> dict[str, int]:
     """Return the counts of a step by name: `rows_tokens`, `rows_sentences`, …, `masked`, `translated`."""
     counts = {name + TOKENS: count for name, count in step.subwords.items()}
     counts |= {name + SENTENCES: count for name, count in step.sentences.items()}
+    counts |= {f"{_LANGUAGE}{number}": count for number, count in enumerate(step.languages)}
     return counts | {"masked": step.masked, "translated": step.translated}
 
 
@@ -49,11 +51,16 @@ def percentages(counts: Counter[str], *, masks: bool) -> dict[str, float]:
 
 
 def doses_of(
-    counts: Counter[str], objective: Objective, streams: Sequence[OpenStream], step: int, entries: int | None
+    counts: Counter[str],
+    objective: Objective,
+    streams: Sequence[OpenStream],
+    step: int,
+    entries: int | None,
+    languages: Sequence[str] = (),
 ) -> dict[str, float | None]:
     """Return the doses of a run's first `step` steps; None for one that the objective does not have.
 
-    entries: of the dictionary that it reads, None without one.
+    entries: of the dictionary that it reads, None without one. languages: names, of a run of more than two.
     """
     seen, masked, translated = tokens_of(counts), counts["masked"], counts["translated"]
     paired = {kind for one in streams for kind in one.stream.pair_kinds()}
@@ -73,6 +80,7 @@ def doses_of(
         "passes": epochs[streams[0].stream.name],
         "tokens": sum(seen.values()),
     }
+    doses |= {f"tokens_of_{name}": counts[f"{_LANGUAGE}{number}"] for number, name in enumerate(languages)}
     for kind in seen:
         doses |= {kind + ending: counts[kind + ending] for ending in (TOKENS, SENTENCES)}
     for one in streams:

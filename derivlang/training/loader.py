@@ -153,7 +153,13 @@ class Loader:
         offsets = self._offsets(one, steps)[1]
         views = self._masked(one, *self._rows(one, steps))
         totals = {name: _totals(rows, offsets) for name, rows in views.items()}
-        return Block(steps, offsets, views, totals, _counts(one.stream, views[one.stream.name], offsets))
+        return Block(
+            steps,
+            offsets,
+            views,
+            totals,
+            _counts(one.stream, views[one.stream.name], offsets, len(self.context.vocabulary.own)),
+        )
 
     def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
         begin, offsets = self._offsets(one, steps)
@@ -201,7 +207,7 @@ class Loader:
         return micros
 
 
-def _counts(stream: Stream, rows: SubwordRows, offsets: Int64) -> list[StepCounts]:
+def _counts(stream: Stream, rows: SubwordRows, offsets: Int64, n_languages: int) -> list[StepCounts]:
     """Return the counts of a stream in each step. offsets: int64[n + 1], where the rows of each of n steps begin.
 
     Parts of sentences that are rows of their own count each, a pair counts once.
@@ -219,12 +225,19 @@ def _counts(stream: Stream, rows: SubwordRows, offsets: Int64) -> list[StepCount
         other |= rows.translated.ravel()[rows.targets]
     cuts = np.searchsorted(rows.targets, offsets * rows.shape[1])
     masked, translated = lengths_of(cuts).tolist(), _sums(other, cuts)
+    languages: list[list[int]] = [[]] * (len(offsets) - 1)
+    if n_languages > 2:
+        spoken = np.where(np.arange(rows.shape[1]) < rows.lengths[:, None], rows.language, n_languages)
+        keys = spoken + (n_languages + 1) * owners(offsets)[:, None].astype(np.int64)
+        numbers = np.bincount(keys.ravel(), minlength=(n_languages + 1) * len(languages))
+        languages = numbers.reshape(len(languages), -1)[:, :n_languages].tolist()
     return [
         StepCounts(
             {kind: numbers[at] for kind, numbers in subwords.items()},
             {kind: numbers[at] for kind, numbers in sentences.items()},
             masked[at],
             translated[at],
+            languages[at],
         )
         for at in range(len(offsets) - 1)
     ]
@@ -237,7 +250,9 @@ def _together(counts: list[StepCounts]) -> StepCounts:
     for one in counts:
         subwords.update(one.subwords)
         sentences.update(one.sentences)
-    return StepCounts(subwords, sentences, sum(one.masked for one in counts), sum(one.translated for one in counts))
+    languages = [sum(some) for some in zip(*(one.languages for one in counts), strict=True)]
+    masked, translated = (sum(getattr(one, name) for one in counts) for name in ("masked", "translated"))
+    return StepCounts(subwords, sentences, masked, translated, languages)
 
 
 def _totals(rows: SubwordRows, offsets: Int64) -> list[Totals]:

@@ -148,7 +148,9 @@ class RunInputs:
         """Return what run.json says of how far a run has come. counts: of its first `step` steps."""
         pairs = self.prepared.pairs
         entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
-        doses = doses_of(Counter(counts), self.objective, self.streams, step, entries)
+        asked = self.settings.asked
+        names = [one.name for one in asked] if len(asked) > 2 else []
+        doses = doses_of(Counter(counts), self.objective, self.streams, step, entries, names)
         return {"step": step, "tokens": subwords, "seconds": seconds, "doses": doses}
 
     def record(
