@@ -78,8 +78,11 @@ def test_every_objective_trains_on_four_languages(
     objective: str, texts: tuple[Path, Path], data: Path, tmp_path: Path
 ) -> None:
     """And again in another order: the shares of a language do not depend on it."""
-    model = {"model": "tiny-gpt"} if objective == "clm" else {}
-    rows = not OBJECTIVES.find(objective)().streams()[0].pair_kinds()  # xlm draws pairs and rows from one set
+    model: dict[str, Any] = {"model": "tiny-gpt"} if objective == "clm" else {}
+    streams = OBJECTIVES.find(objective)().streams()
+    rows = not streams[0].pair_kinds()  # xlm draws pairs and rows from one set
+    if all(stream.pair_kinds() and not stream.of_one_language for stream in streams):
+        model["pairs"] = {"en-fr": bitext(texts, tmp_path)}  # without which French has no row
     languages = four(texts, shares=rows)
     first, *others = languages.items()
     made = [trained(tmp_path / "one", languages, objective=objective, data=data / "one", **model)]
@@ -338,6 +341,12 @@ def test_options_and_tables_are_the_same() -> None:
         ),
         (["en=text:demo", "fr=text:{folder}/none.txt ids:own"], {}, "there is no such file"),
         (["en=text:demo", "la=t:inv tokenizer:{folder}/none"], {}, "there is no such folder"),
+        (["en=text:demo share:0.9999", "la=t:inv share:0.0001"], {}, "la gets no row in 6 steps of 8 rows"),
+        (
+            ["en=text:demo", "la=t:inv ids:own", "fr=text:{folder}/en.txt"],
+            {"objective": "tlm"},
+            "fr is in no sentence pair, and no other rows are read",
+        ),
         (["en=text:demo part:1/99", "la=t:trans"], {}, "part 1/99 of the text of en has no row"),
         (["en=text:demo share:0.5", "la=t:trans share:0.5"], {"objective": "xlm"}, "so languages have no shares"),
         (["en=text:demo part:1/3", "la=t:trans"], {"objective": "tlm"}, "reads sentences of the corpus in both"),
@@ -348,6 +357,7 @@ def test_languages_that_cannot_be_trained(
     languages: list[str], more: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "ru.txt").write_text("Кот спит на столе и ничего не ждёт .\n" * 30, "utf-8")
+    (tmp_path / "en.txt").write_text("The cat sleeps on the table .\n" * 30, "utf-8")
     with pytest.raises(DerivlangError) as error:
         trained(tmp_path / "run", [text.format(folder=tmp_path) for text in languages], **more)
     assert message in f"{error.value}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
@@ -16,6 +18,8 @@ from derivlang.training.languages import check_words, is_mapped
 from derivlang.training.loader import OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.packed import PackedRows
+from derivlang.training.streams.pairs import PairRows
 
 
 def check_settings_fit(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
@@ -129,6 +133,28 @@ def check_languages(settings: TrainingSettings, tokenizer: Path | None, objectiv
             where=str(tokenizer),
             fix="give the tokenizer of a masked language model, or --objective clm",
             id="special-tokens",
+        )
+
+
+def check_all_read(settings: TrainingSettings, streams: Sequence[OpenStream], steps: int) -> None:
+    """Raise UsageError if a language of --language has no row in the steps of a run."""
+    if not settings.language:
+        return
+    unread = set(range(len(settings.asked)))
+    for one in streams:
+        if isinstance(one.source, PackedRows):
+            if few := one.source.without_rows(int(one.size), steps):
+                fix = "raise its share, --steps or --batch-size"
+                what = f"{few[0]} gets no row in {counted(steps, 'step')} of {one.size} rows"
+                raise UsageError(what, where=OPTION, fix=fix, id="languages")
+            return
+        unread -= set(np.unique(one.source.source.languages).tolist()) if isinstance(one.source, PairRows) else unread
+    if unread:
+        raise UsageError(
+            f"{settings.asked[min(unread)].name} is in no sentence pair, and no other rows are read",
+            where=OPTION,
+            fix="give its pairs with --pairs, give another objective, or leave it out",
+            id="languages",
         )
 
 

@@ -22,7 +22,14 @@ from derivlang.training import checkpoint, run_folder
 from derivlang.training.begun_from import folders_begun_from, with_tokenizer
 from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import LOG, Checkpoint
-from derivlang.training.checks import check_division, check_languages, check_pairs, check_settings_fit, check_texts
+from derivlang.training.checks import (
+    check_all_read,
+    check_division,
+    check_languages,
+    check_pairs,
+    check_settings_fit,
+    check_texts,
+)
 from derivlang.training.devices import processes
 from derivlang.training.init_weights import Init, copy_embeddings
 from derivlang.training.loader import Loader, open_streams
@@ -143,6 +150,7 @@ def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) ->
     loader = _loader(settings, paths, objective, prepared, init)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
     steps = _steps(settings, plan.duration, loader, _material(settings, paths, prepared))
+    check_all_read(settings, loader.streams, steps)
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")

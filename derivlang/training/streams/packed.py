@@ -78,6 +78,12 @@ class PackedRows(RowSource):
                 out[language == number] = self.bounds[number] + rows
         return out
 
+    def without_rows(self, rows: int, steps: int) -> list[str]:
+        """Return the names of the languages that get no row in some steps. rows: of each step."""
+        if not self.phases or not steps:
+            return []
+        return [one.name for one, n in zip(self.asked, self._given(rows, steps)[-1], strict=True) if not n]
+
     def _given(self, rows: int, steps: int) -> Int64:
         """Return int64[steps + 1, L]: the rows of each language before each step, whatever the order of languages."""
         order = sorted(range(len(self.asked)), key=lambda number: self.asked[number].name)
