@@ -55,8 +55,8 @@ FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
     "report": (report.command, derivlang.report, set()),
     "export": (export.command, derivlang.DerivedSet.export, {"derived"}),
     "push": (push.command, derivlang.push, set()),
-    "study": (study.command, derivlang.study, {"dry_run", "array", "rate", "listed"}),
-    "reproduce": (reproduce.command, derivlang.reproduce, {"dry_run", "array", "rate"}),
+    "study": (study.command, derivlang.study, {"array", "listed"}),
+    "reproduce": (reproduce.command, derivlang.reproduce, {"array"}),
     "align train": (align.train, derivlang.align_words, set()),
     "align score": (align.score, derivlang.score_links, set()),
     "grammar fit": (grammar.fit, derivlang.fit_grammar, set()),
@@ -297,6 +297,11 @@ def test_a_study_of_python_is_that_of_the_command(tmp_path: Path, monkeypatch: p
     assert set(made.scores()["factor.objective"]) == {"mlm", "align-mlm"}
     assert made.report().read_text("utf-8").startswith("<!doctype html>")
     assert made.verify()["ok"]
+    tried = derivlang.study(file, tmp_path / "none", dry_run=True, rate=1000, threads=1)
+    line = ("study", file, "-o", tmp_path / "none", "--dry-run", "--rate", 1000, "--threads", 1)
+    assert tried.summary == run(*line, "--json").json
+    assert repr(tried).startswith(f"Study({str(tried.path)!r}, study='grid', cells=2, seconds=")
+    assert not tried.path.exists()
     before = (made.path / "runs" / "mlm.1" / "run.json").stat().st_mtime_ns
     assert derivlang.study(file, made.path, cells="mlm.*", threads=1) == made
     assert repr(made) == f"Study({str(made.path)!r}, study='grid', cells=2, runs=2)"

@@ -16,7 +16,7 @@ from derivlang.cli.options import Bar
 from derivlang.cli.types import completes
 from derivlang.commands.studies import RunStudy
 from derivlang.core.dependencies import OptionNeeds
-from derivlang.core.messages import counted, first_names
+from derivlang.core.messages import counted
 from derivlang.core.settings import Settings, replaces, setting
 
 FIRST, LAST = ("listed", "scale", "out"), (
@@ -28,19 +28,15 @@ FIRST, LAST = ("listed", "scale", "out"), (
 class Printed(Settings):
     """What the command line can do instead of running a study."""
 
-    needs: ClassVar[Mapping[str, OptionNeeds]] = {"data_only": OptionNeeds(excludes="--dry-run, --array")}
-    dry_run: bool = setting(
-        False, "Print the steps with sizes, estimated time and disk; run nothing.", excludes="--array, --data-only"
-    )
+    needs: ClassVar[Mapping[str, OptionNeeds]] = {
+        "data_only": OptionNeeds(excludes="--dry-run, --array"),
+        "dry_run": OptionNeeds(excludes="--array, --data-only"),
+    }
     array: bool = setting(
         False, "Print one command per cell, write OUT/array.sh for Slurm; run nothing.",
         excludes="--dry-run, --data-only, --workers",
     )  # fmt: skip
     force: bool = replaces(only_with="--array")
-    rate: float | None = setting(
-        None, "Training speed in sub-words per second.", minimum=1, only_with="--dry-run",
-        unset="measured; 1.1 million for a wide model if there is no accelerator",
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -55,15 +51,15 @@ class _PrintedStudy(Printed, RunStudy):
 
 def run_study_command(asked: Any) -> None:
     """Run a study, or what else the options ask for, and print the result."""
-    if asked.dry_run:
-        _dry_run(asked)
-        return
     if asked.array:
         _array(asked)
         return
     began = time.perf_counter()
     with Bar(shown=False):
         summary = asked.summary()
+    if asked.dry_run:
+        _print_dry_run(summary)
+        return
     summary["seconds"] = round(time.perf_counter() - began, 1)
     what = summary.get("report") or summary["out"]
     echo(json.dumps(summary) if as_json() else f"{what}  in {summary['seconds'] / 60:.1f} minutes")
@@ -104,71 +100,24 @@ def _array(asked: Any) -> None:
     say(f"wrote {first}: first --data-only, then sbatch it{after}, then the same command without --array")
 
 
-def _dry_run(asked: Any) -> None:
+def _print_dry_run(found: dict[str, Any]) -> None:
     """Print the commands with sizes, estimated time and disk."""
-    from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
-    from derivlang.studies.plan import model_of, plan
-    from derivlang.studies.run import check_tasks
-
-    study, place = asked.planned()
-    if of_hub := check_tasks(study, place, dry=True):
-        say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
-    narrow = all(is_narrow(cell) for cell in study.cells)
-    threads = place.threads or study.threads
-    rate, how = _rate(model_of(study.cells[0]), threads, asked.rate, narrow=narrow)
-    costs = {cell.name: cost(cell, rate) for cell in study.cells}
-    steps = [step for step in plan(study, place) if study.whole is None or step.arguments[0] != "report"]
-    shared = shared_cost(study, place)
-    workers = place.workers or study.workers
-    seconds = total_seconds(list(costs.values()), shared, workers)
-    size = sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)
-    disk = f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
-    rows = []
-    for step in steps:
-        one = costs.get(step.cell.name) if step.cell else None
-        pretrain = step.arguments[0] == "pretrain"
-        took = 0.0 if one is None else one.pretraining if pretrain else one.evaluation
-        rows.append((step, (one.positions if one and pretrain else 0) or 0, took))
     if as_json():
-        shown = [{"name": s.name, "command": s.command, "tokens": n, "seconds": took} for s, n, took in rows]
-        told = {"seconds": round(seconds), "bytes": round(size), "tokens_per_second": rate}
-        echo(json.dumps({"steps": shown, **told}))
+        echo(json.dumps(found))
         return
-    echo(f"in {place.out}:")
-    for step, n, took in rows:
-        echo(f"{took:8.0f} s {f'{n:>14,} sub-words' if n else ' ' * 24}  {step.command}")
-    each = sum(one.seconds for one in costs.values()) / len(costs)
+    echo(f"in {found['out']}:")
+    for step in found["steps"]:
+        size = f"{step['tokens']:>14,} sub-words" if step["tokens"] else " " * 24
+        echo(f"{step['seconds']:8.0f} s {size}  {step['command']}")
+    cells, disk = found["cells"], found["bytes"]
     echo(
-        f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, "
-        f"{each / 60:,.1f} per cell, at {rate:,.0f} sub-words per second ({how}); about {disk} of disk"
+        f"{counted(cells, 'cell')}: about {found['seconds'] / 60:,.0f} minutes with {found['workers']} in parallel, "
+        f"{sum(step['seconds'] for step in found['steps']) / cells / 60:,.1f} per cell, at "
+        f"{found['tokens_per_second']:,.0f} sub-words per second ({found['rate']}); about "
+        + (f"{disk / 1e9:,.1f} GB of disk" if disk >= 1e9 else f"{disk / 1e6:,.0f} MB of disk")
     )
-    if any(one.positions is None for one in costs.values()):
-        echo("cells with --epochs are counted without their training, whose length follows from the data")
-    if shared is None:
-        echo("the text is not here: its tokenizer, parses and encoded data are not counted")
-
-
-def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:
-    """Return the training speed in sub-words per second, and its origin: asked, assumed or measured.
-
-    Wide models are not measured on a CPU, where a step takes minutes.
-    """
-    if asked is not None:
-        return asked, "as asked"
-    import torch
-
-    from derivlang.training.options import settings_of
-    from derivlang.training.speed import made_up_run, steps_per_second
-
-    cuda = torch.cuda.is_available()
-    if not cuda and not narrow:
-        return 1.1e6, "assumed: there is no accelerator here"
-    settings, model_config, _ = settings_of(
-        "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
-    )
-    net, loader = made_up_run(settings, model_config, compile=cuda)
-    steps = steps_per_second(net, loader, settings, seconds=2.0)
-    return steps * settings.batch_size * settings.seq_len, "measured"
+    for what in found["not_counted"]:
+        echo(what)
 
 
 _PrintedStudy.__doc__ = RunStudy.__doc__

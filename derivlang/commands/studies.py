@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,13 @@ _out = partial(setting, None, "Folder of the study.", also="-o", unset="the stud
 
 
 class Study(InFolder):
-    """A study that was run. path: its folder."""
+    """A study. path: its folder. summary: what was made, or what a dry run has found (`study`), or {}."""
+
+    summary: Mapping[str, Any]
+
+    def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
+        object.__setattr__(self, "summary", summary or {})
+        super().__init__(path)
 
     @property
     def runs(self) -> dict[str, Run]:
@@ -38,6 +45,8 @@ class Study(InFolder):
         return {cell.name: Run(cell) for cell in planned(self.path).cells if cell.exists()}
 
     def facts(self) -> dict[str, Any]:
+        if "steps" in self.summary:  # of a dry run, which makes nothing
+            return {name: self.summary[name] for name in ("study", "cells", "seconds", "bytes")}
         from derivlang.studies.records import planned
 
         plan = planned(self.path)
@@ -68,15 +77,29 @@ class Study(InFolder):
 class _Grid(Command[Study], PlaceOptions, Extent):
     """What `study` and `reproduce` have in common."""
 
-    data_only: bool = setting(False, "Prepare text, tokenizer and encoded data, and stop.")
+    data_only: bool = setting(False, "Prepare text, tokenizer and encoded data, and stop.", excludes="--dry-run")
+    dry_run: bool = setting(False, "Estimate size, time and disk of each step; run nothing.")
+    rate: float | None = setting(
+        None, "Training speed in sub-words per second.", minimum=1, only_with="--dry-run",
+        unset="measured; 1.1 million for a wide model if there is no accelerator",
+    )  # fmt: skip
 
     def __call__(self) -> Study:
-        """Return the study. Cells that are finished stay as they are."""
-        return Study(self.summary()["out"])
+        """Return the study. Cells that are finished stay as they are.
+
+        Of a dry run, the study's `summary` has "cells", "steps" with the "name", "command", "tokens" (sub-words) and
+        "seconds" of each, "seconds" of all, "bytes" of disk, and "tokens_per_second".
+        """
+        summary = self.summary()
+        return Study(summary["out"], summary)
 
     def summary(self) -> dict[str, Any]:
-        """Run the study, and return what was made."""
+        """Run the study, and return what was made, or what a dry run finds."""
         study, place = self.planned()
+        if self.dry_run:
+            from derivlang.studies.dry_run import dry_run
+
+            return dry_run(study, place, self.rate, reader().tell)
         from derivlang.studies.run import prepare, run_study
 
         if self.path("out") is None:
