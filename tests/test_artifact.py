@@ -15,20 +15,14 @@ from hypothesis import strategies as st
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.engine.batches import Source
-from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import TOKENIZERS
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import TWINS, make_twin
 from derivlang.parsing.settings import ParserOptions
-from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import ArtifactKind
 from derivlang.store.record import difference
-from derivlang.training.data import STAMPS
-from derivlang.training.encode import DATA, encode
-from derivlang.training.languages import of_twin
 from derivlang.training.parser import train_parser
 from derivlang.training.parser_folder import PARSER_FOLDERS
 from tests.commands import TREES, run
@@ -96,11 +90,6 @@ def _makers(folder: Path) -> dict[str, Maker]:
         make_twin(folder / "tok", "trans", folder / "chosen", TwinOptions(subword_overlap=20))
     tok, request = folder / "tok", SourceRequest(str(text))
 
-    def encoded(out: Path, **changes: Any) -> Any:
-        pipeline = Pipeline.parse("trans,inv")
-        languages = of_twin(pipeline, OwnTokenizer.load(tok), folder / "twin", "")
-        return encode(out, Source.open(pipeline, request), languages, split="train", **{"seq_len": 16, **changes})
-
     def twin(out: Path, options: TwinOptions = TwinOptions(), spec: str = "trans") -> Any:
         return make_twin(tok, spec, out, options)
 
@@ -132,13 +121,12 @@ def _makers(folder: Path) -> dict[str, Maker]:
             "subwords.percent is 20, not 30",
         ),
         "given sub-words": Maker(TWINS, lambda out: twin(out, file), twin, "subwords is .*, not given now"),
-        "encoded text": Maker(DATA, encoded, lambda out: encoded(out, limit=3), "limit was not given, and is 3 now"),
         "parser": Maker(PARSER_FOLDERS, parser, lambda out: parser(out, 2), "epochs is 1, not 2"),
     }
 
 
 TORCH = pytest.param("parser", marks=pytest.mark.skipif(not find_spec("torch"), reason="training needs torch"))
-NAMES = ["tokenizer", "twin", "joint", "overlap", "sub-words", "given sub-words", "encoded text", TORCH]
+NAMES = ["tokenizer", "twin", "joint", "overlap", "sub-words", "given sub-words", TORCH]
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +140,8 @@ def maker(request: pytest.FixtureRequest, inputs: Path) -> Maker:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The files of an artifact; the times of encoded data, which may be missing, are left out."""
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: content for name, content in files.items() if name != STAMPS}
+    """The files of an artifact."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("maker", NAMES, indirect=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from derivlang.engine.batches import Source
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.made_of import made
 from derivlang.training.encode import encode
 from derivlang.training.foreign import checkpoint_folder, load_model
 from derivlang.training.languages import DERIVED, SOURCE, Languages, of_texts
@@ -105,8 +107,8 @@ def test_both_languages_hold_the_same_words(kind: str, spec: str) -> None:
 def test_data_holds_every_subword_of_both_languages_once(tmp_path: Path, kind: str, length: int) -> None:
     spec = "trans:script=cyrillic,inv"
     found, text = languages(kind, spec), source(spec)
-    data = encode(tmp_path / "data", text, found, split="train", seq_len=length)
-    again = encode(tmp_path / "data", text, found, split="train", seq_len=length)
+    data = encode(partial(made, tmp_path / "data"), text, found, split="train", seq_len=length)
+    again = encode(partial(made, tmp_path / "data"), text, found, split="train", seq_len=length)
     assert again.fingerprint == data.fingerprint
     for language in (SOURCE, DERIVED):
         rows = data.rows(np.arange(data.n_instances(language)), np.full(data.n_instances(language), language))
@@ -123,7 +125,7 @@ def test_data_holds_every_subword_of_both_languages_once(tmp_path: Path, kind: s
 def test_pairs_hold_the_same_words_and_links_join_them(tmp_path: Path, kind: str) -> None:
     spec = "trans:script=cyrillic,inv"
     found = languages(kind, spec)
-    data = encode(tmp_path / "data", source(spec), found, split="train", seq_len=24)
+    data = encode(partial(made, tmp_path / "data"), source(spec), found, split="train", seq_len=24)
     pairs = DerivedPairs(data, 50, seed=1)
     some = np.arange(0, len(pairs.sizes), 3)
     source_side, derived = pairs.side(some, SOURCE), pairs.side(some, DERIVED)
@@ -165,7 +167,7 @@ def test_a_run_from_a_checkpoint(tmp_path: Path, kind: str) -> None:
 def test_prepared_data_has_the_tokenizer_of_the_checkpoint(tmp_path: Path) -> None:
     told = pretrain(tmp_path / "run", "bert", "--data", str(tmp_path / "data"), "--data-only", "--json", spec="inv")
     assert json.loads(told.splitlines()[0])["subwords"] > 1000
-    found = ForeignTokenizer.load(tmp_path / "data" / "tokenizer")
+    found = ForeignTokenizer.load(next((tmp_path / "data").glob("tokenizer-*")))
     assert found.fingerprint == ForeignTokenizer.load(checkpoint("bert")).fingerprint
 
 
@@ -358,7 +360,7 @@ def test_a_script_that_the_tokenizer_does_not_know_is_a_warning(tmp_path: Path) 
     told = evaluate(tmp_path / "out", "--measure", "links", spec="trans:script=armenian")
     assert "unknown to the tokenizer" in told
     assert "unknown" in pretrain(tmp_path / "run", "bert", spec="trans:script=armenian")
-    (data,) = (tmp_path / "run/data").glob("train-32")
+    (data,) = (tmp_path / "run/data").glob("encoded-text-*")
     source_share, derived_share = json.loads((data / "data.json").read_text())["unknown_percent"]
     assert derived_share > 50 > source_share
 

@@ -73,16 +73,13 @@ KINDS = {
         ("dict.tsv.recipe.json", "dict.tsv", "dict.heldout.tsv"), (MAKERS["dict"], "dict check dict.tsv --strict")
     ),
     "pairs": Kind(("pairs.recipe.json", "pairs.derived", "pairs.noise.tsv"), (MAKERS["pair"],)),
-    "encoded data": Kind(("data/train-16/data.json", "data/train-16/ids.bin"), (MAKERS["run"] + "-2",)),
-    "dictionary of a run": Kind(
-        ("data/dictionary-25-random-1.tsv.recipe.json", "data/dictionary-25-random-1.tsv"), (MAKERS["run"] + "-2",)
+    "data of a run": Kind(
+        ("data/encoded-text-*/made-of.json", "data/encoded-text-*/data.json", "data/encoded-text-*/ids.bin",
+         "data/dictionary-*/dictionary.tsv", "data/links-*/links.pharaoh", "data/tokenizer-*/tokenizer.json"),
+        (MAKERS["run"] + "-2",),
     ),
-    "links": Kind(("data/links-*.recipe.json", "data/links-*.pharaoh"), (MAKERS["run"] + "-2",)),
-    "lexicon": Kind(("other/lexicon.tsv.recipe.json", "other/lexicon.tsv"), (MAKERS["foreign"] + "-2",)),
-    "tokenizer of a checkpoint": Kind(
-        ("other/tokenizer/tokenizer.json",),
-        (MAKERS["foreign"] + "-2",),
-        ("missing", "cut off"),  # its bytes, and so what a changed one means, differ between trainings
+    "data of a checkpoint": Kind(
+        ("other/lexicon-*/lexicon.tsv", "other/tokenizer-*/tokenizer.json"), (MAKERS["foreign"] + "-2",)
     ),
     "run": Kind(
         ("run/run.json", "run/log.jsonl", "run/model/model.safetensors", "run/tokenizer/words.parquet",

@@ -38,6 +38,7 @@ EXEMPT = {
     "store.making_folder": "bytes that are compared",
     "store.url_files": "what it has just written",
     "store.parquet": "tables for the readers that are tried",
+    "training.data": "a file whose hash was just compared",
     "transforms.scripts": "tables of the package",
     "transforms.sounds": "a table of the package",
     "align.eflomal": "output of a program that it has just run",

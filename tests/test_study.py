@@ -31,7 +31,7 @@ from derivlang.studies.cells import Cell, stages
 from derivlang.studies.commands import EVALUATE, TypedFloat
 from derivlang.studies.estimate import cost, fine_tuning, shared_cost
 from derivlang.studies.file import StudyFile, only, read
-from derivlang.studies.plan import PlannedCommand, data_folder, plan
+from derivlang.studies.plan import PlannedCommand, data_of, plan
 from derivlang.studies.records import write_study
 from derivlang.studies.run import prepare, run_study
 from derivlang.studies.settings import Place
@@ -76,10 +76,9 @@ def commands(study: StudyFile) -> set[str]:
 
 def as_typed(t: str, objective: str, steps: int, seed: int, name: str, more: str = "") -> list[str]:
     """The commands of a cell of the recipes that the shipped studies replace."""
-    data = t.replace(",", "-").replace(":", "-")
     return [
         f"pretrain --source wikitext2 --t {t} --objective {objective} --model tiny --steps {steps} --seed {seed} "
-        f"--tokenizer tokenizer --data data/{data} --parses parses {more}--threads 1 -o runs/{name} --resume",
+        f"--data data --parses parses {more}--threads 1 -o runs/{name} --resume",
         f"evaluate runs/{name} {TINY_EVALUATION}",
     ]
 
@@ -99,7 +98,6 @@ def test_the_tiny_study_has_the_commands_of_the_recipe() -> None:
         *(("trans,syn:fr", o, 3500, 1, f"trans-syn-fr.{o}.1", own) for o in ("mlm", "align-mlm")),
     ]
     expected = {command for cell in cells for command in as_typed(*cell)}
-    expected.add("tokenizer train wikitext2 --vocab-size 2000 -o tokenizer")
     assert len(cells) == 14
     assert commands(shipped_study("align-mlm-tiny")) == expected
     packing = [as_typed("trans,inv", o, 3500, 1, f"trans-inv.{o}.packing.1", f"{own.strip()} --packing stream ")
@@ -109,7 +107,7 @@ def test_the_tiny_study_has_the_commands_of_the_recipe() -> None:
 
 def test_the_study_of_seeds_has_the_cells_of_tiny_with_five_seeds() -> None:
     objectives = {"mlm": "mlm", "align-mlm": "align-mlm", "xlm": "xlm", "dict-mlm:among=all": "dict-mlm-among-all"}
-    expected = {"tokenizer train wikitext2 --vocab-size 2000 -o tokenizer"}
+    expected: set[str] = set()
     for objective, name in objectives.items():
         for seed in range(1, 6):
             expected.update(as_typed("trans,inv", objective, 10_500, seed, f"trans-inv.{name}.{seed}"))
@@ -118,10 +116,10 @@ def test_the_study_of_seeds_has_the_cells_of_tiny_with_five_seeds() -> None:
 
 def test_the_larger_scales_have_the_options_of_the_recipes() -> None:
     small = commands(shipped_study("align-mlm-small", "packing"))
-    assert len(small) == 1 + 2 * (36 + 2)
+    assert len(small) == 2 * (36 + 2)
     assert (
         "pretrain --source text --t trans,inv --objective mlm --model roberta-8 --steps 5000 --seed 2 "
-        "--tokenizer tokenizer --data data/trans-inv --parses parses --warmup 0.1 --save-every 1000 --keep 1 "
+        "--data data --parses parses --warmup 0.1 --save-every 1000 --keep 1 "
         "--parallel 25 --dict-coverage 25 --budget steps -o runs/trans-inv.mlm.2 --resume"
     ) in small
     assert (
@@ -129,10 +127,10 @@ def test_the_larger_scales_have_the_options_of_the_recipes() -> None:
         "--train-examples 8000 --parses parses"
     ) in small
     paper = commands(shipped_study("align-mlm-paper"))
-    assert len(paper) == 1 + 2 * 12
+    assert len(paper) == 2 * 12
     assert (
         "pretrain --source wikitext103 --t trans,syn:fr --objective xlm --model roberta-8 --steps 500000 --seed 1 "
-        "--tokenizer tokenizer --data data/trans-syn-fr --parses parses --parallel 25 --dict-coverage 25 "
+        "--data data --parses parses --parallel 25 --dict-coverage 25 "
         "--budget steps -o runs/trans-syn-fr.xlm.1 --resume"
     ) in paper
 
@@ -180,8 +178,8 @@ def test_a_study_has_a_cell_for_every_combination(tmp_path: Path) -> None:
         assert cell.options["seed"] == cell.levels["seed"]
     pretrain = next(step for step in plan(study, Place(tmp_path)) if step.name == "pretrain perm.25.2")
     assert pretrain.command == (
-        "derivlang pretrain --source demo --t trans:overlap=25,perm --steps 2 --seed 2 --tokenizer tokenizer "
-        "--data data/trans-overlap-25-perm --parses parses --learning-rate 2e-3 --factor order=perm "
+        "derivlang pretrain --source demo --t trans:overlap=25,perm --steps 2 --seed 2 "
+        "--data data --parses parses --learning-rate 2e-3 --factor order=perm "
         "--factor overlap=25 --factor seed=2 -o runs/perm.25.2 --resume"
     )
 
@@ -214,7 +212,7 @@ def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
     )
     assert [cell.name for cell in study.cells] == ["inv.1e-3.2", "inv.2e-3.4", "perm.1"]
     pretrain = [" ".join(s.arguments) for s in plan(study, Place(tmp_path)) if s.name.startswith("pretrain")]
-    assert "--t trans,inv --steps 4 --tokenizer" in pretrain[1] or "--t trans,inv --steps 4 --tokenizer" in pretrain[2]
+    assert any("--t trans,inv --steps 4 --data" in one for one in pretrain)
     assert all("--no-tie" in one for one in pretrain)
     told = " ".join(EVALUATE.arguments(study.cells[2].evaluation))
     assert told == "--task pos --seeds 1 --freeze embeddings,encoder"
@@ -224,27 +222,11 @@ def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
     assert more.factors["order"] == ("inv", "perm", "identity")
 
 
-def test_what_data_depends_on_has_folders_of_its_own(tmp_path: Path) -> None:
+def test_cells_share_the_data_of_the_same_options(tmp_path: Path) -> None:
     text = GRID.replace("order = [", "vocab-size = [300, 2000]\nlimit = [5]\norder = [")
     study = study_of(tmp_path, text)
-    folders = {(c.levels["vocab-size"], c.options["t"]): data_folder(c, study) for c in study.cells}
-    assert len(set(folders.values())) == len(folders) == 16
-    trained = [s for s in plan(study, Place(tmp_path)) if s.arguments[0] == "tokenizer"]
-    assert {s.name for s in trained} == {"tokenizer", "tokenizer.vocab-size-300"}  # 2,000 are the model's
-
-
-@pytest.mark.parametrize("names", [("中.txt", "日.txt"), ("fr/wiki.txt", "fr-wiki.txt")])
-def test_sources_whose_folders_have_one_name_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
-    (tmp_path / "fr").mkdir()
-    for name in names:
-        written(tmp_path, "some words", name)
-    lists = (
-        f"[[zip]]\nsource = {json.dumps(names, ensure_ascii=False)}\nt = ['trans', 'trans,inv']\nname = ['a', 'b']\n"
-    )
-    study = study_of(tmp_path, f"{lists}[factors]\nseed = [1]\n")
-    with pytest.raises(UsageError, match=r"would share the folder tokenizer\.source-") as error:
-        plan(study, Place(tmp_path / "out"))
-    assert all(str(tmp_path / name) in error.value.what for name in names)
+    data = {(c.levels["vocab-size"], c.options["t"]): data_of(c) for c in study.cells}
+    assert len(set(data.values())) == len(data) == 16
 
 
 def test_files_beside_the_study_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,14 +235,14 @@ def test_files_beside_the_study_are_found_from_anywhere(tmp_path: Path, monkeypa
     monkeypatch.chdir(path.parent.parent)
     study = read(str(path.relative_to(Path.cwd())))
     steps = plan(study, Place(Path("out")))
-    assert f"--model {tmp_path / 'small.toml'}" in steps[1].command
-    assert steps[1].facts["model"] == "small.toml"  # the record of what is done may be moved
+    assert f"--model {tmp_path / 'small.toml'}" in steps[0].command
+    assert steps[0].facts["model"] == "small.toml"  # the record of what is done may be moved
 
 
 def test_a_prefix_of_sentence_pairs_beside_the_study_is_found(tmp_path: Path) -> None:
     (tmp_path / "bitext.source").touch()
     study = study_of(tmp_path, with_pairs(GRID))
-    assert f"--pairs {tmp_path / 'bitext'}" in plan(study, Place(Path("out")))[1].command
+    assert f"--pairs {tmp_path / 'bitext'}" in plan(study, Place(Path("out")))[0].command
 
 
 @pytest.mark.parametrize("level", ["mlm", "25", 25, 0.5, TypedFloat("2e-3"), True, "true", "NaN", '"x"', "[1]", "a=b"])
@@ -282,7 +264,6 @@ def test_a_number_and_its_negative_have_folders_of_their_own(tmp_path: Path) -> 
     text = text.replace("trans:overlap={overlap},{order}", "mallows:{overlap}").replace("overlap = 0", "overlap = 0.5")
     study = study_of(tmp_path, text.replace('order = ["identity", "perm"]', 'order = ["identity"]'))
     assert [cell.name for cell in study.cells if cell.options["seed"] == 1] == ["identity.minus0.5.1", "identity.0.5.1"]
-    assert {data_folder(cell, study) for cell in study.cells} == {"data/mallows-minus0.5", "data/mallows-0.5"}
 
 
 def test_levels_that_are_equal_numbers_but_other_text_are_two(tmp_path: Path) -> None:
@@ -518,8 +499,6 @@ class Finished:
         if function == "pretrain":
             (self.folder / run).mkdir(parents=True)
             (self.folder / run / "run.json").write_text(json.dumps(sealed({"status": "done", "fingerprint": run})))
-        elif function == "tokenizer":
-            (self.folder / run).mkdir()
         return 0
 
     def end(self) -> None:
@@ -715,19 +694,6 @@ def test_a_folder_or_grammar_that_changed_since_cells_were_finished_is_refused(
     assert snapshot(place.out) == before
 
 
-def test_a_tokenizer_of_a_folder_that_changed_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
-    place = Place(tmp_path / "out")
-    (tmp_path / "texts").mkdir()
-    written(tmp_path / "texts", "One line .\n", "a.txt")
-    study = study_of(tmp_path, TWO.replace('source = "demo"', 'source = "texts"'))
-    processes.fail = tuple(cell.name for cell in study.cells)  # so that only the tokenizer is made
-    with pytest.raises(DataError, match="2 of 2 cells failed"):
-        run_study(study, place)
-    written(tmp_path / "texts", "One more line .\n", "b.txt")
-    with pytest.raises(StoreError, match="another content of the source"):
-        run_study(study, place)
-
-
 def test_a_run_made_again_by_hand_is_not_taken_for_the_study_s(tmp_path: Path, processes: type[Finished]) -> None:
     place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID)
     run_study(study, place)
@@ -858,8 +824,8 @@ def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
     study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
-    assert prepare(study, place, said.append)["data"] == [str(place.out / "data" / "trans-inv")]
-    assert said == ["text", "tokenizer", "data/trans-inv"]
+    assert prepare(study, place, said.append)["data"] == str(place.out / "data")
+    assert said == ["text", "data-trans-inv.mlm.1"]
     assert not (place.out / "runs").exists()
     place = Place(place.out.rename(tmp_path / "moved"), data_as_is=True)
     (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")  # held-out sentences are needed
@@ -914,7 +880,7 @@ cell = { init = "{order}.cold" }
 def test_a_cell_begins_from_another(tmp_path: Path) -> None:
     study = study_of(tmp_path, COLD)
     steps = plan(study, Place(tmp_path))
-    assert [step.name for step in steps[:3]] == ["tokenizer", "pretrain identity.cold", "pretrain inv.cold"]
+    assert [step.name for step in steps[:2]] == ["pretrain identity.cold", "pretrain inv.cold"]
     tlm = next(step for step in steps if step.name == "pretrain inv.tlm.2")
     assert "--init runs/inv.cold " in tlm.command
     assert tlm.cell is not None

@@ -12,6 +12,7 @@ import pytest
 
 from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig
+from derivlang.training.translations import DICTIONARY
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
 
@@ -61,7 +62,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
     first, second = ((tmp_path / run / "model" / "model.safetensors").read_bytes() for run in ("one", "two"))
     assert first == second
     ran = pretrain(tmp_path / "three", "--seq-len", 48, "--data-as-is", code=1, **asked)
-    assert "no encoded data" in ran.err
+    assert "holds no encoded text of these settings" in ran.err
     assert not (tmp_path / "three").exists()
 
 
@@ -182,11 +183,6 @@ def test_a_vocabulary_that_the_words_cannot_fill(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_vocabulary_other_than_the_folders(tmp_path: Path) -> None:
-    said = refused(tmp_path / "run", "--vocab-size", 301, code=1)
-    assert "has 300 entries instead of 301" in said
-
-
 def dictionary(folder: Path, text: str) -> Path:
     return written(folder / "mine.tsv", text)
 
@@ -242,7 +238,7 @@ def test_the_size_of_a_given_tokenizer_is_recorded(tmp_path: Path) -> None:
 
 def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Path) -> None:
     path = tmp_path / "mine.tsv"
-    path.write_bytes((data_folder() / "dictionary-25-random-1.tsv").read_bytes())
+    path.write_bytes(pair().files[DICTIONARY].read_bytes())
     given = {"dictionary": path, "objective": "align-mlm"}
     for flag, value in (("--dict-coverage", 30), ("--dict-by", "frequency")):
         assert f"leave {flag} or --dictionary out" in refused(tmp_path / "run", flag, value, **given)
@@ -346,7 +342,7 @@ def test_a_folder_that_holds_another_tokenizer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["data.json", "ids.bin"])
 def test_data_that_was_damaged(name: str, tmp_path: Path) -> None:
     shutil.copytree(data_folder(), tmp_path / "data")
-    path = tmp_path / "data" / "train-32" / name
+    path = tmp_path / "data" / next(one for one in pair().used if one.startswith("encoded-")) / name
     path.write_bytes(path.read_bytes()[:-5])
     ran = pretrain(tmp_path / "run", data=tmp_path / "data", code=1)
     assert str(path) in ran.err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -16,27 +18,26 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
-from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
 from derivlang.evaluation.verify import verify_run
-from derivlang.lexical.dictionary import DICTIONARIES
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.listing import file_hash
+from derivlang.store.made_of import RECIPE, made, recipe_of
 from derivlang.training import encode as encoding
 from derivlang.training import prepare as preparing
-from derivlang.training.data import STAMPS, Data, damages, write_stamps
-from derivlang.training.encode import encode, take
-from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, TWIN, load, of_twin
+from derivlang.training import run_folder
+from derivlang.training.data import Data
+from derivlang.training.encode import encode
+from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, load, of_twin
 from derivlang.training.packing import cut, pack
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.prepare_languages import LEXICONS
 from derivlang.training.settings import RunPaths
 from derivlang.training.translations import DICTIONARY
+from tests.commands import snapshot
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
-from tests.training import SEQ_LEN, batches, data_folder, pair, settings, trained
+from tests.training import SEQ_LEN, batches, pair, settings, trained
 
 SPECS = ["trans,inv", "trans,perm", "trans,syn:fr", "trans:overlap=25,inv", "trans:overlap=25,perm"]
 
@@ -202,7 +203,7 @@ def test_words_without_subwords_part_no_word_ids(tmp_path: Path) -> None:
     (tmp_path / "a.train.tokens").write_text(text, "utf-8")
     found = pair()
     source = Source.open(Pipeline.parse("trans,inv"), SourceRequest(str(tmp_path / "a.train.tokens")))
-    data = encode(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
+    data = encode(partial(made, tmp_path), source, found.languages, split="train", seq_len=16)
     every = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
     assert every.word_ids.max() < 16
     for word_ids, ids in zip(every.word_ids, every.clean_ids, strict=True):
@@ -248,8 +249,6 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
             known = {g: w for g, w in zip(word_ids.tolist(), here, strict=True) if g >= 0}
             assert len(set(known.values())) == len(known)
             assert max(known) < SEQ_LEN
-    with pytest.raises(StoreError, match="packing is"):
-        prepared(tmp_path / "data", spec)
 
 
 def test_a_stream_shorter_than_a_row(tmp_path: Path) -> None:
@@ -319,7 +318,7 @@ def prepared(folder: Path, spec: str = "trans,inv", **changes: object) -> Data:
     found = pair(spec)
     source = Source.open(Pipeline.parse(spec), SourceRequest("demo"))
     given = {"split": "train", "seq_len": SEQ_LEN, "limit": None, **changes}
-    return encode(folder, source, found.languages, **given)  # type: ignore[arg-type]
+    return encode(partial(made, folder), source, found.languages, **given)  # type: ignore[arg-type]
 
 
 def test_files_are_mapped_and_small(tmp_path: Path) -> None:
@@ -330,151 +329,71 @@ def test_files_are_mapped_and_small(tmp_path: Path) -> None:
     assert (data.ids.dtype, data.slots.dtype, data.begins.dtype) == (np.uint16, np.uint16, np.uint8)
     with pytest.raises(ValueError, match="read-only"):
         data.ids[0] = 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["data"]
+    assert [p.name.partition("-")[0] for p in (tmp_path / "data").iterdir()] == ["encoded"]
 
 
 def test_the_same_data_has_the_same_bytes(tmp_path: Path) -> None:
     one, two = prepared(tmp_path / "one"), prepared(tmp_path / "two")
     assert one.fingerprint == two.fingerprint
-    for path in (tmp_path / "one").iterdir():
-        if path.name != STAMPS:
-            assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
-    assert prepared(tmp_path / "three", limit=7).fingerprint != one.fingerprint
-    assert prepared(tmp_path / "four", seq_len=16).fingerprint != one.fingerprint
+    files = [snapshot(next((tmp_path / name).iterdir())) for name in ("one", "two")]
+    assert [file.pop(RECIPE) != b"" for file in files] == [True, True]  # with the times of the files
+    assert files[0] == files[1]
+    assert prepared(tmp_path / "one", limit=7).fingerprint != one.fingerprint
+    assert prepared(tmp_path / "one", seq_len=16).fingerprint != one.fingerprint
+    assert len(list((tmp_path / "one").iterdir())) == 3
     assert pair("trans,perm").data.fingerprint != one.fingerprint
-
-
-def test_what_is_there_is_taken(tmp_path: Path) -> None:
-    prepared(tmp_path / "data")
-    before = (tmp_path / "data" / "data.json").stat().st_mtime_ns
-    prepared(tmp_path / "data")
-    assert (tmp_path / "data" / "data.json").stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"), [({"seq_len": 16}, "seq_len"), ({"limit": 3}, "limit"), ({"spec": "trans,perm"}, "spec")]
-)
-def test_data_of_another_run_is_refused(changes: dict[str, object], named: str, tmp_path: Path) -> None:
-    prepared(tmp_path / "data")
-    with pytest.raises(StoreError, match=f"holds another encoded text: {named} (is|was)"):
-        prepared(tmp_path / "data", **changes)  # type: ignore[arg-type]
-
-
-def test_data_is_taken_as_it_is(tmp_path: Path) -> None:
-    made = prepared(tmp_path / "data")
-    found = take(tmp_path / "data", pair().languages, seq_len=SEQ_LEN)
-    assert found.fingerprint == made.fingerprint
-    for changes, named in (({"seq_len": 16}, "seq_len"), ({"packing": "stream"}, "packing"), ({"limit": 3}, "limit")):
-        with pytest.raises(StoreError, match=f"holds another encoded text: {named} (is|was)"):
-            take(tmp_path / "data", pair().languages, **{"seq_len": SEQ_LEN, **changes})  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="holds another encoded text: spec is"):
-        take(tmp_path / "data", pair("trans,perm").languages, seq_len=SEQ_LEN)
-    with pytest.raises(StoreError, match="no encoded data"):
-        take(tmp_path / "other", pair().languages, seq_len=SEQ_LEN)
-
-
-@pytest.mark.parametrize(
-    "name", ["ids", "slots", "shared", "begins", "sentences", "keys", "pieces", "starts", "instances-1"]
-)
-def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
-    prepared(tmp_path / "data")
-    path = tmp_path / "data" / f"{name}.bin"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(StoreError, match=r"is missing or was cut off") as error:
-        prepared(tmp_path / "data")
-    assert str(path) in str(error.value)
-    path.unlink()
-    with pytest.warns(DerivlangWarning, match=rf"{name}\.bin is missing; the encoded text is made again"):
-        prepared(tmp_path / "data")
-    record = tmp_path / "data" / "data.json"
-    recipe = json.loads(record.read_text("utf-8"))
-    del recipe["files"][name]
-    record.write_text(json.dumps(recipe), "utf-8")
-    with pytest.raises(StoreError, match=rf"{name}\.bin: is missing or was cut off"):
-        prepared(tmp_path / "data")
-
-
-def test_content_is_read_where_size_or_time_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data as it was written is not read. A copy is, and so is data without stamps. `damages` always reads all."""
-    folder, read = tmp_path / "data", list[Path]()
-    prepared(folder)
-    monkeypatch.setattr("derivlang.training.data.file_hash", lambda path: read.append(path) or file_hash(path))
-    prepared(folder)
-    assert read == []
-    shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
-    prepared(tmp_path / "copy")
-    n_files = len(list(folder.glob("*.bin")))
-    assert len(read) == n_files
-    for text in ("", "[]", '{"ids.bin": 3}'):
-        (folder / STAMPS).write_text(text)
-        read.clear()
-        prepared(folder)
-        assert len(read) == n_files
-    assert list(damages(folder)) == []
-    path = tmp_path / "copy" / "ids.bin"
-    path.write_bytes(bytes(reversed(path.read_bytes())))
-    with pytest.raises(StoreError, match=r"ids\.bin: was changed"):
-        prepared(tmp_path / "copy")
-    write_stamps(tmp_path / "copy")
-    prepared(tmp_path / "copy")
-    assert list(damages(tmp_path / "copy")) == [("ids.bin", "was changed")]
 
 
 def test_verify_reads_the_data_of_a_run(tmp_path: Path) -> None:
     trained(tmp_path / "run", data=None, steps=2)
     assert verify_run(tmp_path / "run")["ok"]
     (file,) = (tmp_path / "run" / "data").rglob("ids.bin")
+    facts = file.stat()
     file.write_bytes(bytes(reversed(file.read_bytes())))
-    write_stamps(file.parent)
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     name = str(file.relative_to(tmp_path / "run"))
     assert verify_run(tmp_path / "run")["problems"] == [{"file": name, "what": "was changed"}]
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 99, "files": {}}', "\x00"])
-def test_a_recipe_that_is_damaged_is_refused(text: str, tmp_path: Path) -> None:
-    prepared(tmp_path / "data")
-    (tmp_path / "data" / "data.json").write_text(text)
-    with pytest.raises(StoreError, match="not a valid recipe of encoded data") as error:
-        prepared(tmp_path / "data")
-    assert "data.json" in str(error.value)
 
 
 def test_a_split_without_words_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.train.tokens").write_text(" \n \n")
     source = Source.open(Pipeline.parse("trans,inv"), SourceRequest(str(tmp_path / "a.train.tokens")))
     with pytest.raises(DataError, match="holds no words"):
-        encode(tmp_path / "data", source, pair().languages, split="train", seq_len=16, limit=None)
+        encode(partial(made, tmp_path), source, pair().languages, split="train", seq_len=16)
     assert [p.name for p in tmp_path.iterdir()] == ["a.train.tokens"]
 
 
-def test_the_twin_must_be_of_this_pair(tmp_path: Path) -> None:
-    """A data folder with a twin of another script, and no data of this length yet."""
-    folder = tmp_path / "data"
-    shutil.copytree(data_folder("trans,inv"), folder)
-    pair("trans,inv")
-    for other in ("trans:script=greek,inv", "trans:overlap=50,inv"):
-        with pytest.raises(StoreError, match="twin") as error:
-            trained(tmp_path / "run", spec=other, data=folder, seq_len=24)
-        assert str(folder / TWIN) in str(error.value)
-    assert not (tmp_path / "run").exists()
+def test_languages_share_a_folder(tmp_path: Path) -> None:
+    """Other transforms, sizes and row lengths are beside each other; the tokenizer and the twin are shared."""
+    folder, kinds = tmp_path / "data", Counter[str]()
+    for changes in (
+        {},
+        {"spec": "trans,perm"},
+        {"spec": "trans:script=greek,inv"},
+        {"vocab_size": 150},
+        {"seq_len": 24},
+    ):
+        trained(tmp_path / "run", data=folder, steps=1, force=True, **changes)  # type: ignore[arg-type]
+        assert all((folder / name).is_dir() for name in run_folder.read(tmp_path / "run")["folders"])
+    kinds.update(path.name.partition("-")[0] for path in folder.iterdir())
+    assert kinds == {"tokenizer": 2, "twin": 3, "dictionary": 3, "encoded": 5}
 
 
 def test_the_twin_of_a_smaller_tokenizer(tmp_path: Path) -> None:
-    pair("trans,inv")
-    folder, small = data_folder("trans,inv"), tmp_path / "small"
+    found, small = pair("trans,inv"), tmp_path / "small"
     trained(tmp_path / "first", data=small, vocab_size=150)
     with pytest.raises(StoreError, match="is another twin: it has 150 entries, the tokenizer 300"):
         of_twin(
             Pipeline.parse("trans,inv"),
-            OwnTokenizer.load(folder / TOKENIZER),
-            small / TWIN,
-            "give another --data folder",
+            OwnTokenizer.load(found.files[TOKENIZER]),
+            next(small.glob("twin-*")),
+            "remove it",
         )
 
 
-def test_languages_read_from_a_folder() -> None:
-    pair("trans:overlap=25,inv")
-    found = load(data_folder("trans:overlap=25,inv"), Pipeline.parse("trans:overlap=25,inv"))
+def test_languages_read_from_a_folder(tmp_path: Path) -> None:
+    trained(tmp_path / "run", spec="trans:overlap=25,inv", steps=1)
+    found = load(tmp_path / "run", Pipeline.parse("trans:overlap=25,inv"))
     assert found.size == 2 * 300 - found.tokenizer.n_special
     for batch in batches("trans:overlap=25,inv"):
         ours, theirs = found.parallel(batch), pair("trans:overlap=25,inv").languages.parallel(batch)
@@ -490,7 +409,7 @@ def test_the_recipe_counts_rows_of_a_stream(tmp_path: Path) -> None:
 
 def test_the_recipe_counts_what_there_is() -> None:
     data = pair().data
-    recipe = json.loads((data_folder() / f"train-{SEQ_LEN}" / "data.json").read_text("utf-8"))
+    recipe = data.recipe
     assert recipe["subwords"] == data.n_subwords == len(data.ids) // 2
     assert recipe["sentences"] == len(data.keys) == len(data.sentences) - 1
     assert recipe["instances"] == data.n_instances(SOURCE)
@@ -525,18 +444,17 @@ def prepare_of(folder: Path, source: str, **changes: Any) -> Prepared:
     )
 
 
-def test_a_tokenizer_of_another_source_is_refused(two_columns: Path) -> None:
-    """Also where no data of this row length is there yet."""
+def test_another_source_is_beside(two_columns: Path) -> None:
+    """Also another column of it, or another content: nothing that is there is of these."""
     first = prepare_of(two_columns, "t.csv", text_column=("text",))
-    assert prepare_of(two_columns, "t.csv").data.fingerprint == first.data.fingerprint  # read in the same way
-    prepare_of(two_columns, "t.csv", text_column=("text",), seq_len=16)
-    with pytest.raises(StoreError, match=r"tokenizer: was made of another text: it is of t\.csv, not of z\.txt"):
-        prepare_of(two_columns, "z.txt", seq_len=64)
-    with pytest.raises(StoreError, match=r"tokenizer: was made of another text: reading\.columns is text, not other"):
-        prepare_of(two_columns, "t.csv", text_column=("other",), seq_len=64)
-    (two_columns / "t.csv").write_text("text,other,label\nalpha beta gamma,zulu,1\n", "utf-8")
-    with pytest.raises(StoreError, match=r"tokenizer: was made of another text: t\.csv has changed since"):
-        prepare_of(two_columns, "t.csv", seq_len=64)
+    again = prepare_of(two_columns, "t.csv")
+    assert (again.data.fingerprint, again.used) == (first.data.fingerprint, first.used)  # read in the same way
+    used = [*first.used]
+    used += prepare_of(two_columns, "z.txt", vocab_size=30).used
+    used += prepare_of(two_columns, "t.csv", text_column=("other",)).used
+    (two_columns / "t.csv").write_text((two_columns / "t.csv").read_text() + "alpha,zulu,1\n", "utf-8")
+    used += prepare_of(two_columns, "t.csv").used
+    assert len(set(used)) == len(used) == 4 * 4
 
 
 def test_a_source_that_changes_while_it_is_prepared_is_refused(
@@ -554,132 +472,57 @@ def test_a_source_that_changes_while_it_is_prepared_is_refused(
 
     with monkeypatch.context() as after_the_dictionary:
         after_the_dictionary.setattr(preparing, "_encoded", longer(preparing._encoded))
-        with pytest.raises(StoreError, match=r"data: was made of another text: t\.csv has changed since"):
+        with pytest.raises(DataError, match=r"t\.csv: has changed while it was read"):
             prepare_of(two_columns, "t.csv", text_column=("text",))
     shutil.rmtree(two_columns / "data")
     with monkeypatch.context() as while_it_is_encoded:
         while_it_is_encoded.setattr(encoding, "cut", longer(encoding.cut))
         with pytest.raises(DataError, match=r"t\.csv: the file changed while it was read"):
             prepare_of(two_columns, "t.csv", text_column=("text",))
-    assert not list((two_columns / "data").glob("train-*"))
+    assert not list((two_columns / "data").glob("encoded-*"))
 
 
 def test_data_as_it_is_must_be_of_the_source_that_is_named(two_columns: Path) -> None:
     """The source is not read: its name is compared, and the options that say how it is read."""
-    made = prepare_of(two_columns, "t.csv", text_column=("other",))
+    made_before = prepare_of(two_columns, "t.csv", text_column=("other",))
     (two_columns / "t.csv").unlink()
     for asked in ({}, {"text_column": ("other",)}):
         taken = prepare_of(two_columns, "t.csv", data_as_is=True, **asked)
-        assert taken.data.fingerprint == made.data.fingerprint
+        assert taken.data.fingerprint == made_before.data.fingerprint
+        assert taken.used == made_before.used
         assert taken.origin is None
     for source, asked, told in (
-        ("z.txt", {}, "train-32: holds data of --source t.csv, not z.txt"),
+        ("z.txt", {}, "data: holds no tokenizer of these settings and this source"),
         ("t.csv", {"text_column": ("text",)}, "holds data of column other, not text"),
         ("t.csv", {"encoding": "latin-1"}, "holds data of --encoding utf-8, not latin-1"),
-        ("t.csv", {"coverage": "50"}, r"dictionary-50-random-1.tsv: is missing, and with --data-as-is nothing is made"),
+        ("t.csv", {"coverage": "50"}, "data: holds no dictionary of these settings"),
+        ("t.csv", {"seq_len": 16}, "data: holds no encoded text of these settings"),
     ):
         with pytest.raises(StoreError, match=told):
             prepare_of(two_columns, source, data_as_is=True, **asked)
-
-
-def test_a_dictionary_of_another_source_is_refused(two_columns: Path) -> None:
-    prepare_of(two_columns, "t.csv")
-    tokenizer = two_columns / "data" / TOKENIZER
-    with pytest.raises(StoreError, match=r"-1\.tsv: was made of another text: it is of t\.csv, not of z\.txt"):
-        prepare_of(two_columns, "z.txt", seq_len=64, tokenizer=tokenizer)
-
-
-def test_encoded_data_of_another_column_is_refused(two_columns: Path) -> None:
-    prepare_of(two_columns, "t.csv")
-    given = {"tokenizer": two_columns / "data" / TOKENIZER}
-    for name in ("dictionary-25-random-1.tsv", "dictionary-25-random-1.tsv.recipe.json"):
-        (two_columns / "data" / name).unlink()
-    with pytest.raises(StoreError, match=r"train-32: holds another encoded text: reading.columns is text, not other"):
-        prepare_of(two_columns, "t.csv", text_column=("other",), **given)
+    (twin,) = (two_columns / "data").glob("twin-*")  # another one, as of another source of this name
+    made(
+        two_columns / "data",
+        "twin",
+        recipe_of(twin) | {"files": []},
+        partial(shutil.copytree, twin, dirs_exist_ok=True),
+    )
+    with pytest.raises(StoreError, match="data: holds several that fit, twin-"):
+        prepare_of(two_columns, "t.csv", data_as_is=True)
 
 
 def test_a_coverage_with_a_slash(two_columns: Path) -> None:
     found = prepare_of(two_columns, "t.csv", coverage="100/3").files[DICTIONARY]
-    assert found.name == "dictionary-100_3-random-1.tsv"
     assert len(found.read_text("utf-8").splitlines()) == 1 + 7  # of 22 entries
 
 
-def test_a_lexicon_of_another_source_is_refused(two_columns: Path) -> None:
+def test_a_lexicon_is_fitted_once_for_each_source(two_columns: Path) -> None:
     from tests.checkpoints import checkpoint
 
     given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
     first = prepare_of(two_columns, "t.csv", **given)
     assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first.data.fingerprint
-    with pytest.raises(StoreError, match=r"lexicon\.tsv: was made of another text: it is of t\.csv, not of z\.txt"):
-        prepare_of(two_columns, "z.txt", seq_len=64, **given)
-
-
-def test_a_dictionary_of_the_data_folder_is_used_only_if_it_is_the_one_that_was_made(two_columns: Path) -> None:
-    """A cut dictionary, or another one under this name, would train another model."""
-    prepare_of(two_columns, "t.csv")
-    prepare_of(two_columns, "t.csv", coverage="50")
-    dictionary, other = (two_columns / "data" / f"dictionary-{coverage}-random-1.tsv" for coverage in (25, 50))
-    recipe = DICTIONARIES.record_of(dictionary)
-    texts = {path: path.read_bytes() for path in (dictionary, recipe)}
-
-    def restore() -> None:
-        for path, text in texts.items():
-            path.write_bytes(text)
-
-    dictionary.write_bytes(texts[dictionary][:40])
-    with pytest.raises(StoreError, match=r"-1\.tsv: was changed since it was made"):
-        prepare_of(two_columns, "t.csv")
-    restore()
-    recipe.unlink()
-    with pytest.raises(StoreError, match=r"-1\.tsv: exists already, and no .*recipe\.json says how it was made"):
-        prepare_of(two_columns, "t.csv")
-    for path, source in ((dictionary, other), (recipe, DICTIONARIES.record_of(other))):
-        path.write_bytes(source.read_bytes())
-    with pytest.raises(StoreError, match=r"-1\.tsv: is another dictionary: coverage is 50, not 25"):
-        prepare_of(two_columns, "t.csv")
-    restore()
-    dictionary.unlink()  # as if the process had been killed between both
-    prepare_of(two_columns, "t.csv")
-    assert {path: path.read_bytes() for path in texts} == texts
-
-
-def test_a_copied_tokenizer_is_made_again_or_refused(two_columns: Path) -> None:
-    from tests.checkpoints import checkpoint
-
-    given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
-    first = prepare_of(two_columns, "t.csv", **given).data.fingerprint
-    copy = two_columns / "data" / TOKENIZER
-    whole = {path.name: path.read_bytes() for path in copy.iterdir()}
-    (copy / "tokenizer.json").unlink()
-    with pytest.warns(DerivlangWarning, match=r"tokenizer\.json is missing; the tokenizer is made again"):
-        assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first
-    assert {path.name: path.read_bytes() for path in copy.iterdir()} == whole
-    (copy / "tokenizer.json").write_bytes(whole["tokenizer.json"][:900])
-    with pytest.raises(StoreError, match=r"(?s)this is not a valid tokenizer.*remove it, or give another folder"):
-        prepare_of(two_columns, "t.csv", **given)
-    (copy / "tokenizer.json").write_bytes(whole["tokenizer.json"])
-    with pytest.raises(StoreError, match=r"holds another tokenizer: vocab_size is [\d]+, not [\d]+"):
-        prepare_of(two_columns, "t.csv", **{**given, "tokenizer": checkpoint("roberta")})
-    (copy / "tokenizer_config.json").unlink()
-    with pytest.raises(StoreError, match="holds something else, and no tokenizer"):
-        prepare_of(two_columns, "t.csv", **given)
-
-
-def test_a_lexicon_of_the_data_folder_has_its_recipe(two_columns: Path) -> None:
-    """Without it nobody knows its text. A cut one is refused."""
-    from tests.checkpoints import checkpoint
-
-    given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
-    prepare_of(two_columns, "t.csv", **given)
-    lexicon = two_columns / "data" / LEXICON
-    recipe = LEXICONS.record_of(lexicon)
-    texts = {path: path.read_bytes() for path in (lexicon, recipe)}
-    lexicon.write_bytes(b"".join(texts[lexicon].splitlines(keepends=True)[:-1]))
-    with pytest.raises(StoreError, match=r"lexicon\.tsv: was changed since it was made"):
-        prepare_of(two_columns, "t.csv", **given)
-    lexicon.unlink()  # as if the process had been killed between both
-    prepare_of(two_columns, "t.csv", **given)
-    assert {path: path.read_bytes() for path in texts} == texts
-    recipe.unlink()
-    with pytest.raises(StoreError, match=r"lexicon\.tsv: exists already, and no lexicon\.tsv\.recipe\.json says"):
-        prepare_of(two_columns, "t.csv", **given)
+    assert prepare_of(two_columns, "z.txt", **given).files[LEXICON] != first.files[LEXICON]
+    others = prepare_of(two_columns, "t.csv", **{**given, "tokenizer": checkpoint("roberta")})
+    assert others.files[LEXICON] == first.files[LEXICON]
+    assert others.files[TOKENIZER] != first.files[TOKENIZER]

@@ -20,8 +20,9 @@ from derivlang.evaluation.collect import scores
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import request_of_text
 from derivlang.sources.request import SourceRequest
+from derivlang.store.made_of import recipe_of
 from derivlang.studies.file import read
-from derivlang.studies.plan import data_folder, plan
+from derivlang.studies.plan import data_of, plan
 from derivlang.studies.settings import Place
 from derivlang.training import run_folder
 from derivlang.training.batch import SubwordRows
@@ -255,7 +256,7 @@ def test_refused_text_is_not_encoded(data: Path, tmp_path: Path) -> None:
         file.writelines(f"{line}\n" for line in lines[1:4])
     with pytest.raises(DataError, match=r"of demo \(validation\) shares 3 of its \d+ sentences with other"):
         prepared(data, other)
-    assert not (data / "derived" / "train-32" / "data.json").exists()  # so --data-as-is does not find it
+    assert {recipe_of(path)["text"] for path in data.glob("encoded-*")} == {"demo"}  # --data-as-is does not find it
 
 
 def test_text_that_the_tokenizer_does_not_know(data: Path, tmp_path: Path) -> None:
@@ -306,12 +307,13 @@ def test_a_run_of_the_command(tmp_path: Path) -> None:
     assert run_folder.read(tmp_path / "same")["weights"] == record["weights"]
     assert run_folder.read(tmp_path / "same")["heldout_overlap"] == 0
     named = (*given, "--derived-source", tmp_path / "gone.txt", "--data-as-is", "-o", tmp_path / "third")
-    assert "holds data of --derived-source other.txt, not gone.txt" in run(*named, code=1).err
+    assert "demo, not gone.txt" in run(*named, code=1).err
     # a text that has changed
     shutil.copyfile(tmp_path / "gone.txt", other)
     with other.open("a", encoding="utf-8") as file:
         file.write("one more sentence .\n")
-    assert "the files of the source have changed since" in run(*made, "-o", tmp_path / "run", "--resume", code=1).err
+    told = run(*made, "-o", tmp_path / "run", "--resume", code=1).err
+    assert "the encoded text of its derived language is another one" in told
 
 
 def test_pairs_of_a_file_beside_both_texts(tmp_path: Path) -> None:
@@ -346,7 +348,7 @@ def test_the_python_function(kind: Callable[[Path], Any], tmp_path: Path) -> Non
 
 
 def test_a_study_of_texts(tmp_path: Path) -> None:
-    """A text beside the study is found; cells of other texts have folders of data of their own, and one tokenizer."""
+    """A text beside the study is found; cells of other texts have other data."""
     other = text(tmp_path)
     (tmp_path / "grid.toml").write_text(
         '[study]\nsource = "demo"\nsteps = 2\n[cell]\nt = "trans,inv"\nvocab-size = 300\nwords = "space"\n'
@@ -355,9 +357,8 @@ def test_a_study_of_texts(tmp_path: Path) -> None:
     )
     study = read(str(tmp_path / "grid.toml"))
     assert [cell.options["derived-source"] for cell in study.cells] == ["", str(other), "demo"]
-    assert len({data_folder(cell, study) for cell in study.cells}) == 3
+    assert len({data_of(cell) for cell in study.cells}) == 3
     steps = plan(study, Place(tmp_path / "out"))
-    assert [step.name for step in steps if step.arguments[0] == "tokenizer"] == ["tokenizer"]
     assert f"--derived-source {other}" in next(step for step in steps if "other" in step.name).command
     wrong = (tmp_path / "grid.toml").read_text("utf-8").replace("[factors]", "halves = true\n[factors]")
     (tmp_path / "wrong.toml").write_text(wrong, "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ import torch
 
 from derivlang.align.align import align
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
-from derivlang.core.messages import DerivlangWarning
+from derivlang.store.made_of import made
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.objectives.weam import exchanged
 from derivlang.training.streams import linked
@@ -193,7 +194,7 @@ def derived() -> DerivedPairs:
 
 def test_links_of_the_aligner_by_a_slow_loop(tmp_path: Path) -> None:
     pairs = derived()
-    found = AlignedPairs(pairs, "hmm", pair().languages, tmp_path)
+    found = AlignedPairs(pairs, "hmm", pair().languages, partial(made, tmp_path))
     expected = slow_links(pairs)
     assert of_each(found) == expected
     assert sum(map(len, expected)) > 200
@@ -210,37 +211,27 @@ def test_links_of_the_aligner_by_a_slow_loop(tmp_path: Path) -> None:
 
 def test_links_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, languages = derived(), pair().languages
-    first = AlignedPairs(pairs, "hmm", languages, tmp_path)
-    file, recipe = sorted(tmp_path.iterdir())
-    assert file.name.startswith("links-hmm-")
-    assert recipe.name == f"{file.name}.recipe.json"
+    first = AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path))
+    (file,) = tmp_path.glob("links-*/links.pharaoh")
     assert len(file.read_text("utf-8").splitlines()) == len(pairs.sizes)
     with monkeypatch.context() as patch:
         patch.setattr(linked, "align_bitext", lambda *_: pytest.fail("the links are there"))
-        again = AlignedPairs(pairs, "hmm", languages, tmp_path)
+        again = AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path))
     assert of_each(again) == of_each(first)
     assert again.facts() == first.facts()
     assert first.facts()["aligner"] == "hmm"
-    AlignedPairs(DerivedPairs(pairs.data, 50, seed=1), "hmm", languages, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-1])
-    with pytest.raises(StoreError, match="was changed since it was made"):
-        AlignedPairs(pairs, "hmm", languages, tmp_path)
-    file.unlink()
-    with pytest.warns(DerivlangWarning, match="is missing; the file of links is made again"):
-        AlignedPairs(pairs, "hmm", languages, tmp_path)
-    assert file.read_bytes() == whole
-    recipe.unlink()
-    with pytest.raises(StoreError, match=r"exists already, and no .* says how it was made"):
-        AlignedPairs(pairs, "hmm", languages, tmp_path)
+    AlignedPairs(DerivedPairs(pairs.data, 50, seed=1), "hmm", languages, partial(made, tmp_path))
+    assert len(list(tmp_path.iterdir())) == 2
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(StoreError, match="is missing or was cut off"):
+        AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path))
 
 
 def test_eflomal_is_another_model_of_the_same_interface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, languages = derived(), pair().languages
     monkeypatch.setitem(sys.modules, "eflomal", None)
     with pytest.raises(UsageError, match="eflomal is not installed") as error:
-        AlignedPairs(pairs, "eflomal", languages, tmp_path)
+        AlignedPairs(pairs, "eflomal", languages, partial(made, tmp_path))
     assert error.value.id == "missing-package"
     assert not list(tmp_path.iterdir())
 
@@ -262,9 +253,9 @@ def test_eflomal_is_another_model_of_the_same_interface(tmp_path: Path, monkeypa
     fake.Aligner = Aligner  # type: ignore[attr-defined]
     fake.__spec__ = sys.__spec__
     monkeypatch.setitem(sys.modules, "eflomal", fake)
-    found = AlignedPairs(pairs, "eflomal", languages, tmp_path)
+    found = AlignedPairs(pairs, "eflomal", languages, partial(made, tmp_path))
     assert found.facts()["aligner"] == "eflomal"
-    assert found.facts()["sha256"] != AlignedPairs(pairs, "hmm", languages, tmp_path).facts()["sha256"]
+    assert found.facts()["sha256"] != AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path)).facts()["sha256"]
     assert all(len(links) > 0 for links in of_each(found))
     assert (0, 0) in of_each(found)[0]
 
@@ -272,10 +263,10 @@ def test_eflomal_is_another_model_of_the_same_interface(tmp_path: Path, monkeypa
 def test_a_run_on_links_of_an_aligner_resumes_with_the_same_links(tmp_path: Path) -> None:
     where = {"data": tmp_path / "data"}
     trained(tmp_path / "run", "weam:links=hmm", **where)
-    (file,) = (tmp_path / "data").glob("links-hmm-*.pharaoh")
+    (file,) = (tmp_path / "data").glob("links-*/links.pharaoh")
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join(["0-0", *lines[1:]]) + "\n", "utf-8")
-    with pytest.raises(StoreError, match="was changed since it was made"):
+    with pytest.raises(StoreError, match=r"is missing or was cut off"):
         trained(tmp_path / "run", "weam:links=hmm", resume=True, **where)
 
 

@@ -206,22 +206,20 @@ def test_another_recipe_is_refused(objective: str, changes: dict[str, Any], name
     trained(tmp_path / "run", resume=True)
 
 
-def test_another_dictionary_or_data_or_description_is_refused(tmp_path: Path) -> None:
+def test_another_dictionary_or_data_or_description_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     description = tmp_path / "mine.toml"
     shutil.copyfile(model_file(), description)
     model = {"model": str(description)}
     with pytest.raises(Stop):
         trained(tmp_path / "run", logged=stopping(4), **model)
-    pair(coverage="50")
-    other = data_folder() / "dictionary-50-random-1.tsv"
+    other = pair(coverage="50").files["dictionary.tsv"]
     with pytest.raises(StoreError, match="its dictionary is not") as error:
         trained(tmp_path / "run", resume=True, dictionary=other, **model)
     assert str(other) in str(error.value)
-    shutil.copytree(data_folder(), tmp_path / "data")
-    recipe = tmp_path / "data" / "train-32" / "data.json"
-    recipe.write_text(recipe.read_text().replace(pair().data.fingerprint, "0" * 16))
+    monkeypatch.setattr("derivlang.training.encode.FORMAT", 99)
     with pytest.raises(StoreError, match="its encoded text is another one"):
-        trained(tmp_path / "run", resume=True, data=tmp_path / "data", **model)
+        trained(tmp_path / "run", resume=True, **model)
+    monkeypatch.undo()
     description.write_text(description.read_text().replace("num_attention_heads = 2", "num_attention_heads = 1"))
     with pytest.raises(StoreError, match="the config of the model"):
         trained(tmp_path / "run", resume=True, **model)

@@ -382,11 +382,9 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 
 @every
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
-    found = prepare_data(
-        settings(name), SourceRequest("demo"), RunPaths(run=Path("none"), data=data_folder("trans,inv"))
-    )
+    found = prepare_data(settings(name), SourceRequest("demo"), RunPaths(run=Path("none"), data=data_folder()))
     assert found.pairs.sha256 == pair().pairs.sha256
-    assert found.files["dictionary.tsv"].name == "dictionary-25-random-1.tsv"
+    assert found.files["dictionary.tsv"].name == "dictionary.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
 
 

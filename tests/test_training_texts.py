@@ -26,6 +26,7 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.made_of import RECIPE
 from derivlang.studies.file import read
 from derivlang.studies.plan import plan
 from derivlang.studies.settings import Place
@@ -115,7 +116,7 @@ def test_the_ids_of_a_language_are_its_text(spec: str, texts: str) -> None:
 
 def test_a_sentence_a_row() -> None:
     languages = run_of("mark", packing="single", data=Path("single")).languages
-    (folder,) = Path("single").glob("train-*-single")
+    (folder,) = Path("single").glob("encoded-*")
     data = open_data(folder, languages)
     n_pieces = len(data.pieces) - 1
     for language in (SOURCE, DERIVED):
@@ -152,7 +153,7 @@ def test_inserted_and_deleted_words_are_not_labelled(spec: str, last: bool) -> N
 def test_the_tokenizers_of_each_language_share_only_special_tokens(spec: str) -> None:
     run = run_of(spec)
     languages = run.languages
-    own = OwnTokenizer.load(Path("data") / DERIVED_TOKENIZER)
+    own = OwnTokenizer.load(Path("run") / DERIVED_TOKENIZER)
     assert (
         languages.size
         == 2 * 300 - own.n_special
@@ -176,7 +177,7 @@ def test_one_tokenizer_is_trained_on_the_words_of_both_texts() -> None:
         derived = languages.pipeline.derive(batch, languages.readers[1].lexicon, split=False).derived
         for word in (*batch.strings().to_pylist(), *derived.strings().to_pylist()):
             wanted[word] = wanted.get(word, 0) + 1
-    types, counts = read_words(Path("data/tokenizer"))
+    types, counts = read_words(Path("run/tokenizer"))
     assert dict(zip(types.to_pylist(), counts.tolist(), strict=True)) == wanted
     assert languages.size == 300
     assert np.array_equal(*languages.own)
@@ -202,9 +203,7 @@ def test_inserted_words_are_linked_to_nothing() -> None:
     from derivlang.training.encode import open_data
 
     languages = run_of("mark", objective="tlm", data=Path("data")).languages
-    data = open_data(
-        Path("data/train-16") if Path("data/train-16").exists() else next(Path("data").glob("train-*")), languages
-    )
+    data = open_data(next(Path("data").glob("encoded-*")), languages)
     pieces = np.arange(min(40, len(data.pieces) - 1))
     source, derived = (data.tokens(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED))
     marker = set(
@@ -237,18 +236,21 @@ def test_a_run_is_evaluated_and_exported(spec: str, texts: str, tmp_path: Path) 
         assert AutoTokenizer.from_pretrained(tmp_path / name)(" ".join(words)).input_ids == ids.tolist()
 
 
-def test_the_same_data_is_used_again_and_another_is_refused() -> None:
+def test_the_same_data_is_used_again_and_another_is_beside() -> None:
     run_of("lex:d.txt,inv", "each")
     before = {path: path.stat().st_mtime_ns for path in Path("data").rglob("*") if path.is_file()}
     trained(Path("two"), "tlm", "lex:d.txt,inv", data=Path("data"), tokenizer_for="each")
-    assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
-    with pytest.raises(StoreError, match="text of other languages"):
-        trained(Path("three"), "mlm", "lex:d.txt,inv", data=Path("data"), tokenizer_for="both")
-    with pytest.raises(StoreError, match="is not the lexicon of mark,inv"):
-        trained(Path("three"), "mlm", "mark,inv", data=Path("data"))
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items() if path.name != RECIPE)
+    used = [set(json.loads(Path("two/run.json").read_text("utf-8"))["folders"])]
+    Path("e.txt").write_text(DICTIONARY + "a\tun\n", "utf-8")
+    for spec, texts in (("lex:d.txt,inv", "both"), ("mark,inv", "each"), ("lex:e.txt,inv", "each")):
+        trained(Path("three"), "mlm", spec, data=Path("data"), tokenizer_for=texts, force=True)
+        used.append(set(json.loads(Path("three/run.json").read_text("utf-8"))["folders"]))
+    encoded = [name for some in used for name in some if name.startswith("encoded-")]
+    assert len(set(encoded)) == len(encoded) >= len(used)
     Path("d.txt").write_text(DICTIONARY + "a\tun\n", "utf-8")
-    with pytest.raises(StoreError, match="a file that it names has changed"):
-        trained(Path("three"), "mlm", "lex:d.txt,inv", data=Path("data"))
+    with pytest.raises(StoreError, match="is another run"):
+        trained(Path("two"), "tlm", "lex:d.txt,inv", data=Path("data"), tokenizer_for="each", resume=True)
 
 
 def test_a_twin_stays_where_there_is_one() -> None:
@@ -329,9 +331,9 @@ def test_a_stream_of_a_given_tokenizer_of_both_texts_is_refused() -> None:
 
 
 def test_a_study_makes_a_tokenizer_of_both_texts_with_its_data(tmp_path: Path) -> None:
-    """It depends on the transforms; the source's tokenizer is shared, as ever."""
+    """It depends on the transforms; the source's tokenizer is shared."""
     grid = '[study]\nsource = "demo"\nsteps = 3\n[[grid]]\n[grid.factors]\nt = ["trans"]\nseed = [1]\n'
     path = written(tmp_path / "s.toml", f'{grid}tokenizer-for = ["each", "both"]\n')
     commands = [step.arguments for step in plan(read(str(path)), Place(tmp_path)) if step.name.startswith("pretrain")]
-    assert ["--tokenizer" in one for one in commands] == [True, False]
-    assert len({one[one.index("--data") + 1] for one in commands}) == 2
+    assert [one[one.index("--data") + 1] for one in commands] == ["data", "data"]
+    assert not any("--tokenizer" in one for one in commands)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -125,9 +124,9 @@ def resolve(found: TrainingSettings) -> Resolved:
     return Resolved(found, found.vocab_size, found.steps)
 
 
-def data_folder(spec: str = "trans,inv") -> Path:
-    """Where a pair's tokenizer, twin, dictionaries and encoded data are kept for all tests."""
-    return _HOME / re.sub(r"\W", "-", spec)
+def data_folder() -> Path:
+    """Where tokenizers, twins, dictionaries and encoded data are kept for all tests."""
+    return _HOME / "data"
 
 
 @cache
@@ -136,7 +135,7 @@ def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") 
     wanted = settings("mlm", spec=spec, seq_len=seq_len, coverage=coverage)
     lengths = set().union(*(read_objective(name).row_lengths(wanted) for name in ("xlm", "tlm")))
     return prepare_data(
-        wanted, SourceRequest("demo"), RunPaths(run=_HOME / "none", data=data_folder(spec)), lengths=lengths
+        wanted, SourceRequest("demo"), RunPaths(run=_HOME / "none", data=data_folder()), lengths=lengths
     )
 
 
@@ -147,7 +146,7 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
     return Context(
-        LanguageIds.of(found.languages), rate, {"dictionary": found.pairs, "language-ids": True, "links": found.folder}
+        LanguageIds.of(found.languages), rate, {"dictionary": found.pairs, "language-ids": True, "links": found.made}
     )
 
 
@@ -160,7 +159,7 @@ def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> S
         found.languages,
         found.encoded,
         (PairedLanguages(0, 1),),
-        {"dictionary": found.pairs, "links": found.folder},
+        {"dictionary": found.pairs, "links": found.made},
     )
 
 
@@ -209,7 +208,7 @@ def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **change
     options = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
     duration, config = changes.pop("duration", Duration()), changes.pop("model_config", None)
     asked = settings(objective, spec, **changes)
-    paths = RunPaths(run=run, **{"data": data_folder(spec), **where})
+    paths = RunPaths(run=run, **{"data": data_folder(), **where})
     plan = RunPlan(asked, config or ModelConfig.read(asked.model), SourceRequest("demo"), paths, duration)
     return pretrain(plan, callbacks=callbacks, **options)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from derivlang.cli.generated import as_json, command_line
 from derivlang.cli.messages import echo
 from derivlang.commands.command import Command
 from derivlang.core.settings import setting
+from derivlang.formats.places import OptionalPath
 
+_HASH = re.compile("[0-9a-f]{16,}")
 IN_SEQUENCE = "It may draw in sequence: in one process, from the first sentence of a corpus on."
 
 
@@ -22,12 +27,20 @@ class _ListNames(Command[None]):
     \b
     derivlang ls --json
     derivlang ls --study kallini2024
+    derivlang ls --data OUT/data --unused
     """
 
     study: str | None = setting(None, "Show the languages of a published study, with their specs.", metavar="NAME")
+    data: OptionalPath = setting(
+        None, "Show what a folder of data of runs holds: settings, size, last use.", excludes="--study"
+    )
+    unused: bool = setting(False, "Only what no run beside the folder or below names.", only_with="--data")
 
     def __call__(self) -> None:
         """Print the lists."""
+        if self.data is not None:
+            _show_data(Path(self.data), unused=self.unused)
+            return
         if self.study is not None:
             _show_study(self.study)
             return
@@ -111,6 +124,31 @@ class _ListNames(Command[None]):
         echo("\nLanguages of published studies (derivlang ls --study NAME)")
         for entry in lists["studies"]:
             echo(f"  {entry['name']:<20}{entry['title']}")
+
+
+def _show_data(home: Path, *, unused: bool) -> None:
+    """Print the folders of data, each with its recipe, its bytes and the day of its last use."""
+    from datetime import datetime
+
+    from derivlang.core.errors import StoreError
+    from derivlang.store.listing import below
+    from derivlang.store.made_of import RECIPE, known, recipe_of
+    from derivlang.store.record import check_types, read_record
+
+    if not home.is_dir():
+        raise StoreError("there is no such folder", where=str(home), id="missing-folder")
+    runs = home.resolve().parent.rglob("run.json") if unused else ()
+    folders = partial(check_types, required={}, optional={"folders": list})
+    named = {name for run in runs for name in read_record(run, "record", folders, id="run").get("folders") or ()}
+    for folder in (folder for folder in known(home, "*", {}) if folder.name not in named):
+        recipe, size = recipe_of(folder), sum(path.stat().st_size for path in below(folder, folder).values())
+        used = datetime.fromtimestamp((folder / RECIPE).stat().st_mtime).isoformat(" ", "minutes")
+        if as_json():
+            echo(json.dumps({"name": folder.name, "bytes": size, "used": used, "recipe": recipe}, ensure_ascii=False))
+            continue
+        plain = {name: value for name, value in recipe.items() if isinstance(value, (str, int)) and value != ""}
+        told = [f"{name} {value}" for name, value in plain.items() if not _HASH.fullmatch(str(value))]
+        echo(f"{folder.name:<30}{size / 1000:12,.0f} kB  {used}  {', '.join(told)}")
 
 
 def _show_study(name: str) -> None:

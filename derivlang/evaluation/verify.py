@@ -12,7 +12,8 @@ from typing import Any
 from derivlang.core.errors import DerivlangError
 from derivlang.evaluation import results
 from derivlang.evaluation.collect import evaluations
-from derivlang.training import checkpoint, data, run_folder
+from derivlang.store import made_of
+from derivlang.training import checkpoint, run_folder
 from derivlang.training.run_folder import damages
 
 Problem = dict[str, Any]
@@ -39,7 +40,7 @@ def verify_run(run: Path) -> dict[str, Any]:
             notes.append(_entry(run_folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
     problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
-    for folder in sorted(path.parent for path in (run / run_folder.DATA).rglob(data.NAME)):
+    for folder in sorted(path.parent for path in (run / run_folder.DATA).glob(f"*/{made_of.RECIPE}")):
         problems += [_entry(str(folder.relative_to(run) / name), what) for name, what in _data(folder)]
     if not (run / results.EVALUATION).exists() and (kept := sorted((run / results.COUNTS).glob("*.parquet"))):
         lost = f"is not there, but {kept[0].relative_to(run)} is: evaluate the run again to have its results"
@@ -54,11 +55,11 @@ def verify_run(run: Path) -> dict[str, Any]:
 
 
 def _data(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files of encoded data that are not as they were written, and what is wrong with them."""
+    """Yield the files of a folder of data that are not as they were written, and what is wrong with them."""
     try:
-        yield from data.damages(folder)
+        yield from made_of.faults(folder)
     except DerivlangError as error:
-        yield data.NAME, error.what
+        yield made_of.RECIPE, error.what
 
 
 def _evaluation(path: Path, cells: Path, record: dict[str, Any]) -> Iterator[tuple[Path, str]]:

@@ -39,20 +39,12 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import check_replaceable, kind_of_files
+from derivlang.store.artifact import RECIPE, check_replaceable
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms.lexicon_file import read_lexicon
 
 FORMAT = 1
-
-
-DICTIONARIES = kind_of_files(
-    "dictionary",
-    fix="remove it and its recipe, and run again",
-    id="other-data",
-    check=lambda record: check_types(record, {"files": dict}),
-)
 
 
 def choice_of(options: DictionaryOptions) -> dict[str, Any]:
@@ -175,7 +167,7 @@ def _make(
         "files": {name: sha256(text.encode()).hexdigest() for name, text in files.items()},
         "wrong": [[pairs[i][0], translation, pairs[i][1]] for i, translation in sorted(wrong.items())],
     }
-    told = DICTIONARIES.record_of(options.out)
+    told = options.out.with_name(options.out.name + RECIPE)
     if not options.force:
         wanted = {name: value for name, value in recipe.items() if name not in ("result", "files", "wrong")}
         check_replaceable([options.out.with_name(name) for name in files], told, wanted, noun="dictionary")

@@ -22,12 +22,10 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, offsets_of, owners
 from derivlang.core.errors import StoreError
-from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.pretrained import from_pretrained
 from derivlang.lexical.tokenizer import RECIPE
-from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.record import short
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -72,15 +70,6 @@ class ForeignTokenizer:
     def save(self, folder: Path) -> None:
         """Write the tokenizer's files into a folder."""
         self.whole.save_pretrained(str(folder))
-
-    def copy(self, folder: Path) -> None:
-        """Make a copy in a folder unless it is there. Raise StoreError if the folder holds another tokenizer."""
-        identity = {"vocab_size": self.size, "fingerprint": self.fingerprint}
-        file = folder / TOKENIZER
-        lost = is_foreign(folder) and not file.is_file()  # then nothing says which tokenizer the folder has
-        if lost:
-            warn(f"{file} is missing; the tokenizer is made again")
-        Artifact(kind=COPIES, path=folder, wanted=identity, force=lost).make(self.save)
 
     @property
     def size(self) -> int:
@@ -192,24 +181,6 @@ class ForeignTokenizer:
 def is_foreign(folder: Path) -> bool:
     """Return whether a folder holds a tokenizer that derivlang did not make."""
     return (folder / CONFIG).is_file() and not (folder / RECIPE).exists()
-
-
-def _identity(folder: Path) -> dict[str, Any]:
-    """Return what identifies the copy in a folder."""
-    tokenizer = ForeignTokenizer.load(folder)
-    return {"vocab_size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
-
-
-COPIES = ArtifactKind(
-    noun="tokenizer",
-    record=CONFIG,  # written by transformers; the content identifies it
-    names=(TOKENIZER, CONFIG, *OTHER_FILES),
-    read=_identity,
-    files=lambda record: (TOKENIZER,),
-    words={"fingerprint": "its entries or its rules are others"},
-    fix="remove it, or give another folder",
-    id="other-tokenizer",
-)
 
 
 def _check_ids(path: Path) -> None:

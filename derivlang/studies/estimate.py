@@ -22,7 +22,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell
 from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
-from derivlang.studies.plan import data_folder, model_of, needs_trees, positions, vocabulary_size
+from derivlang.studies.plan import data_of, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 
@@ -76,8 +76,7 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
     seconds = total = 0.0
     done: set[Any] = set()
     for cell in study.cells:
-        folder = data_folder(cell, study)
-        if folder in done:
+        if data_of(cell) in done:
             continue
         names = [text_of(cell.options[key]) for key in NAMES_TEXT if cell.options.get(key)]
         sources = tuple(source for name in names for source in (study.text if name == TEXT else (name,)))
@@ -88,7 +87,7 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
         if needs_trees(cell) and (key := ("parses", sources)) not in done:
             done.add(key)
             seconds += size / _WORD / _PARSED
-        done.add(folder)
+        done.add(data_of(cell))
         total += _ENCODED * size
     return seconds + SHARED, total
 
@@ -138,7 +137,7 @@ def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _bytes(cell: Cell) -> float:
     """The model and the checkpoints of a run, each with two moments for every weight, and its results."""
-    size = 2 * vocabulary_size(cell.options) - len(SPECIAL_TOKENS)  # both languages share the special tokens
+    size = 2 * vocabulary_size(cell) - len(SPECIAL_TOKENS)  # both languages share the special tokens
     model, tie = ModelConfig.read(model_of(cell)), bool(cell.options.get("tie", True))
     key = repr(model), size, tie
     if key not in _counted:

@@ -1,13 +1,12 @@
 """The commands of a study, each of which also works when typed in OUT.
 
-    OUT/text  OUT/tokenizer  OUT/data/SPEC          made once, by the first cell that needs them
+    OUT/text  OUT/data                              made once, by the first cell that needs them
     OUT/runs/CELL                                   pretrain, then evaluate
     OUT/report                                      tables, figures, a page
     OUT/array.txt  OUT/array.sh                     one command per cell, for Slurm
 
 Paths are relative to OUT, because a run records the path of its source. So a study can be moved, or its cells
-distributed over machines. Cells that differ in what a tokenizer or encoded data depends on have folders of their own,
-such as OUT/tokenizer.vocab-size-500.
+distributed over machines. In OUT/data, each tokenizer and each encoded text has the name of what it is made of.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, text_of
-from derivlang.core.slug import slug
 from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
@@ -34,21 +32,19 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 
-TOKENIZER = "tokenizer"
-# Options that say how a source is read.
-_READING = (
-    "words", "lang", "encoding", "text-column", "word-column", "label-column", "header", "column-names", "quoting",
-    "delimiter",
+DATA = "data"
+# What tokenizers and encoded data depend on.
+_OF_DATA = (
+    "source", "t", "words", "lang", "encoding", "text-column", "word-column", "label-column", "header", "column-names",
+    "quoting", "delimiter", "derived-source", "limit", "parser", "tokenizer", "tokenizer-for",
 )  # fmt: skip
-# What encoded data depends on besides the tokenizer's options and --t.
-_OF_DATA = ("tokenizer", "tokenizer-for", "limit", "parser", "derived-source")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommand:
     """A command of a study. arguments: as they are typed. options: what its result depends on, except data.
 
-    cell: its cell, or None for a shared step or the report.
+    cell: its cell, or None for the report.
     """
 
     name: str
@@ -80,42 +76,20 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     parses = {"parses": "parses" if place.parses is None else str(Path(place.parses).resolve())}
     threads = place.threads or study.threads
     machine = {} if threads is None else {"threads": threads}
-    tokenizers: dict[str, PlannedCommand] = {}
     steps = []
     for cell in in_order(study):
         run, options = f"{RUNS}/{cell.name}", dict(cell.options)
-        # A tokenizer of both texts is made with the data, as it depends on the transforms.
-        of_both = options.get("tokenizer-for") == "both" and "tokenizer" not in options
-        tokenizer = str(options.pop("tokenizer", TOKENIZER + _differences(cell, study)))
-        if "tokenizer" not in cell.options and not of_both:
-            reading = {key: options[key] for key in _READING if key in options}
-            read: dict[str, Any] = {
-                "source": text_of(options["source"]),
-                "vocab-size": vocabulary_size(cell.options),
-                **reading,
-            }
-            arguments = (
-                "tokenizer", "train", read["source"], "--vocab-size", str(read["vocab-size"]), "-o", tokenizer,
-                *PRETRAIN.arguments({**where, **reading}),
-            )  # fmt: skip
-            other = tokenizers.setdefault(tokenizer, PlannedCommand(tokenizer, arguments, read)).arguments
-            if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
-                pairs = zip(other, arguments, strict=False)
-                differ = next((pair for pair in pairs if pair[0] != pair[1]), (other, arguments))
-                what = f"{differ[0]} and {differ[1]} would share the folder {tokenizer}"
-                fix = "give one of them a name that differs in letters a to z or digits"
-                raise UsageError(what, where=study.place, fix=fix, id="study")
         first = {key: options.pop(key) for key in FIRST if key in options}
         values = {
-            **first, **({} if of_both else {"tokenizer": tokenizer}), "data": data_folder(cell, study), **parses,
-            **where, **options, **machine, "data-as-is": place.data_as_is, "factor": _factors(cell.levels),
+            **first, "data": DATA, **parses, **where, **options, **machine, "data-as-is": place.data_as_is,
+            "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
         steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, cell.options, cell))
         if cell.evaluation:
             arguments = ("evaluate", run, *EVALUATE.arguments({**cell.evaluation, **parses, **where, **machine}))
             steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell.evaluation, cell))
-    return [*tokenizers.values(), *steps, report_of(["."])]
+    return [*steps, report_of(["."])]
 
 
 def report_of(runs: list[str]) -> PlannedCommand:
@@ -126,10 +100,10 @@ def report_of(runs: list[str]) -> PlannedCommand:
 def in_order(study: StudyFile) -> list[Cell]:
     """Return the cells in the order of their start.
 
-    The first cell of each data folder comes first, as it encodes the data that the others need. Longer cells follow
+    The first cell of each data comes first, as it encodes what the others need. Longer cells follow
     before shorter ones, so that workers finish at about the same time. A cell comes after those that it begins from.
     """
-    first = list({data_folder(cell, study): cell for cell in reversed(study.cells)}.values())[::-1]
+    first = list({data_of(cell): cell for cell in reversed(study.cells)}.values())[::-1]
     others = [cell for cell in study.cells if cell not in first]
     others.sort(key=lambda cell: -(positions(cell) or 0))
     return [cell for stage in stages([*first, *others]) for cell in stage]
@@ -153,32 +127,19 @@ def model_of(cell: Cell) -> str:
     return text_of(_setting(cell.options, "model"))
 
 
-def vocabulary_size(options: Mapping[str, Any]) -> int:
+def vocabulary_size(cell: Cell) -> int:
     """Return the number of entries of a cell's tokenizer: its option, else the model's."""
-    return int(_setting(options, "vocab-size"))
+    return int(_setting(cell.options, "vocab-size"))
 
 
-def data_folder(cell: Cell, study: StudyFile) -> str:
-    """Return the folder of a cell's encoded data, of its transforms and of what else the data depends on."""
-    others = [key for key in _OF_DATA if cell.options.get(key) != study.shared.get(key)]
-    return f"data/{slug(text_of(cell.options['t']))}{_differences(cell, study)}{_parts(cell.options, others)}"
+def data_of(cell: Cell) -> tuple[str, ...]:
+    """Return what the data of a cell depends on: cells with the same share it."""
+    return (*(str(cell.options.get(key)) for key in _OF_DATA), str(vocabulary_size(cell)))
 
 
 def needs_trees(cell: Cell) -> bool:
     """Return whether the order of a cell's language needs parsed sentences."""
     return Pipeline.parse(text_of(cell.options["t"])).needs_trees
-
-
-def _differences(cell: Cell, study: StudyFile) -> str:
-    """Return the part of a folder's name for what a tokenizer depends on, where a cell differs from the study."""
-    others = [key for key in ("source", *_READING) if cell.options.get(key) != study.shared.get(key)]
-    size = vocabulary_size(cell.options)
-    vocabulary = f".vocab-size-{size}" if size != vocabulary_size(study.shared) else ""
-    return _parts(cell.options, others) + vocabulary
-
-
-def _parts(options: Mapping[str, Any], keys: list[str]) -> str:
-    return "".join(f".{key}-{slug(str(options.get(key, 'default')))}" for key in keys)
 
 
 def _setting(options: Mapping[str, Any], key: str) -> Any:

@@ -32,7 +32,7 @@ from derivlang.store.record import check_types, difference, digest, read_record,
 from derivlang.studies.cells import RUNS, Cell
 from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
-from derivlang.studies.plan import PlannedCommand, plan
+from derivlang.studies.plan import PlannedCommand
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import RUN
@@ -46,7 +46,6 @@ _KINDS: dict[str, type] = {
     "options": dict,
     "files": dict,
     "text": list,
-    "tokenizers": dict,
     "report": dict,
 }
 
@@ -58,7 +57,6 @@ def write_study(study: StudyFile, place: Place) -> None:
         "study": study.name,
         "text": list(study.text),
         **({"labelled": True} if study.labelled else {}),
-        "tokenizers": _tokenizers(study, place),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
         "report": {**study.report, **_former_primary(study, place)},
         "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
@@ -166,7 +164,7 @@ def _told(text: list[str] | None, labelled: bool) -> str:
 
 
 def check_shared(study: StudyFile, place: Place) -> None:
-    """Raise StoreError if OUT holds the text or a tokenizer of another study."""
+    """Raise StoreError if OUT holds the text of another study."""
     before = _json(place.out / STUDY)
     made, asked = (before.get("text"), bool(before.get("labelled"))), (list(study.text), study.labelled)
     if study.text and (place.out / TEXT).exists() and made[0] is not None and made != asked:
@@ -177,24 +175,6 @@ def check_shared(study: StudyFile, place: Place) -> None:
             fix="give another -o",
             id="other-study",
         )
-    for name, facts in _tokenizers(study, place).items():
-        earlier = (before.get("tokenizers") or {}).get(name)
-        if isinstance(earlier, dict) and (place.out / name).exists():
-            was = {"content": facts.get("content"), **earlier}  # which was not there then, or is not now
-            wanted = {**dict.fromkeys(was), "content": was["content"], **facts}
-            if told := difference(was, wanted, {"content": "on another content of the source"}):
-                where = str(place.out / name)
-                raise StoreError(f"was trained otherwise: {told}", where=where, fix="give another -o", id="other-study")
-
-
-def _tokenizers(study: StudyFile, place: Place) -> dict[str, dict[str, Any]]:
-    """Return what each tokenizer depends on; content: a hash of the file or folder that is its source."""
-    made = {}
-    for step in plan(study, place):
-        if step.arguments[0] == "tokenizer":
-            content = _files({"source": step.options["source"]}, place).get("source")
-            made[step.name] = {**step.facts, **({"content": content} if content else {})}
-    return made
 
 
 def check_fits(step: PlannedCommand, place: Place) -> None:

@@ -33,7 +33,7 @@ from derivlang.store.folders import sweep
 from derivlang.studies.cells import RUNS, Cell
 from derivlang.studies.estimate import tasks_in
 from derivlang.studies.file import TEXT, StudyFile
-from derivlang.studies.plan import PlannedCommand, data_folder, in_order, plan, report_of
+from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
 from derivlang.studies.records import check_fits, check_shared, is_done, mark_done, other_beginning, write_study
 from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
@@ -46,22 +46,22 @@ Say = Callable[[str], None]
 
 
 def prepare(study: StudyFile, place: Place, say: Say = lambda message: None) -> dict[str, Any]:
-    """Make only text, tokenizer and encoded data of all languages. Return {"out", "data": folders}."""
+    """Make only text, tokenizers and encoded data of all languages. Return {"out", "data": the folder of the data}."""
     kinds: dict[tuple[Any, ...], PlannedCommand] = {}
     with Processes(place, place.threads or study.threads) as processes:
-        for step in _begin(study, place, processes, say):
+        for step in _begin(study, place, say):
             if step.cell is None or step.arguments[0] != "pretrain":
                 continue
             # objectives with the same streams read the same data
-            folder, options = data_folder(step.cell, study), step.cell.options
+            options = step.cell.options
             streams = read_objective(text_of(options.get("objective", "mlm"))).streams()
-            name, arguments = folder.replace("/", "-"), (*step.arguments, "--data-only")
-            kind = folder, streams, *(str(options.get(key)) for key in _OF_ROWS)
-            kinds.setdefault(kind, replace(step, name=name, arguments=arguments))
-        for (folder, *_), step in kinds.items():
-            say(folder)
+            kind = data_of(step.cell), streams, *(str(options.get(key)) for key in _OF_ROWS)
+            name = f"{DATA}-{step.cell.name}"
+            kinds.setdefault(kind, replace(step, name=name, arguments=(*step.arguments, "--data-only")))
+        for step in kinds.values():
+            say(step.name)
             processes.call(step)
-    return {"out": str(place.out), "data": list(dict.fromkeys(str(place.out / folder) for folder, *_ in kinds))}
+    return {"out": str(place.out), "data": str(place.out / DATA)}
 
 
 def run_study(study: StudyFile, place: Place, say: Say = lambda message: None) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def run_study(study: StudyFile, place: Place, say: Say = lambda message: None) -
     cells = {cell.name: cell for cell in in_order(study)}  # each after those that it begins from
     with Processes(place, place.threads or study.threads) as processes:
         chains: dict[str, list[PlannedCommand]] = {name: [] for name in cells}
-        for step in _begin(study, place, processes, say):
+        for step in _begin(study, place, say):
             if step.cell is not None:
                 chains[step.cell.name].append(step)
         left: dict[str, list[PlannedCommand]] = {}
@@ -153,8 +153,8 @@ def _run_chain(cell: Cell, chain: list[PlannedCommand], place: Place, processes:
             mark_done(step, place)
 
 
-def _begin(study: StudyFile, place: Place, processes: Processes, say: Say) -> list[PlannedCommand]:
-    """Make the text and the tokenizers that cells share, and return the plan. Raise StoreError if OUT does not fit."""
+def _begin(study: StudyFile, place: Place, say: Say) -> list[PlannedCommand]:
+    """Make the text that cells share, and return the plan. Raise StoreError if OUT does not fit."""
     steps, whole = plan(study, place), study.whole or study
     with disk(place.out):
         place.out.mkdir(parents=True, exist_ok=True)
@@ -171,10 +171,6 @@ def _begin(study: StudyFile, place: Place, processes: Processes, say: Say) -> li
             requests = [_text(name, place) for name in study.text]
             say("text")
             join(requests, place.out / TEXT, labelled=study.labelled)
-        for step in steps:
-            if step.arguments[0] == "tokenizer" and not (place.out / step.name).exists():
-                say(step.name)
-                processes.call(step)
     return steps
 
 

@@ -4,25 +4,22 @@ A *piece* is a sentence, or a part of one that fits into a row: a range of slots
 languages have the same pieces. An *instance* is a row of whole pieces. A piece may have another number of sub-words in
 each language, so each is packed into rows of its own.
 
-    DATA/data.json                           source, settings, counts and fingerprint
-    DATA/begins.bin                          [K] 1: the slot begins a word
-    DATA/sentences.bin, keys.bin             int64[S + 1] slot offsets, uint64[S] content keys
-    DATA/pieces.bin                          int64[P + 1] slot offsets
-    DATA/ids.bin, slots.bin                  [M] id and slot (in its piece) of each sub-word, language by language in a
+    DIR/data.json                            source, settings, counts and fingerprint
+    DIR/begins.bin                           [K] 1: the slot begins a word
+    DIR/sentences.bin, keys.bin              int64[S + 1] slot offsets, uint64[S] content keys
+    DIR/pieces.bin                           int64[P + 1] slot offsets
+    DIR/ids.bin, slots.bin                   [M] id and slot (in its piece) of each sub-word, language by language in a
                                              piece; ids uint16, or int32 above 65,536
-    DATA/shared.bin                          [M] 1: all languages have the same id in its slot; only with a twin
-    DATA/starts.bin                          int64[P * L + 1] where the sub-words of each piece and language begin
-    DATA/instances-0.bin, instances-1.bin    int64[I + 1] piece offsets, of each language
-    DATA/stamps.json                         size and time of each file, as they were written
+    DIR/shared.bin                           [M] 1: all languages have the same id in its slot; only with a twin
+    DIR/starts.bin                           int64[P * L + 1] where the sub-words of each piece and language begin
+    DIR/instances-0.bin, instances-1.bin     int64[I + 1] piece offsets, of each language
 
-A sub-word takes some 11 bytes in two languages. Opening data reads the hash of a file only if its size or time is
-another one, as in a copy. `derivlang verify RUN` reads the hashes of all.
+A sub-word takes some 11 bytes in two languages.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,17 +38,12 @@ from derivlang.core.arrays import (
     owners,
     positions,
 )
-from derivlang.core.errors import StoreError
-from derivlang.store.listing import file_hash
-from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training.batch import Pieces, SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE, Languages, SpecialIds
 from derivlang.training.settings import LONGEST
 
 FORMAT = 3
-NAME, STAMPS = "data.json", "stamps.json"
-_LONGEST = 1 << 20  # maximum seq_len of a valid recipe
-_DTYPES = ("<u2", "<i4", "<i8", "|u1")
+NAME = "data.json"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,17 +73,18 @@ class Data:
 
     @classmethod
     def open(cls, folder: Path, recipe: dict[str, Any], languages: Languages) -> Data:
-        """Open the data of a folder. Raise StoreError if a file is cut off or changed."""
-        arrays = {
-            name: mapped(folder, name, recipe) for name in ("begins", "sentences", "keys", "ids", "slots", "shared")
-        }
-        pieces = _offsets(folder, "pieces", recipe, len(arrays["begins"]))
-        names = instance_files(languages)
+        """Open the data of a folder that was checked."""
+        arrays = {name: _array(folder, name, recipe) for name in ("begins", "sentences", "ids", "slots", "shared")}
+        # What is read for every row is held in memory.
+        pieces, starts, *instances = (
+            np.array(_array(folder, name, recipe)) for name in ("pieces", "starts", *instance_files(languages))
+        )
         return cls(
-            **arrays | {"keys": arrays["keys"].view(np.uint64)},
+            **arrays,
+            keys=_array(folder, "keys", recipe).view(np.uint64),
             pieces=pieces,
-            starts=_offsets(folder, "starts", recipe, len(arrays["ids"])),
-            instances=tuple(_offsets(folder, name, recipe, len(pieces) - 1) for name in names),
+            starts=starts,
+            instances=tuple(instances),
             special_ids=languages.special_ids,
             seq_len=recipe["seq_len"],
             numbers=languages.numbers,
@@ -285,11 +278,9 @@ class Data:
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:
-    """Return `data.json`. Raise StoreError if it is missing, damaged or of another format."""
-    fix = "remove the folder, and run pretrain again"
-    if not (folder / NAME).exists():
-        raise StoreError(f"no encoded data: there is no {NAME}", where=str(folder), fix=fix, id="data")
-    return read_record(folder / NAME, "recipe of encoded data", _check, id="data", fix=fix)
+    """Return `data.json` of a folder that was checked."""
+    recipe: dict[str, Any] = json.loads((folder / NAME).read_text("utf-8"))
+    return recipe
 
 
 def instance_files(languages: Languages) -> list[str]:
@@ -297,71 +288,7 @@ def instance_files(languages: Languages) -> list[str]:
     return [f"instances-{number}" for number in range(len(languages.own))]
 
 
-def _offsets(folder: Path, name: str, recipe: dict[str, Any], end: int) -> Int64:
-    """Return the offsets of a file, in memory. Raise StoreError unless they ascend from 0 to `end`."""
-    offsets: Int64 = np.array(mapped(folder, name, recipe))
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) < 0).any():
-        raise StoreError(
-            "its offsets do not fit the other files",
-            where=str(folder / f"{name}.bin"),
-            fix="remove the folder and run again",
-            id="data",
-        )
-    return offsets
-
-
-def _check(recipe: dict[str, Any]) -> None:
-    if recipe.get("format") != FORMAT:
-        raise ValueError(f"format {short(recipe.get('format'))}, but this version reads {FORMAT}")
-    dicts: dict[str, Kind] = dict.fromkeys(("files", "sha256", "reading"), dict)
-    check_types(recipe, {**dicts, "fingerprint": str, "seq_len": int})
-    if not 3 <= recipe["seq_len"] <= _LONGEST:
-        raise ValueError(f"seq_len is {recipe['seq_len']}")
-    for name, (dtype, n) in recipe["files"].items():
-        if dtype not in _DTYPES or not isinstance(n, int) or n < 0:
-            raise ValueError(f"{name} has the type {short(dtype)} and {short(n)} entries")
-
-
-def mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
-    """Return the array of a file, memory-mapped. Raise StoreError if the file is missing, cut off or changed."""
-    path = folder / f"{name}.bin"
-    what = _damage(path, recipe, hashed=not _is_as_written(path))
-    if what:
-        raise StoreError(what, where=str(path), fix="remove the folder and run again", id="data")
+def _array(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
+    """Return the array of a file, memory-mapped."""
     dtype, n = recipe["files"][name]
-    return np.memmap(path, dtype, "r", shape=(n,))
-
-
-def damages(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each file that is not as it was written, and what is wrong. Raise StoreError for data.json."""
-    recipe = read_recipe(folder)
-    for path in (folder / f"{name}.bin" for name in recipe["files"]):
-        if what := _damage(path, recipe, hashed=True):
-            yield path.name, what
-
-
-def write_stamps(folder: Path) -> None:
-    """Write size and time of the files of data that has just been written."""
-    stamps = {path.name: _stamp(path) for path in sorted(folder.glob("*.bin"))}
-    (folder / STAMPS).write_bytes(record_text(stamps).encode())
-
-
-def _damage(path: Path, recipe: dict[str, Any], *, hashed: bool) -> str | None:
-    """Return what is wrong with a file, or None. hashed: whether its content is compared, not only its size."""
-    dtype, n = recipe["files"].get(path.stem, (None, 0))
-    if dtype is None or not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
-        return "is missing or was cut off"
-    return "was changed" if hashed and recipe["sha256"].get(path.stem) != file_hash(path) else None
-
-
-def _is_as_written(path: Path) -> bool:
-    """Return whether a file has the size and the time of change that were noted when it was written."""
-    try:
-        return bool(json.loads((path.parent / STAMPS).read_bytes())[path.name] == _stamp(path))
-    except (OSError, ValueError, TypeError, KeyError):  # then the hash decides
-        return False
-
-
-def _stamp(path: Path) -> list[int]:
-    facts = path.stat()
-    return [facts.st_size, facts.st_mtime_ns]
+    return np.memmap(folder / f"{name}.bin", dtype, "r", shape=(n,))

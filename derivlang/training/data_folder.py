@@ -1,25 +1,31 @@
-"""The folder of data that a run makes or reuses: where its files come from, and whether they are of its source."""
+"""The folder of data that runs share, and what each of its folders is made of (`store/made_of.py`).
+
+DATA/tokenizer-HASH  DATA/twin-HASH  DATA/dictionary-HASH  DATA/encoded-text-HASH     of a language pair
+DATA/lexicon-HASH                                                                fitted, or read from a file
+DATA/links-HASH                                                                  an aligner's, of sentence pairs
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import DataError, StoreError
 from derivlang.core.lexicon import Lexicon
 from derivlang.lexical.train import TextToDerive
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import request_of_text
+from derivlang.sources.find import name_of, request_of_text
 from derivlang.sources.request import SourceRequest
+from derivlang.store import made_of
 from derivlang.training.language import Language, by_text
 from derivlang.training.origin import Origin
 from derivlang.training.settings import RunPaths, TrainingSettings
 
 Say = Callable[[str], None]
-LANGUAGES = "languages"  # in the folder of data and of a run: the files of each of several languages
+Make = Callable[[str, Mapping[str, Any], Callable[[Path], object]], Path]  # of a kind and a recipe, by `write`
+LANGUAGES = "languages"  # in the folder of a run: the files of each of several languages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +33,7 @@ class DataFolder:
     """The folder of data that is made or reused, for a run.
 
     origin: the source as it is now; None with --data-as-is, which takes what is there. warn, say: called with warnings,
-    and with what begins.
+    and with what begins. used: the names of the folders in it that the run uses.
     """
 
     path: Path
@@ -37,28 +43,26 @@ class DataFolder:
     origin: Origin | None
     warn: Say
     say: Say
+    used: list[str] = field(default_factory=list)
 
     @property
     def pipeline(self) -> Pipeline:
         return Pipeline.parse(self.settings.spec)
 
     def of(self, language: Language) -> DataFolder:
-        """Return the folder of tokenizers and dictionaries of one of several languages, beside the source."""
+        """Return the folder with the settings of one of several languages, beside the source."""
         settings = replace(self.settings, language=(), spec=language.t, derived_source=language.text)
-        return replace(self, path=self.path / LANGUAGES / language.name, settings=settings)
+        return replace(self, settings=settings)
 
     def texts(self) -> list[DataFolder]:
-        """Return the folder of each text: the source's is this one, unless the languages are of --language."""
-        asked = self.settings.asked
-        first = self
-        if self.settings.language:
-            digest = sha256("\n".join(one.identity for one in asked).encode()).hexdigest()[:16]
-            first = replace(self, path=self.path / f"texts-{digest}")
-        texts = [first]
+        """Return the folder for each text that is encoded, the source first."""
+        asked, texts = self.settings.asked, [self]
         for one in (asked[numbers[0]] for numbers in by_text(asked)[1:]):
-            named = replace(self.request, source=one.text)  # which need not be there if the data is
-            request = named if self.origin is None else request_of_text(self.request, one.text)
-            texts.append(replace(self, path=first.path / one.name, request=request))
+            if self.origin is None:  # the text need not be there
+                texts.append(replace(self, request=replace(self.request, source=one.text)))
+            else:
+                request = request_of_text(self.request, one.text)
+                texts.append(replace(self, request=request, origin=Origin.of(request)))
         return texts
 
     def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
@@ -70,18 +74,44 @@ class DataFolder:
         request = request_of_text(self.request, other) if other else None
         return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind, request)
 
-    def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
-        """Raise StoreError if the recipe of a file names another source. Without the source there is none to ask."""
-        if self.origin is not None:
-            self.origin.check(path, recipe)
+    def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object], what: str = "") -> Path:
+        """Return the folder of a recipe and of the source, which is made if it is missing.
 
-    def required(self, path: Path) -> Origin:
-        """Return the source of a file that must be made. Raise StoreError if the data is taken without its source."""
+        what: is said where it is made. Raise DataError if the source changes meanwhile; with --data-as-is, StoreError
+        unless one folder there has this recipe.
+        """
+        recipe = {"text": name_of(self.request.source), **recipe}
         if self.origin is None:
-            raise StoreError(
-                "is missing, and with --data-as-is nothing is made from the source",
-                where=str(path),
-                fix="copy it from where the data was made, or leave out --data-as-is",
-                id="data",
+            return self.taken(kind, list(made_of.known(self.path, kind, recipe)))
+
+        def written(fresh: Path) -> None:
+            self.say(what or f"making the {kind}")
+            write(fresh)
+
+        folder = made_of.made(self.path, kind, {**recipe, **self.origin.recipe}, written, self._check_source)
+        self.used.append(folder.name)
+        return folder
+
+    def taken(self, kind: str, found: list[Path]) -> Path:
+        """Return the only folder of those that were found. Raise StoreError if there is none, or there are several."""
+        if len(found) == 1:
+            self.used.append(found[0].name)
+            return made_of.checked(found[0])
+        several = ", ".join(folder.name for folder in found)
+        raise StoreError(
+            f"holds several that fit, {several}"
+            if found
+            else f"holds no {kind.replace('-', ' ')} of these settings and this source",
+            where=str(self.path),
+            fix="leave out --data-as-is, which makes nothing from the source",
+            id="data",
+        )
+
+    def _check_source(self) -> None:
+        if self.origin != Origin.of(self.request):
+            raise DataError(
+                "has changed while it was read",
+                where=self.request.source,
+                fix="run the same command again",
+                id="source-changed",
             )
-        return self.origin

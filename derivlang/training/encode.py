@@ -15,43 +15,27 @@ from derivlang.core.arrays import Int64, UInt64, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
-from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.sources.find import name_of
 from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact, ArtifactKind
-from derivlang.store.record import digest
-from derivlang.training.data import FORMAT, NAME, STAMPS, Data, instance_files, mapped, read_recipe, write_stamps
+from derivlang.store import made_of
+from derivlang.store.record import digest, record_text
+from derivlang.training.data import FORMAT, NAME, Data, instance_files, read_recipe
+from derivlang.training.data_folder import DataFolder, Make
 from derivlang.training.languages import Languages, ParallelBatch
 from derivlang.training.packing import cut, pack
 from derivlang.training.settings import Packing
 
-DATA = ArtifactKind(
-    noun="encoded text",
-    record=NAME,
-    names=(NAME, STAMPS, "*.bin"),
-    read=read_recipe,
-    files=lambda recipe: (f"{name}.bin" for name in recipe["files"]),
-    words={
-        "input": "the files of the source have changed since, or are others",
-        "pipeline": "the rules or the files of its transforms are others",
-        "tokenizer": "it was encoded with another tokenizer",
-        "twin": "it was encoded with another twin",
-        "lexicon": "it was encoded with another lexicon",
-        "derived_tokenizer": "it was encoded with another tokenizer of the derived language",
-    },
-    fix="give another folder, or remove this one",
-    id="other-data",
-)
+KIND = "encoded-text"
 
 # Gets the content keys of all sentences, uint64[S], and returns what the recipe says of them.
 Check: TypeAlias = Callable[[UInt64], Mapping[str, Any]]
 
 
 def encode(
-    folder: Path,
+    make: Make,
     source: Source,
     languages: Languages,
     *,
@@ -61,13 +45,11 @@ def encode(
     packing: Packing = "sentences",
     check: Check | None = None,
 ) -> Data:
-    """Encode a split into a folder, or reuse its data if source, languages and length are the same.
+    """Encode a split into a folder that `make` gives, or reuse its data.
 
-    check: called before the folder is there, so that no data is left if it raises an error, and for data that is
-    reused.
-    Raise StoreError if the folder holds other data, DataError for a split without words.
+    check: called before the data is there, so that none is left if it raises an error, and for data that is reused.
+    Raise DataError for a split without words.
     """
-    files = source.files([split])
     wanted = _of_languages(languages, seq_len, limit, packing) | {
         "reading": source.corpus.reading(source.encoding),
         "parser": source.corpus.options.get("parser"),
@@ -76,61 +58,63 @@ def encode(
         "words": str(source.corpus.splitter()),
         "language": source.corpus.language,
         "encoding": source.encoding,
-        "input": digest(files),
+        "input": digest(source.files([split])),
     }
-    data = Artifact(kind=DATA, path=folder, wanted=wanted)
+    fresh: list[Path] = []
 
-    def kept(path: Path) -> None:
-        if check is not None:
-            check(mapped(path, "keys", read_recipe(path)).view(np.uint64))
+    def write(place: Path) -> None:
+        fresh.append(place)
+        recipe = _write(place, source, languages, split, seq_len, wanted, check)
+        (place / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    data.make(lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted, check), kept)
-    return open_data(folder, languages)
+    data = open_data(make(KIND, wanted, write), languages)
+    if check is not None and not fresh:
+        check(data.keys)
+    return data
 
 
 def take(
-    folder: Path, languages: Languages, *, seq_len: int, limit: int | None = None, packing: Packing = "sentences"
+    folder: DataFolder, languages: Languages, *, seq_len: int, packing: Packing = "sentences", option: str = "--source"
 ) -> Data:
-    """Return the data of a folder without reading its source, which may be missing (`check_source`).
+    """Return the data of the languages without reading its source, which may be missing.
 
-    Raise StoreError if there is no data, or if it is of other languages or settings.
+    Only what the request states can be compared. option: which names the source. Raise StoreError if there is no such
+    data.
     """
-    Artifact(kind=DATA, path=folder, wanted=_of_languages(languages, seq_len, limit, packing)).required()
-    return open_data(folder, languages)
-
-
-def check_source(folder: Path, request: SourceRequest, option: str = "--source") -> None:
-    """Raise StoreError if there is no data, or if it is of a source of another name, or that was read in another way.
-
-    The source is not read, so only what the request states can be compared. option: which names the source.
-    """
-    recipe = read_recipe(folder)
-    with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
-        reading = recipe["reading"]
-        columns = [name for name in reading.get("columns") or () if name]  # plain text has none
-        other = [name for name in (*request.text_column, *request.word_column) if name not in columns]
-        # A set of parses has the name of its source, whatever its folder is called.
-        parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
-        pairs = (
-            (option, None if parsed else name_of(request.source), recipe.get("source")),
-            ("--encoding", request.encoding, recipe.get("encoding")),
-            ("--lang", request.lang, recipe.get("language")),
-            ("--words", request.words, next(iter(reading.get("words") or ()), None)),
-            ("column", ", ".join(other), ", ".join(columns)),
+    wanted = _of_languages(languages, seq_len, folder.settings.limit, packing)
+    found = list(made_of.known(folder.path, KIND, wanted))
+    told = {place: _difference(made_of.recipe_of(place), folder.request, option) for place in found}
+    if found and all(told.values()):
+        raise StoreError(
+            f"holds data of {told[found[0]]}",
+            where=str(found[0]),
+            fix="give the --data folder of this source, or the options that the data was made with",
+            id="other-data",
         )
-    for option, now, was in pairs:
-        if now and was and now != was:
-            raise StoreError(
-                f"holds data of {option} {was}, not {now}",
-                where=str(folder),
-                fix="give the --data folder of this source, or the options that the data was made with",
-                id="other-data",
-            )
+    return open_data(folder.taken(KIND, [place for place in found if not told[place]]), languages)
+
+
+def _difference(recipe: Mapping[str, Any], request: SourceRequest, option: str) -> str:
+    """Return what data is of that a request states otherwise, "" if nothing. option: as of `take`."""
+    reading = recipe["reading"]
+    columns = [name for name in reading.get("columns") or () if name]  # plain text has none
+    other = [name for name in (*request.text_column, *request.word_column) if name not in columns]
+    # A set of parses has the name of its source, whatever its folder is called.
+    parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
+    pairs = (
+        (option, None if parsed else name_of(request.source), recipe.get("source")),
+        ("--encoding", request.encoding, recipe.get("encoding")),
+        ("--lang", request.lang, recipe.get("language")),
+        ("--words", request.words, next(iter(reading.get("words") or ()), None)),
+        ("column", ", ".join(other), ", ".join(columns)),
+    )
+    return next((f"{option} {was}, not {now}" for option, now, was in pairs if now and was and now != was), "")
 
 
 def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:
     """Return the recipe fields other than the source."""
     return {
+        "rules": FORMAT,
         "spec": languages.pipeline.stored,
         "pipeline": languages.fingerprint(),  # covers rule versions and the files of grammars
         "limit": limit,
@@ -146,7 +130,6 @@ def _write(
     languages: Languages,
     split: str,
     seq_len: int,
-    limit: int | None,
     wanted: dict[str, Any],
     check: Check | None,
 ) -> dict[str, Any]:
@@ -156,7 +139,6 @@ def _write(
     types["ids"] = "<u2" if languages.size <= 1 << 16 else "<i4"
     whole = sha256(json.dumps(wanted, sort_keys=True).encode())
     sizes = dict.fromkeys(types, 0)
-    hashes: dict[str, Any] = {name: sha256() for name in types}
     done = cut_sentences = 0
     unknown = np.zeros((len(languages.own), 2), np.int64)
     pieces: list[Int64] = []
@@ -167,12 +149,11 @@ def _write(
         def write(name: str, values: Any) -> None:
             data = np.ascontiguousarray(values, types[name])
             whole.update(data.data)
-            hashes[name].update(data.data)
             files[name].write(data.data)
             sizes[name] += len(data)
 
         write("sentences", [0])
-        for batch in source.batches(split, limit):
+        for batch in source.batches(split, wanted["limit"]):
             both = languages.parallel(batch)
             begins = both.begins()
             cuts = cut(both.blocks, np.cumsum(begins, dtype=np.int64), seq_len - 2)
@@ -192,13 +173,11 @@ def _write(
         write("starts", offsets_of(numbers.ravel()))
         for name, lengths in zip(instance_files(languages), numbers.T, strict=True):
             write(name, pack(lengths + 1, seq_len - 1, single=wanted["packing"] == "single"))
-    write_stamps(folder)
     recipe = {
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
-        "sha256": {name: hashed.hexdigest() for name, hashed in hashes.items()},
         "sentences": sizes["keys"],
         "cut_sentences": cut_sentences,
         "unknown_percent": [round(100 * int(n) / max(int(of), 1), 2) for n, of in unknown],
@@ -237,7 +216,7 @@ def _subwords(both: ParallelBatch, pieces: Int64, languages: Languages) -> tuple
 
 
 def open_data(folder: Path, languages: Languages) -> Data:
-    """Open the data of a folder. Raise StoreError if it is not one, or a file is cut off or changed."""
+    """Open the data of a folder that was checked."""
     data = Data.open(folder, read_recipe(folder), languages)
     _check_rows(data)
     return data

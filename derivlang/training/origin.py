@@ -1,19 +1,14 @@
-"""The text that the files of a data folder are made of, by the hashes of its files: is it still the same?"""
+"""The text that the folders of data are made of, by the hashes of its files: a part of their names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError
-from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import check_same, check_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +34,5 @@ class Origin:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """What the recipe of a file says of the text that it is made of."""
-        return {"source": {"files": self.files}, "reading": self.reading}
-
-    def check(self, path: Path, recipe: Mapping[str, Any]) -> None:
-        """Raise StoreError if the recipe of a file in the data folder names another source."""
-        with parse_errors(str(path), "recipe", error=StoreError, id="data"):
-            check_types(recipe, {"source": dict}, {"reading": dict})
-            reading = recipe.get("reading", self.reading)  # encoded data are compared by `Artifact`
-            check_same(
-                {"files": recipe["source"].get("files"), "reading": reading},
-                {"files": self.files, "reading": self.reading},
-                "was made of another text",
-                where=str(path),
-                fix="give another --data folder, or the same source",
-                id="other-data",
-            )
+        """What a recipe says of the text."""
+        return {"files": self.files, "reading": self.reading}

@@ -9,6 +9,7 @@ any two languages, so their tokenizer comes from a checkpoint, and the pipeline 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from derivlang.core.errors import UsageError
@@ -65,15 +66,14 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[s
             fix="give --source, or leave --t out",
             id="missing-option",
         )
-    folder = paths.data or paths.run / "data"
-    own, tokenizer = folder / TOKENIZER, ForeignTokenizer.load(paths.tokenizer)
-    tokenizer.copy(own)
-    dictionary = paths.dictionary
-    return Prepared(
-        folder=folder,
+    tokenizer, dictionary = ForeignTokenizer.load(paths.tokenizer), paths.dictionary
+    prepared = Prepared(
+        folder=paths.data or paths.run / "data",
         languages=of_texts(pipeline, tokenizer, pipeline.fit()),
-        files={TOKENIZER: own},
+        files={},
         pairs=None if dictionary is None else read_words(dictionary, warn),
         encoded={},
         given="" if dictionary is None else dictionary.name,
     )
+    own = prepared.made("tokenizer", {"of": tokenizer.fingerprint}, tokenizer.save)
+    return replace(prepared, files={TOKENIZER: own})

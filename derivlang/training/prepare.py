@@ -1,16 +1,15 @@
 """Prepare the inputs of training: tokenizer, twin, dictionary and encoded data. Missing ones are made.
 
-DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once for all objectives of a language pair
-DATA/tokenizer  DATA/lexicon.tsv                  DATA/train-512     with the tokenizer of a checkpoint, or of both
-DATA/tokenizer  DATA/derived-tokenizer            DATA/train-512     with a tokenizer for each language
-                                          DATA/derived/train-512     another text for the derived language
+All runs may share one folder of data: each folder in it has the name of what it is made of (data_folder.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from derivlang.core.errors import DataError
 from derivlang.core.messages import warn
@@ -19,15 +18,15 @@ from derivlang.engine.events import Events
 from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical.settings import DictionaryOptions
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.artifact import Artifact
-from derivlang.store.disk import file_lock
-from derivlang.store.folders import sweep
+from derivlang.store import made_of
 from derivlang.training import derived_text
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Say
-from derivlang.training.encode import Check, check_source, encode, take
+from derivlang.training.encode import Check, encode, take
 from derivlang.training.language import OPTION, by_text
 from derivlang.training.languages import (
     SOURCE,
@@ -38,7 +37,7 @@ from derivlang.training.languages import (
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.joint import SCRIPT_HINT
 from derivlang.training.origin import Origin
-from derivlang.training.prepare_languages import languages_of
+from derivlang.training.prepare_languages import identity_of, languages_of
 from derivlang.training.settings import Packing, RunPaths, TrainingSettings
 from derivlang.training.translations import DICTIONARY, Translations, joined, read_entries, read_words
 
@@ -49,11 +48,11 @@ _UNREADABLE = 30.0  # percent of unknown sub-words above which a language is ref
 class Prepared:
     """The inputs of training.
 
-    folder: with the encoded data, shared by runs. files: what a run keeps to use its model, by name: folders of
-    tokenizers, a fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of
-    pairs only (pairs_only.py). pairs: the dictionary; without a twin it is one of words, None if none was given. given:
-    the name of the file of a dictionary that was given, "" if it was made. origin: the files of the source; None if the
-    data was taken without it.
+    folder: of the data, shared by runs. files: what a run keeps to use its model, by name: folders of tokenizers, a
+    fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of pairs only
+    (pairs_only.py). pairs: the dictionary; without a twin it is one of words, None if none was given. given: the name
+    of the file of a dictionary that was given, "" if it was made. origin: the files of the source; None if the data was
+    taken without it. used: the names of the folders of data that the run uses.
     """
 
     folder: Path
@@ -63,6 +62,13 @@ class Prepared:
     encoded: Mapping[int, tuple[Data, ...]]
     given: str = ""
     origin: Origin | None = None
+    used: list[str] = field(default_factory=list)
+
+    def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
+        """Return the folder of a recipe that names all that it depends on, made if it is missing."""
+        folder = made_of.made(self.folder, kind, recipe, write)
+        self.used.append(folder.name)
+        return folder
 
     @property
     def data(self) -> Data:
@@ -94,44 +100,28 @@ def prepare_data(
     `seq_len`. Raise DerivlangError if existing files do not fit the settings.
     """
     path = paths.data or paths.run / "data"
-    every = list(dict.fromkeys((settings.seq_len, *sorted(lengths))))
-    if paths.data_as_is:
-        folder = DataFolder(path, settings, request, paths, None, warn, say)
-        for text in folder.texts():
-            option = "--source" if text is folder else "--derived-source"
-            for length in every:
-                check_source(_there(text, length), text.request, option)
-        return _prepared(folder, every)
-    with file_lock(path):
-        folder = DataFolder(path, settings, request, paths, Origin.of(request), warn, say)
-        for text in folder.texts():
-            sweep(text.path)
-        return _prepared(folder, every)
-
-
-def _prepared(folder: DataFolder, lengths: list[int]) -> Prepared:
-    settings, paths, origin = folder.settings, folder.paths, folder.origin
+    origin = None if paths.data_as_is else Origin.of(request)
+    folder = DataFolder(path, settings, request, paths, origin, warn, say)
 
     # Tokenizer, with its twin or with the lexicon of a checkpoint
-    tokenizer = paths.tokenizer or folder.path / TOKENIZER
-    languages, files = languages_of(folder, tokenizer)
+    languages, files = languages_of(folder)
 
     # Dictionary
     pairs: Translations | None = None
     if settings.language:
-        pairs = _dictionaries(folder, tokenizer, languages, files)
+        pairs = _dictionaries(folder, languages, files)
     elif languages.are_mapped:
-        dictionary = paths.dictionary or _dictionary(folder, tokenizer)
-        pairs = read_entries(dictionary, languages, folder.warn)
+        dictionary = paths.dictionary or _dictionary(folder, files[TOKENIZER])
+        pairs = read_entries(dictionary, languages, warn)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     elif paths.dictionary is not None:
-        pairs = read_words(paths.dictionary, folder.warn)
+        pairs = read_words(paths.dictionary, warn)
 
     # Encoded text
-    encoded = _encoded_texts(folder, languages, lengths)
+    encoded = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
     _check_unknown(folder, languages, encoded[settings.seq_len])
     name = "" if paths.dictionary is None else paths.dictionary.name
-    return Prepared(folder.path, languages, files, pairs, encoded, name, origin)
+    return Prepared(path, languages, files, pairs, encoded, name, origin, folder.used)
 
 
 def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Data]) -> None:
@@ -158,9 +148,7 @@ def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Dat
             folder.warn(told)
 
 
-def _dictionaries(
-    folder: DataFolder, tokenizer: Path, languages: Languages, files: dict[str, Path]
-) -> Translations | None:
+def _dictionaries(folder: DataFolder, languages: Languages, files: dict[str, Path]) -> Translations | None:
     """Return the dictionary of the source with each language in another script; None without such a language.
 
     files: of the run, which get these dictionaries.
@@ -168,7 +156,7 @@ def _dictionaries(
     read: dict[int, Translations] = {}
     for number, (language, reader) in enumerate(zip(folder.settings.asked, languages.readers, strict=True)):
         if reader.twin is not None and reader.twin.map.overlap != 100:
-            path = _dictionary(folder.of(language), tokenizer)
+            path = _dictionary(folder.of(language), files[TOKENIZER])
             read[number] = read_entries(path, languages, folder.warn, number)
             files[f"{LANGUAGES}/{language.name}/{DICTIONARY}"] = path
     return joined(read, len(languages.readers)) if read else None
@@ -176,29 +164,24 @@ def _dictionaries(
 
 def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
     """Return the dictionary of this coverage, made if it is missing. All objectives share the file."""
-    settings = folder.settings
-    coverage = settings.coverage.replace("/", "_")  # 100/3
-    path = folder.path / f"dictionary-{coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
+    settings, plain = folder.settings, replace(twin_trans(folder.pipeline), overlap=0)
+    # An overlap keeps words, but every vocabulary entry still has a twin.
     options = DictionaryOptions(
-        out=path,
+        out=Path(DICTIONARY),
         coverage=settings.coverage,
         by=settings.dictionary_by,
         level="token",
         tokenizer=tokenizer,
         seed=settings.dictionary_seed,
     )
-    wanted = dictionaries.choice_of(options)
-    told = Artifact(kind=dictionaries.DICTIONARIES, path=path, wanted=wanted).found(folder.warn)
-    if told is not None:
-        folder.check(path, told)
-        return path
-    folder.required(path)
-    folder.say("making the dictionary")
-    # An overlap keeps words, but every vocabulary entry still has a twin.
-    plain = replace(twin_trans(folder.pipeline), overlap=0)
-    with stage("making the dictionary"):
-        dictionaries.make_dictionary(str(plain), folder.request, options, folder.warn)
-    return path
+
+    def write(fresh: Path) -> None:
+        with stage("making the dictionary"):
+            placed = replace(options, out=fresh / DICTIONARY)
+            dictionaries.make_dictionary(str(plain), folder.request, placed, folder.warn)
+
+    recipe = {**dictionaries.choice_of(options), "tokenizer": Tokenizer.load(tokenizer).recipe["sha256"]}
+    return folder.made("dictionary", {**recipe, **identity_of(Pipeline((plain,)))}, write) / DICTIONARY
 
 
 def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int]) -> dict[int, tuple[Data, ...]]:
@@ -206,8 +189,8 @@ def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int])
     texts: list[dict[int, Data]] = []
     for text, numbers in zip(folder.texts(), by_text(folder.settings.asked), strict=True):
         some, check = languages.of(numbers) if folder.settings.language else languages, None
-        if folder.origin is None:
-            read = _taken(text, some)
+        if text.origin is None:
+            read = _taken(text, some, "--derived-source" if texts else "--source")
         else:
             if texts:
                 trained = texts[0][lengths[0]].keys
@@ -217,20 +200,18 @@ def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int])
     return {length: tuple(text[length] for text in texts) for length in lengths}
 
 
-def _taken(folder: DataFolder, languages: Languages) -> Callable[[int], Data]:
-    """Return a function that gives the data of a row length as it is, without its source."""
-    settings = folder.settings
+def _taken(folder: DataFolder, languages: Languages, option: str) -> Callable[[int], Data]:
+    """Return a function that gives the data of a row length as it is, without its source, which `option` names."""
 
     def read(length: int) -> Data:
-        packing = _packing(settings, length)
-        return take(_there(folder, length), languages, seq_len=length, limit=settings.limit, packing=packing)
+        packing = _packing(folder.settings, length)
+        return take(folder, languages, seq_len=length, packing=packing, option=option)
 
     return read
 
 
 def _encoded(folder: DataFolder, languages: Languages, check: Check | None) -> Callable[[int], Data]:
     """Return a function that encodes a text for a row length, unless that is done. check: as of `encode`."""
-    folder.say("encoding")
     settings, paths, split = folder.settings, folder.paths, find(folder.request).splits[0]
     source = Source.open(
         languages.pipeline,
@@ -241,33 +222,18 @@ def _encoded(folder: DataFolder, languages: Languages, check: Check | None) -> C
         limit=settings.limit,
         events=Events(folder.warn),
     )
-    # The source may have changed since the tokenizer or the dictionary was made of it.
-    if check is None:
-        folder.check(folder.path, {"source": {"files": source.files([split])}})
 
     def read(length: int) -> Data:
-        place, packing = folder.path / f"{split}{_ending(settings, length)}", _packing(settings, length)
         with stage("encoding"):
             return encode(
-                place, source, languages,
-                split=split, seq_len=length, limit=settings.limit, packing=packing,
+                partial(folder.made, what="encoding"), source, languages,
+                split=split, seq_len=length, limit=settings.limit, packing=_packing(settings, length),
                 check=check if length == settings.seq_len else None,
             )  # fmt: skip
 
     return read
 
 
-def _there(folder: DataFolder, length: int) -> Path:
-    """Return the folder of the data of a row length, of whichever split it was made."""
-    ending = _ending(folder.settings, length)
-    return next(iter(sorted(folder.path.glob(f"*{ending}"))), folder.path / f"train{ending}")
-
-
 def _packing(settings: TrainingSettings, length: int) -> Packing:
     """Return the packing of a row length: pairs are always of whole sentences."""
     return settings.packing if length == settings.seq_len else "sentences"
-
-
-def _ending(settings: TrainingSettings, length: int) -> str:
-    packing = _packing(settings, length)
-    return f"-{length}{'' if packing == 'sentences' else f'-{packing}'}"

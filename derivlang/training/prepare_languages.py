@@ -1,31 +1,26 @@
 """Make the tokenizers of a pair of languages, with a twin or a lexicon, or reuse what the folder of data holds.
 
-a script, or only an order     tokenizer/  twin/                            of the source's text
-any other language             tokenizer/  derived-tokenizer/               of the text of each
---tokenizer-for both           tokenizer/                                   of both texts
-a checkpoint's tokenizer       tokenizer/                                   which reads both
-lexicon.tsv                    beside them, if one was fitted or read from a file
+a script, or only an order     tokenizer-HASH  twin-HASH           of the source's text
+any other language             tokenizer-HASH  tokenizer-HASH      of the text of each
+--tokenizer-for both           tokenizer-HASH                      of both texts
+a checkpoint's tokenizer       tokenizer-HASH                      which reads both
+lexicon-HASH                   beside them, if one was fitted or read from a file
 """
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 
 from derivlang.core.errors import StoreError
-from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.lexical import train as tokenizers
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.settings import TokenizerOptions
-from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
+from derivlang.lexical.tokenizer import FORMAT
 from derivlang.lexical.train import TextToDerive
-from derivlang.lexical.twin_folder import TWINS, make_twin
-from derivlang.store.artifact import Artifact, kind_of_files
-from derivlang.store.disk import disk
-from derivlang.store.files import write_texts
-from derivlang.store.record import record_text
+from derivlang.lexical.twin_folder import make_twin
+from derivlang.pipeline import Pipeline
 from derivlang.training.data_folder import LANGUAGES, DataFolder
 from derivlang.training.languages import (
     DERIVED_TOKENIZER,
@@ -39,80 +34,68 @@ from derivlang.training.languages import (
     of_twin,
     twin_trans,
 )
+from derivlang.training.origin import Origin
 from derivlang.training.settings import TokenizerFor
 from derivlang.transforms.lexicon_file import read_lexicon
 
 
-def languages_of(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+def languages_of(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a folder, and the files that a run keeps of them, by name."""
     if not folder.settings.language:
-        return _pair(folder, tokenizer)
+        return _pair(folder)
     files: dict[str, Path] = {}
     pairs = []
     for language in folder.settings.asked[1:]:
-        pair, own = _pair(folder.of(language), tokenizer, language.tokenizer)
+        pair, own = _pair(folder.of(language), language.tokenizer)
         pairs.append((language, pair))
         files |= {name if name == TOKENIZER else f"{LANGUAGES}/{language.name}/{name}": at for name, at in own.items()}
     return of_several(pairs), files
 
 
-def _pair(folder: DataFolder, tokenizer: Path, second: str = "") -> tuple[Languages, dict[str, Path]]:
+def _pair(folder: DataFolder, second: str = "") -> tuple[Languages, dict[str, Path]]:
     """Return the source and another language, and the files of both. second: a tokenizer of the other language."""
-    asked = folder.settings.tokenizer_for
+    asked, tokenizer = folder.settings.tokenizer_for, folder.paths.tokenizer
     if second:
-        return _of_texts(folder, tokenizer, "each", Path(second))
-    if is_foreign(tokenizer):
+        return _of_texts(folder, "each", Path(second))
+    if tokenizer is not None and is_foreign(tokenizer):
         return _of_checkpoint(folder, tokenizer)
-    if asked is None and folder.paths.tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
+    if asked is None and tokenizer is not None and OwnTokenizer.load(tokenizer).kind == "both":
         asked = "both"
     if asked is None and is_mapped(folder.pipeline):
-        return _of_twin(folder, tokenizer)
-    return _of_texts(folder, tokenizer, asked or "each")
+        return _of_twin(folder)
+    return _of_texts(folder, asked or "each")
 
 
-def _trained(folder: DataFolder, tokenizer: Path, derived: TextToDerive | None = None, size: int | None = None) -> None:
-    """Train a tokenizer of the folder if it is missing. derived: as of `tokenizers.train`.
-
-    size: its number of entries, None for the settings'.
-
-    Raise StoreError if the one that is there has another size, or was trained on another text.
-    """
-    kind, size = "source" if derived is None else derived.kind, size or folder.settings.vocab_size
-    if not TOKENIZERS.is_whole(tokenizer):
-        folder.required(tokenizer)
-        folder.say("training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language")
-        options = TokenizerOptions(vocab_size=size)
-        tokenizers.train(folder.request, tokenizer, options, derived=derived)
-    trained = Tokenizer.load(tokenizer)
-    wanted = {"kind": kind} | ({} if derived is None else {"derived": derived.identity})
-    told = trained.recipe.get("derived") or {}
-    if trained.size != size:
-        what, same = f"has {trained.size:,} entries instead of {size:,}", "--vocab-size"
-    elif derived is not None and told and told.get("limit") != derived.limit:
-        what, same = "was trained on another number of rows", "--limit"
-    elif any(trained.recipe.get(name) != value for name, value in wanted.items()):
-        what, same = "was trained on the text of other languages", "--t and --tokenizer-for"
-    else:
-        folder.check(tokenizer, trained.recipe)
-        return
-    fix = f"give another --data folder, or the same {same}"
-    raise StoreError(what, where=str(tokenizer), fix=fix, id="other-tokenizer")
+def _trained(folder: DataFolder, derived: TextToDerive | None = None, size: int | None = None) -> Path:
+    """Return the folder of a tokenizer. derived: as of `tokenizers.train`. size: in entries, None for the settings'."""
+    options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size)
+    kind = "source" if derived is None else derived.kind
+    recipe = {
+        "rules": FORMAT,
+        "kind": kind,
+        "vocab_size": options.vocab_size,
+        "min_frequency": options.min_frequency,
+        "derived": None if derived is None else derived.identity,
+    }
+    if derived is not None and derived.other is not None and folder.origin is not None:
+        recipe["other"] = Origin.of(derived.other).recipe
+    what = "training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language"
+    return folder.made(
+        "tokenizer", recipe, lambda fresh: tokenizers.train(folder.request, fresh, options, derived=derived), what
+    )
 
 
-def _of_texts(
-    folder: DataFolder, tokenizer: Path, texts: TokenizerFor, given: Path | None = None
-) -> tuple[Languages, dict[str, Path]]:
+def _of_texts(folder: DataFolder, texts: TokenizerFor, given: Path | None = None) -> tuple[Languages, dict[str, Path]]:
     """Return languages with one tokenizer that is trained on both texts, or with a tokenizer for each.
 
     given: the tokenizer of the derived language, None to train it.
     """
-    pipeline, second = folder.pipeline, given or folder.path / DERIVED_TOKENIZER
-    saved = _lexicon(folder)
-    lexicon = pipeline.fit(saved=saved, where=str(folder.path / LEXICON))
-    files = {TOKENIZER: tokenizer} | ({} if saved is None else {LEXICON: folder.path / LEXICON})
-    if folder.paths.tokenizer is None:
-        _trained(folder, tokenizer, folder.derived_text(lexicon, "both") if texts == "both" else None)
-    source = OwnTokenizer.load(tokenizer)
+    pipeline, (saved, files) = folder.pipeline, _lexicon(folder)
+    lexicon = pipeline.fit(saved=saved)
+    tokenizer = folder.paths.tokenizer or _trained(
+        folder, folder.derived_text(lexicon, "both") if texts == "both" else None
+    )
+    source, files = OwnTokenizer.load(tokenizer), {TOKENIZER: tokenizer, **files}
     if source.kind != ("both" if texts == "both" else "source"):
         raise StoreError(
             f"was trained on the text of {_TEXTS[source.kind]}",
@@ -122,60 +105,48 @@ def _of_texts(
         )
     if texts == "both":
         return of_texts(pipeline, source, lexicon), files
-    if given is None:
-        _trained(folder, second, folder.derived_text(lexicon, "derived"), source.size)
+    second = given or _trained(folder, folder.derived_text(lexicon, "derived"), source.size)
     return of_texts(pipeline, source, lexicon, OwnTokenizer.load(second, source)), files | {DERIVED_TOKENIZER: second}
 
 
-def _of_twin(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
+def _of_twin(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a tokenizer and its twin, and the files that a run keeps of them, by name."""
-    twin = folder.path / TWIN
-    if folder.paths.tokenizer is None:
-        _trained(folder, tokenizer)
-    if not TWINS.is_whole(twin):
-        make_twin(tokenizer, str(twin_trans(folder.pipeline)), twin)
-    languages = of_twin(folder.pipeline, OwnTokenizer.load(tokenizer), twin, "give another --data folder")
-    return languages, {TOKENIZER: tokenizer, TWIN: twin}
+    tokenizer, trans = folder.paths.tokenizer or _trained(folder), twin_trans(folder.pipeline)
+    source = OwnTokenizer.load(tokenizer)
+    recipe = {"tokenizer": source.tokenizer.recipe["sha256"], **identity_of(Pipeline((trans,)))}
+    twin = folder.made("twin", recipe, lambda fresh: make_twin(tokenizer, str(trans), fresh))
+    return of_twin(folder.pipeline, source, twin, "remove it"), {TOKENIZER: tokenizer, TWIN: twin}
 
 
 def _of_checkpoint(folder: DataFolder, tokenizer: Path) -> tuple[Languages, dict[str, Path]]:
     """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
-    own, lexicon, pipeline = folder.path / TOKENIZER, folder.path / LEXICON, folder.pipeline
+    pipeline, (saved, files) = folder.pipeline, _lexicon(folder)
     source = ForeignTokenizer.load(tokenizer)
-    source.copy(own)
-    saved = _lexicon(folder)
-    languages = of_texts(pipeline, source, pipeline.fit(saved=saved, where=str(lexicon)))
-    return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
+    own = folder.made("tokenizer", {"of": source.fingerprint}, source.save)
+    return of_texts(pipeline, source, pipeline.fit(saved=saved)), {TOKENIZER: own, **files}
 
 
-def _lexicon(folder: DataFolder) -> str | None:
-    """Return the text of the lexicon, fitted or read from a file once for all runs; None if none is saved."""
-    lexicon, pipeline = folder.path / LEXICON, folder.pipeline
-    told = Artifact(kind=LEXICONS, path=lexicon, wanted={}).found(folder.warn)
-    if told is not None:
-        folder.check(lexicon, told)
-        known = read_lexicon(lexicon)
-        if not pipeline.needs_counts() and known != pipeline.save(pipeline.fit()):
-            raise StoreError(
-                f"is not the lexicon of {pipeline}: the data is of another --t, or a file that it names has changed",
-                where=str(lexicon),
-                fix="give another --data folder, or restore the file",
-                id="other-data",
-            )
-        return known
-    if pipeline.needs_counts():
-        folder.required(lexicon)
-        fitted = Source.open(pipeline, folder.request, parser=folder.paths.parser, trees=False).lexicon()
-    else:
-        fitted = pipeline.fit()
-    saved = pipeline.save(fitted)
-    if saved is not None:
-        recipe = folder.required(lexicon).recipe
-        recipe = sealed({**recipe, "files": {lexicon.name: sha256(saved.encode()).hexdigest()}})
-        with disk(folder.path):
-            folder.path.mkdir(parents=True, exist_ok=True)
-        write_texts(lexicon, {lexicon.name: saved, LEXICONS.record_of(lexicon).name: record_text(recipe)})
-    return saved
+def _lexicon(folder: DataFolder) -> tuple[str | None, dict[str, Path]]:
+    """Return the text of the lexicon, fitted or read from a file once for all runs, and its file by name.
+
+    None and {} if none is saved.
+    """
+    pipeline = folder.pipeline
+    if not pipeline.needs_counts() and pipeline.save(pipeline.fit()) is None:
+        return None, {}
+
+    def write(fresh: Path) -> None:
+        source = Source.open(pipeline, folder.request, parser=folder.paths.parser, trees=False)
+        text = pipeline.save(source.lexicon())
+        (fresh / LEXICON).write_text(text or "", "utf-8", newline="\n")
+
+    file = folder.made("lexicon", identity_of(pipeline), write) / LEXICON
+    return read_lexicon(file), {LEXICON: file}
+
+
+def identity_of(pipeline: Pipeline) -> dict[str, str]:
+    """Return what a recipe says of a pipeline; the fingerprint covers its rules and the files that it names."""
+    return {"spec": pipeline.stored, "fingerprint": pipeline.fingerprint()}
 
 
 _TEXTS = {
@@ -184,4 +155,3 @@ _TEXTS = {
     "derived": "a derived language",
     "both": "both languages",
 }
-LEXICONS = kind_of_files("lexicon", fix="remove it and its recipe, and run again", id="other-data")

@@ -195,6 +195,7 @@ class RunInputs:
             "alignment_dictionary": None if self.has_dictionary else self._dictionary(),
             "parallel": None if "parallel" in unread else settings.parallel,
             "data": prepared.fingerprints(0, 1) or "",
+            "folders": sorted(set(prepared.used)),
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
             **files,

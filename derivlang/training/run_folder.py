@@ -29,6 +29,7 @@ from derivlang.store.files import writing
 from derivlang.store.folders import remove_files, replace_folder, sweep
 from derivlang.store.foreign import split_files, warn_of_kept
 from derivlang.store.listing import below, check_listed, faults, listed
+from derivlang.store.made_of import RECIPE
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
@@ -105,7 +106,7 @@ def check(record: dict[str, Any]) -> None:
         "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
         "objective": str, "derived_data": str, "heldout_overlap": int,
         "streams": dict, "init": dict, "factors": dict, "languages": dict, "checkpoint": str, "heldout_files": list,
-        "training_files": list,
+        "training_files": list, "folders": list,
     }  # fmt: skip
     check_types(record, required, optional)
     check_sealed(record)
@@ -298,7 +299,7 @@ def _copy(folder: Path, out: Path) -> None:
     if not split_files(out, _TOKENIZER)[0]:
 
         def write(fresh: Path) -> None:
-            shutil.copytree(folder, fresh, dirs_exist_ok=True)
+            shutil.copytree(folder, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECIPE))
 
         replace_folder(out, write, warn=_silent)  # `clear` has named what is foreign
     elif fingerprint_of(out) != fingerprint_of(folder):

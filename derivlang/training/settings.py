@@ -363,7 +363,7 @@ class DataPaths(Settings):
     """What a run reads. data_as_is: take the encoded data without looking at its source."""
 
     heading: ClassVar[str] = "Tokenizer, dictionary and data"
-    data: OptionalPath = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
+    data: OptionalPath = setting(None, "Folder of tokenizers and encoded data, shared by runs.", unset="OUT/data")
     tokenizer: OptionalPath = setting(None, "Folder of a tokenizer.", unset="train one")
     dictionary: OptionalPath = setting(
         None,

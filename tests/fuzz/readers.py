@@ -1177,66 +1177,30 @@ def _measured(run: Path) -> bytes:
     return (run / "evaluation.json").read_bytes()
 
 
-def _encoded_folder() -> Path:
-    from tests.training import SEQ_LEN, data_folder, pair
+def _data_folder() -> Path:
+    from tests.training import data_folder, pair
 
-    pair()
-    return data_folder() / f"train-{SEQ_LEN}"
-
-
-def _encoded(name: str) -> Callable[[Path, bytes], str | None]:
-    def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.training.encode import take
-        from derivlang.training.languages import SOURCE
-        from tests.training import SEQ_LEN, pair
-
-        shutil.copytree(_encoded_folder(), folder / "data", ignore=shutil.ignore_patterns("tokenizer", "twin"))
-        (folder / "data" / name).write_bytes(data)
-        found = take(folder / "data", pair().languages, seq_len=SEQ_LEN)
-        n = min(4, found.n_instances(SOURCE))
-        found.rows(np.arange(n), np.zeros(n, np.int64))
-        return None
-
-    return read
+    return data_folder() / next(name for name in pair().used if name.startswith("dictionary-"))
 
 
-def _encoded_seed(name: str) -> Callable[[], list[bytes]]:
-    return lambda: [(_encoded_folder() / name).read_bytes()]
-
-
-reader("encoded data", "json", _encoded_seed("data.json"), "training.data", "training.encode")(_encoded("data.json"))
-for _file in ("pieces.bin", "instances-0.bin", "starts.bin", "ids.bin"):
-    reader(f"encoded {_file}", "bytes", _encoded_seed(_file))(_encoded(_file))
-
-
-@reader("recipe of a dictionary to train with", "json", lambda: _data_recipe(), "training.origin")
+@reader("recipe of a folder of data", "json", lambda: [(_data_folder() / "made-of.json").read_bytes()], "store.made_of")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.lexical.dictionary import DICTIONARIES
-    from derivlang.training.origin import Origin
+    from derivlang.store.made_of import RECIPE, checked
 
-    path = folder / "dictionary.tsv"
-    DICTIONARIES.record_of(path).write_bytes(data)
-    Origin.of(SourceRequest("demo")).check(path, DICTIONARIES.read(path))
+    place = Path(shutil.copytree(_data_folder(), folder / _data_folder().name))
+    (place / RECIPE).write_bytes(data)
+    checked(place)
     return None
 
 
-@reader("recipe of a lexicon to train with", "json", lambda: _data_recipe(), "training.prepare_languages")
+@reader("runs beside a folder of data", "json", lambda: [(_trained() / "run.json").read_bytes()], "cli.ls")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.training.origin import Origin
-    from derivlang.training.prepare_languages import LEXICONS
+    from derivlang.cli.ls import _show_data
 
-    path = folder / "lexicon.tsv"
-    LEXICONS.record_of(path).write_bytes(data)
-    Origin.of(SourceRequest("demo")).check(path, LEXICONS.read(path))
+    shutil.copytree(_data_folder(), folder / "data" / _data_folder().name)
+    (folder / "run.json").write_bytes(data)
+    _show_data(folder / "data", unused=True)
     return None
-
-
-def _data_recipe() -> list[bytes]:
-    """The recipe of the dictionary that a run of training has made."""
-    from tests.training import data_folder
-
-    _trained()
-    return [next(data_folder().glob("dictionary-*.recipe.json")).read_bytes()]
 
 
 def _pairs_to_train(folder: Path) -> None:

@@ -161,7 +161,7 @@ class LinksNeed(Need):
             )
 
     def prepare(self, prepared: Prepared) -> Any:
-        return prepared.folder
+        return prepared.made
 
 
 DICTIONARY = DictionaryNeed()

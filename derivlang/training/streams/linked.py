@@ -4,8 +4,7 @@
     hmm, eflomal     found by an aligner (align/) in all pairs of the run, between words
     FILE             Pharaoh links of the pairs of --pairs, a line per pair, between words
 
-    DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line per pair; the digits depend on the pairs
-    DATA/links-hmm-….pharaoh.recipe.json           with the hash of the links
+    DATA/links-HASH/links.pharaoh        an aligner's links, a line per pair; its name depends on the pairs
 
 An aligner sees the words of both sides of the rows and nothing of the pipeline. A link between words becomes links
 between all sub-words of both words.
@@ -28,22 +27,18 @@ from derivlang.align.eflomal import INSTALL
 from derivlang.align.links import Links, check_range, parse_lines
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.version import __version__
 from derivlang.formats.opening import open_lines
 from derivlang.formats.progress import stage
 from derivlang.lexical.encoding import Encoded
-from derivlang.store.artifact import Artifact, kind_of_files, with_hashes
-from derivlang.store.disk import file_lock
-from derivlang.store.files import writing
-from derivlang.store.record import record_text
 from derivlang.training.batch import Pieces
+from derivlang.training.data_folder import Make
 from derivlang.training.languages import Languages
 from derivlang.training.streams.base import ALIGNERS, GOLD, LINKS_KEY, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, lifted
 from derivlang.training.streams.pair_source import PairSource
 from derivlang.training.streams.pairs import SentencePairs
 
-LINKS = kind_of_files("file of links", fix="remove it and its recipe, and run again", id="other-data")
+LINKS = "links.pharaoh"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +74,11 @@ class LinkedPairs(SentencePairs):
 class AlignedPairs(PairSource):
     """Other pairs with the links of an aligner, made unless they are in the folder."""
 
-    def __init__(self, pairs: PairSource, model: str, languages: Languages, folder: Path):
+    def __init__(self, pairs: PairSource, model: str, languages: Languages, make: Make):
         self.pairs, self.special_ids = pairs, pairs.special_ids
         self.sizes, self.languages = pairs.sizes, pairs.languages
         sides = _Words.of(pairs, 0, languages), _Words.of(pairs, 1, languages)
-        links, digest = _links(sides, model, folder)
+        links, digest = _links(sides, model, make)
         words, encoded = (sides[0].offsets, sides[1].offsets), (sides[0].encoded, sides[1].encoded)
         starts = np.stack([offsets_of(self.sizes[:, side])[:-1] for side in range(2)], axis=1)
         self.linked = lifted(links, words, encoded, starts, self.sizes, np.arange(len(self.sizes)))
@@ -133,25 +128,22 @@ class _Words:
         )
 
 
-def _links(sides: tuple[_Words, _Words], model: str, folder: Path) -> tuple[Links, str]:
+def _links(sides: tuple[_Words, _Words], model: str, make: Make) -> tuple[Links, str]:
     """Return the links of an aligner between words, and the hash of their file."""
     source, derived = sides
     bitext = Bitext(source.codes, source.offsets, source.types, derived.codes, derived.offsets, derived.types)
     digest = sha256("\n".join((model, *source.types, "", *derived.types)).encode())
     for array in (source.codes, source.offsets, derived.codes, derived.offsets):
         digest.update(array.tobytes())
-    path = folder / f"links-{model}-{digest.hexdigest()[:16]}.pharaoh"
-    artifact = Artifact(kind=LINKS, path=path, wanted={"aligner": model})
-    with file_lock(path):
-        if artifact.found() is None:
-            if model == "eflomal" and find_spec("eflomal") is None:
-                raise UsageError("eflomal is not installed", where="--objective", fix=INSTALL, id="missing-package")
-            aligned = align_bitext(bitext, AlignOptions(model))
-            with stage("writing links"), writing(path) as file:
-                file.writelines(line.encode() + b"\n" for line in aligned.lines())
-            recipe = with_hashes({"derivlang": __version__, "aligner": model}, {path.name: path})
-            with writing(LINKS.record_of(path)) as file:
-                file.write(record_text(recipe).encode())
+
+    def write(fresh: Path) -> None:
+        if model == "eflomal" and find_spec("eflomal") is None:
+            raise UsageError("eflomal is not installed", where="--objective", fix=INSTALL, id="missing-package")
+        aligned = align_bitext(bitext, AlignOptions(model))
+        with stage("writing links"), (fresh / LINKS).open("wb") as file:
+            file.writelines(line.encode() + b"\n" for line in aligned.lines())
+
+    path = make("links", {"aligner": model, "pairs": digest.hexdigest()}, write) / LINKS
     links = parse_lines([line for _, line in open_lines(path)], str(path))
     check_range(links, lengths_of(source.offsets), lengths_of(derived.offsets), str(path))
     return links, sha256(path.read_bytes()).hexdigest()
