@@ -60,7 +60,7 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         None, "Folder of the results.", also="-o", unset="SOURCE.TRANSFORMS.…, here", writes=True, only_with="--init"
     )
     target: str | None = setting(
-        None, "Language of a run of --language to evaluate on.", unset="each in turn", excludes="--init"
+        None, "Language to evaluate on, of a run of several.", unset="each in turn", excludes="--init"
     )
     step: int | None = setting(
         None, "Step of a checkpoint of the run.", option=False, minimum=0, unset="the finished model"

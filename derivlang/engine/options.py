@@ -127,6 +127,6 @@ class RankOptions(Settings):
         False, "The plan is yours: count its files; do not hash them again if their stamps are the same."
     )
     stage: Literal["count", "derive"] | None = setting(
-        None, "Only this stage of a plan that was made with --defer.", unset="one after the other"
+        None, "Only this stage of a plan that counts later (`plan --defer`).", unset="one after the other"
     )
     no_wait: bool = setting(False, "Exit with 75 where other ranks must end a stage first, in place of waiting.")

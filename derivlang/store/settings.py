@@ -23,7 +23,7 @@ class ExportOptions(Settings):
     split: str | None = setting(None, "Split to take.", unset="the only one")
     format: ExportFormat | None = setting(None, "Format to write.", unset="by the suffix of -o")
     source: bool = setting(False, "Write the source side instead, row for row; of a run, take the source's tokenizer.")
-    target: str | None = setting(None, "Language of a run of --language, for its tokenizer.")
+    target: str | None = setting(None, "Language whose tokenizer is written, of a run of several.")
     documents: bool = setting(False, "Write one document per line (of running text, a paragraph); text only.")
     escape_formulas: bool = setting(
         False, "Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only."
