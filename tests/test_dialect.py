@@ -432,7 +432,13 @@ def test_lemmas_stay_and_undo_gives_the_source(spec: str, tmp_path: Path) -> Non
 )
 def test_real_sets_are_right_and_undone(file: str, tmp_path: Path) -> None:
     spec = "dialect:phon=0.07:suffix=0.5:nonce=0.01,dialect:nonce=0.001:seed=2"
-    out = make(spec, SHARED / file, tmp_path / "out", words="space" if "wiki." in file else None)
+    out = make(
+        spec,
+        SHARED / file,
+        tmp_path / "out",
+        words="space" if "wiki." in file else None,
+        language="es" if ".es." in file else None,
+    )
     right(out)
     back = undone(out, suffix=Path(file).suffix)
     source = (SHARED / file).read_bytes()

@@ -26,8 +26,8 @@ class _ListNames(Command[None]):
 
     \b
     derivlang ls --json
-    derivlang ls --study kallini2024
     derivlang ls --data OUT/data --unused
+    derivlang ls --study kallini2024
     """
 
     study: str | None = setting(None, "Show the languages of a published study, with their specs.", metavar="NAME")

@@ -10,7 +10,7 @@ from derivlang.commands.sets import TRANSFORMS, MakingSource, out_setting, seed_
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import setting
 from derivlang.engine.options import ColumnOptions, MakeOptions, PlanOptions, RankOptions
-from derivlang.formats.places import PathLike, located
+from derivlang.formats.places import PathLike, RequiredPath, located
 
 if TYPE_CHECKING:
     from derivlang.commands.results import DerivedSet
@@ -30,7 +30,7 @@ class PlanSet(MakingSource[dict[str, Any]], PlanOptions, ColumnOptions):
 
     source: PathLike
     spec: Annotated[Spec | None, transforms(TRANSFORMS)]
-    out: Annotated[PathLike, out_setting("Folder or URL of the set, which all ranks see.")]
+    out: Annotated[RequiredPath, out_setting("Folder or URL of the set, which all ranks see.")]
     _: KW_ONLY
     seed: int | None = seed_setting()
     defer: bool = setting(

@@ -120,7 +120,7 @@ class DerivedSet(InFolder):
 
     def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "summary", summary or {})
-        super().__init__(path)
+        super().__init__(path, is_there=summary is not None)
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -15,14 +15,15 @@ from derivlang.formats.places import PathLike, located
 class InFolder:
     """Something in a folder. path: the folder, which may be given as a text, also as a URL.
 
-    Raise StoreError if it is not there.
+    is_there: whether it was just made. Raise StoreError if it is not there.
     """
 
     path: Path
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PathLike, *, is_there: bool = False) -> None:
         object.__setattr__(self, "path", located(path))
-        self.facts()
+        if not is_there:
+            self.facts()
 
     def facts(self) -> dict[str, Any]:
         """Return what `repr` shows beside the path."""

@@ -34,7 +34,7 @@ class Study(InFolder):
 
     def __init__(self, path: PathLike, summary: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "summary", summary or {})
-        super().__init__(path)
+        super().__init__(path, is_there=summary is not None)
 
     @property
     def runs(self) -> dict[str, Run]:

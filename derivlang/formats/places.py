@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from derivlang.core.errors import UsageError
 from derivlang.core.takes import Takes
@@ -24,6 +24,10 @@ _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 
 PathLike: TypeAlias = str | os.PathLike[str]  # a text, a path, or a set, a run or a study in a folder
 OptionalPath: TypeAlias = Takes[Path | None, PathLike | None]
+if TYPE_CHECKING:  # of a field without a default, a type checker sees no descriptor
+    RequiredPath: TypeAlias = PathLike
+else:
+    RequiredPath = Takes[Path, PathLike]
 Paths: TypeAlias = Takes[tuple[Path, ...], PathLike | Iterable[PathLike]]
 STDOUT = Path("-")
 
