@@ -43,6 +43,7 @@ def collects(words: Words, name: str) -> bool:
         (("stats",), "--t"),
         (("pretrain",), "--language"),
         (("pretrain",), "--pairs"),
+        (("pretrain",), "--dictionary"),
     )
 
 

@@ -160,7 +160,6 @@ def test_a_budget_follows_from_the_rows_of_both_texts(data: Path, tmp_path: Path
     [
         ("xlm", {}, "xlm reads sentences of the corpus in both languages"),
         ("tlm", {}, "tlm reads sentences of the corpus in both languages"),
-        ("dict-tlm", {}, "dict-tlm reads sentences of the corpus in both languages"),
         ("tlm", {"pairs": Path("pairs.parquet")}, "tlm reads no text of the corpus"),
     ],
 )

@@ -267,10 +267,10 @@ def test_conditioning_by_a_slow_loop(name: str, stream: str) -> None:
 
 def test_alignment_by_hand() -> None:
     embeddings = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [-5.0, 0.0]])
-    assert alignment_loss(embeddings, torch.tensor([[0, 1]])).item() == 0
-    assert alignment_loss(embeddings, torch.tensor([[0, 3]])).item() == pytest.approx(1)
+    assert alignment_loss(embeddings[[0]], embeddings[[1]]).item() == 0
+    assert alignment_loss(embeddings[[0]], embeddings[[3]]).item() == pytest.approx(1)
     expected = -(0 + -1 + np.sqrt(0.5)) / 3
-    assert alignment_loss(embeddings, torch.tensor([[0, 1], [0, 3], [1, 2]])).item() == pytest.approx(expected)
+    assert alignment_loss(embeddings[[0, 0, 1]], embeddings[[1, 3, 2]]).item() == pytest.approx(expected)
 
 
 # Laws of every objective

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from pathlib import Path
 
 from derivlang.core.errors import UsageError, unknown
 
@@ -148,3 +149,31 @@ def by_text(languages: Sequence[Language]) -> list[tuple[int, ...]]:
         text = one.text if number else ""
         texts[text] = (*texts.get(text, ()), number)
     return list(texts.values())
+
+
+def only_file(files: Sequence[Path], option: str) -> Path | None:
+    """Return the file of an option of a run of two languages, None without one. Raise UsageError for several."""
+    if len(files) > 1:
+        raise UsageError(f"{len(files)} files of two languages", where=option, fix="give one", id="given-twice")
+    return next(iter(files), None)
+
+
+def named_pairs(files: Sequence[Path], languages: Sequence[Language], option: str) -> dict[tuple[int, int], Path]:
+    """Return the files of an option NAME-NAME=FILE, by the numbers of both languages. Raise UsageError for others."""
+    found: dict[tuple[int, int], Path] = {}
+    numbers_of = {one.name: number for number, one in enumerate(languages)}
+    for file in files:
+        names, equals, path = str(file).partition("=")
+        sides = names.split("-")
+        if not equals or not path or len(sides) != 2:
+            fix = f"write e.g. {option} en-fr=FILE"
+            raise UsageError(f"{str(file)!r} is not NAME-NAME=FILE", where=option, fix=fix, id="languages")
+        for name in sides:
+            if name not in numbers_of:
+                raise unknown("language", name, list(numbers_of), where=option, id="languages")
+        left, right = (numbers_of[name] for name in sides)
+        if left == right or {(left, right), (right, left)} & found.keys():
+            what = "has one language" if left == right else "is given twice"
+            raise UsageError(f"{names} {what}", where=option, fix="give each two languages one file", id="languages")
+        found[left, right] = Path(path)
+    return found

@@ -17,6 +17,7 @@ from derivlang.core.settings import declared
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.training.language import only_file
 from derivlang.training.languages import TOKENIZER, of_texts
 from derivlang.training.objectives.base import Objective
 from derivlang.training.prepare import Prepared
@@ -66,7 +67,7 @@ def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[s
             fix="give --source, or leave --t out",
             id="missing-option",
         )
-    tokenizer, dictionary = ForeignTokenizer.load(paths.tokenizer), paths.dictionary
+    tokenizer, dictionary = ForeignTokenizer.load(paths.tokenizer), only_file(paths.dictionary, "--dictionary")
     prepared = Prepared(
         folder=paths.data or paths.run / "data",
         languages=of_texts(pipeline, tokenizer, pipeline.fit()),

@@ -27,7 +27,7 @@ from derivlang.training import derived_text
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Say
 from derivlang.training.encode import Check, encode, take
-from derivlang.training.language import OPTION, by_text
+from derivlang.training.language import OPTION, by_text, only_file
 from derivlang.training.languages import (
     SOURCE,
     TOKENIZER,
@@ -40,6 +40,7 @@ from derivlang.training.origin import Origin
 from derivlang.training.prepare_languages import identity_of, languages_of
 from derivlang.training.settings import Packing, RunPaths, TrainingSettings
 from derivlang.training.translations import DICTIONARY, Translations, joined, read_entries, read_words
+from derivlang.training.word_dictionaries import WordDictionary, check_direction, read_dictionaries, spelt
 
 _UNREADABLE = 30.0  # percent of unknown sub-words above which a language is refused
 
@@ -102,6 +103,8 @@ def prepare_data(
     path = paths.data or paths.run / "data"
     origin = None if paths.data_as_is else Origin.of(request)
     folder = DataFolder(path, settings, request, paths, origin, warn, say)
+    given = read_dictionaries(paths.dictionary, settings.asked, warn) if settings.language else []
+    only = None if settings.language else only_file(paths.dictionary, "--dictionary")
 
     # Tokenizer, with its twin or with the lexicon of a checkpoint
     languages, files = languages_of(folder)
@@ -109,18 +112,24 @@ def prepare_data(
     # Dictionary
     pairs: Translations | None = None
     if settings.language:
-        pairs = _dictionaries(folder, languages, files)
+        pairs = _dictionaries(folder, languages, files, given)
     elif languages.are_mapped:
-        dictionary = paths.dictionary or _dictionary(folder, files[TOKENIZER])
+        dictionary = only or _dictionary(folder, files[TOKENIZER])
         pairs = read_entries(dictionary, languages, warn)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
-    elif paths.dictionary is not None:
-        pairs = read_words(paths.dictionary, warn)
+    elif only is not None:
+        pairs = read_words(only, warn)
 
     # Encoded text
     encoded = _encoded_texts(folder, languages, list(dict.fromkeys((settings.seq_len, *sorted(lengths)))))
     _check_unknown(folder, languages, encoded[settings.seq_len])
-    name = "" if paths.dictionary is None else paths.dictionary.name
+    places = zip(by_text(settings.asked), encoded[settings.seq_len], strict=True)
+    texts = {number: text for numbers, text in places for number in numbers}
+    names = [language.name for language in settings.asked]
+    for one in given:
+        check_direction(one, languages, texts, names)
+    files_given = [f"{names[one.left]}-{names[one.right]}={one.path.name}" for one in given]
+    name = ", ".join(files_given or [path.name for path in paths.dictionary])
     return Prepared(path, languages, files, pairs, encoded, name, origin, folder.used)
 
 
@@ -148,10 +157,12 @@ def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Dat
             folder.warn(told)
 
 
-def _dictionaries(folder: DataFolder, languages: Languages, files: dict[str, Path]) -> Translations | None:
-    """Return the dictionary of the source with each language in another script; None without such a language.
+def _dictionaries(
+    folder: DataFolder, languages: Languages, files: dict[str, Path], given: Sequence[WordDictionary]
+) -> Translations | None:
+    """Return the given dictionaries, and one for the source and each language in another script; None without any.
 
-    files: of the run, which get these dictionaries.
+    files: of the run, which get the dictionaries that are made.
     """
     read: dict[int, Translations] = {}
     for number, (language, reader) in enumerate(zip(folder.settings.asked, languages.readers, strict=True)):
@@ -159,7 +170,9 @@ def _dictionaries(folder: DataFolder, languages: Languages, files: dict[str, Pat
             path = _dictionary(folder.of(language), files[TOKENIZER])
             read[number] = read_entries(path, languages, folder.warn, number)
             files[f"{LANGUAGES}/{language.name}/{DICTIONARY}"] = path
-    return joined(read, len(languages.readers)) if read else None
+    if given:
+        return spelt(given, read, languages)
+    return joined(read) if read else None
 
 
 def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:

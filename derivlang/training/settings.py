@@ -192,7 +192,7 @@ class TrainingOptions(Settings):
         (),
         "Language of the run, NAME=KEY:VALUE …, in place of --source and --t; may be repeated. Keys: text, t, ids, "
         "tokenizer, share, part.",
-        excludes="--source, --t, --halves, --languages, --derived-source, --tokenizer-for, --init, --own, --dictionary",
+        excludes="--source, --t, --halves, --languages, --derived-source, --tokenizer-for, --init, --own",
         unset="of --source and --t",
     )
     halves: bool = setting(
@@ -365,9 +365,9 @@ class DataPaths(Settings):
     heading: ClassVar[str] = "Tokenizer, dictionary and data"
     data: OptionalPath = setting(None, "Folder of tokenizers and encoded data, shared by runs.", unset="OUT/data")
     tokenizer: OptionalPath = setting(None, "Folder of a tokenizer.", unset="train one")
-    dictionary: OptionalPath = setting(
-        None,
-        "Dictionary of `dict --level token`; with the tokenizer of a checkpoint, of words.",
+    dictionary: Takes[tuple[Path, ...], PathLike | Sequence[PathLike] | Mapping[str, PathLike]] = setting(
+        (),
+        "Dictionary of `dict --level token`, of words for a checkpoint, or en-fr=FILE of words of two languages.",
         unset="make one",
         file=True,
     )
@@ -393,7 +393,7 @@ class RunPaths(DataPaths):
     if TYPE_CHECKING:
         data: OptionalPath = _READ
         tokenizer: OptionalPath = _READ
-        dictionary: OptionalPath = _READ
+        dictionary: tuple[Path, ...] = _READ
         pairs: tuple[Path, ...] = _READ
     run: Path
     parser: str | None = None

@@ -1,9 +1,10 @@
-"""Bilingual dictionaries for training, read from a file of `derivlang dict`: pairs of ids, each in a language.
+"""Bilingual dictionaries for training, read from a file of `derivlang dict`: pairs of numbers, each in a language.
 
 read_entries   entries of a tokenizer and its twin          er</w>  ერ</w>    ->   (217, 2205), joint ids
 read_words     words, where entries have no counterparts    dog Hund          ->   (0, 1), numbers in `words`
+spelt          words of several languages as sub-words      dog chien         ->   (0, 3), numbers in `spelling`
 
-An id of a language has the key `language * size + id`, so languages may share ids.
+A number of a language has the key `language * size + number`, so languages may share numbers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from derivlang.formats.dictionary import read_dictionary
 from derivlang.lexical.own import OwnTokenizer
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE, Languages
+from derivlang.training.masking import whole_words
+from derivlang.training.spelling import Spelling
 
 DICTIONARY = "dictionary.tsv"  # in the folder of a run
 
@@ -30,18 +33,24 @@ DICTIONARY = "dictionary.tsv"  # in the folder of a run
 class Translations:
     """Pairs of translations.
 
-    pairs: int64[K, 2], ids in two languages, of which the first is the source. size: number of ids. images: int64[2K],
-    keys of the translations of every key, in both directions, by language; offsets: int64[L * size + 1], where the
-    images of each key begin. words: what the ids of a dictionary of words stand for, distinct; none for sub-words.
-    sha256: hash of the file.
+    pairs: int64[K, 2], ids in two languages. size: number of ids. keys: int64[E], ascending, of the ids with a
+    translation. images: int64[2K], keys of the translations of each key, in both directions, by language. offsets:
+    int64[E + 1], where the images of each key begin. words: what the ids of a dictionary of words stand for, distinct;
+    none for sub-words. sha256: hash of the file.
+
+    spelling: None, or what the ids stand for that are numbers of words, as sub-words. Then images are only of as many
+    sub-words, and `of_words` has the same pairs as words.
     """
 
     pairs: Int64
     size: int
+    keys: Int64
     offsets: Int64
     images: Int64
     words: Sequence[str] = ()
     sha256: str = ""
+    spelling: Spelling | None = None
+    of_words: Translations | None = None
 
     @classmethod
     def of(
@@ -50,30 +59,55 @@ class Translations:
         size: int,
         words: Sequence[str] = (),
         digest: str = "",
-        target: Ints | int = DERIVED,
-        n_languages: int = 2,
+        sides: tuple[Ints | int, Ints | int] = (SOURCE, DERIVED),
+        spelling: Spelling | None = None,
+        of_words: Translations | None = None,
     ) -> Translations:
         """Return the translations of pairs int64[K, 2] of ids below `size`, without pairs of an id with itself.
 
-        target: the language of the right side of each pair, or of all. n_languages: of the run.
+        sides: the language of the left and of the right side of each pair, or of all.
         """
         differs = pairs[:, 0] != pairs[:, 1]
-        pairs, target = pairs[differs], np.broadcast_to(target, len(pairs))[differs]
-        left, right = pairs[:, 0], pairs[:, 1] + size * target
-        keys, images = np.concatenate([left, right]), np.concatenate([right, left])
-        offsets = offsets_of(np.bincount(keys, minlength=size * n_languages))
-        return cls(pairs, size, offsets, images[np.lexsort((images // size, keys))], words, digest)
+        left, right = (pairs[:, side] + size * np.asarray(language) for side, language in enumerate(sides))
+        fits = differs if spelling is None else differs & (np.diff(spelling.lengths[pairs])[:, 0] == 0)
+        keys, images = np.concatenate([left[fits], right[fits]]), np.concatenate([right[fits], left[fits]])
+        images = images[np.lexsort((images // size, keys))]
+        keys, counts = np.unique(keys, return_counts=True)
+        return cls(pairs[differs], size, keys, offsets_of(counts), images, words, digest, spelling, of_words)
 
     def has(self, ids: Ints, language: Ints | int) -> Bool:
         """Return bool of the shape of `ids`: whether an id has a translation. language: of each id, or of all."""
         keys = self._keys(ids, language)
-        found: Bool = self.offsets[keys + 1] > self.offsets[keys]
+        found: Bool = np.append(self.keys, -1)[np.searchsorted(self.keys, keys)] == keys
         return found
 
     def able(self, rows: SubwordRows) -> Bool:
         """Return bool[B, H]: the sub-words of words that have a translation, and are not in both languages."""
-        able: Bool = self.has(rows.clean_ids, rows.language) & (rows.word_ids >= 0) & ~rows.shared
-        return able
+        able: Bool = (rows.word_ids >= 0) & ~rows.shared
+        if self.spelling is None:
+            return self.has(rows.clean_ids, rows.language) & able
+        numbers, _ = self.spelling.of_rows(rows)
+        return whole_words(rows, able & (numbers >= 0) & self.has(np.maximum(numbers, 0), rows.language))
+
+    def positions(self, rows: SubwordRows) -> Ints:
+        """Return [B, H] or [1, H]: equal positions of a row are translated together, by one draw."""
+        return np.arange(rows.shape[1])[None] if self.spelling is None else rows.word_ids
+
+    def translate_rows(self, rows: SubwordRows, at: Bool, bits: UInt64) -> tuple[Int64, Int64]:
+        """Return the ids and the languages of translations, int64[n], of the sub-words at the n places of bool[B, H].
+
+        They must be `able`. bits: uint64[B, H], equal for equal `positions`.
+        """
+        if self.spelling is None:
+            return self.translate(rows.clean_ids[at], rows.language[at], bits[at])
+        numbers, place = self.spelling.of_rows(rows)
+        images, language = self.translate(numbers[at], rows.language[at], bits[at])
+        return self.spelling.ids[self.spelling.starts[images] + place[at]], language
+
+    def side(self, side: int) -> tuple[Int64, Int64]:
+        """Return the sub-words of one side of all pairs, int64[M], and where each begins, int64[K + 1]."""
+        numbers = self.pairs[:, side]
+        return (numbers, np.arange(len(numbers) + 1)) if self.spelling is None else self.spelling.take(numbers)
 
     def translate(self, ids: Ints, language: Ints, bits: UInt64) -> tuple[Int64, Int64]:
         """Return a translation of each id and its language, chosen by uint64 bits of the same shape.
@@ -81,8 +115,8 @@ class Translations:
         The choice is uniform over languages, then over the translations in it (Chaudhary et al. 2020, section 2.2).
         language: of each id, which must have a translation.
         """
-        keys = self._keys(ids, language)
-        first, last = (np.searchsorted(self._groups, self.offsets[at]) for at in (keys, keys + 1))
+        key = np.searchsorted(self.keys, self._keys(ids, language))
+        first, last = (np.searchsorted(self._groups, self.offsets[at]) for at in (key, key + 1))
         group = first + _drawn(bits >> np.uint64(33), last - first)
         begin, end = self._groups[group], self._groups[group + 1]
         images = self.images[begin + _drawn(bits >> np.uint64(1), end - begin)]
@@ -118,7 +152,7 @@ def read_entries(
 
     Raise DataError, with examples, for entries outside the vocabularies.
     """
-    pairs, digest = _pairs_of(path, warn)
+    pairs, digest = word_pairs(path, warn)
     sides = (languages.readers[number].tokenizer for number in (SOURCE, target))
     source, twin = (one.ids for one in sides if isinstance(one, OwnTokenizer))
     unknown = [right if left in source else left for left, right in pairs if not (left in source and right in twin)]
@@ -127,30 +161,38 @@ def read_entries(
             f"is a dictionary of another vocabulary: {len(unknown):,} of its {len(pairs):,} pairs have "
             f"an entry that the tokenizers lack, e.g. {', '.join(map(repr, unknown[:3]))}",
             where=str(path),
-            fix="make one with derivlang dict --level token --tokenizer DIR and this run's tokenizer",
+            fix="make one with derivlang dict --level token --tokenizer DIR and this run's tokenizer; a dictionary of "
+            "words needs --language",
             id="other-vocabulary",
         )
     ids = np.array([(source[left], twin[right]) for left, right in pairs], np.int64)
-    return Translations.of(ids, languages.size, digest=digest, target=target, n_languages=len(languages.readers))
+    return Translations.of(ids, languages.size, digest=digest, sides=(SOURCE, target))
 
 
-def joined(dictionaries: Mapping[int, Translations], n_languages: int) -> Translations:
+def joined(dictionaries: Mapping[int, Translations]) -> Translations:
     """Return the pairs of the dictionaries of a run, by the language of the right side."""
     every = list(dictionaries.values())
     target = np.repeat(list(dictionaries), [len(one.pairs) for one in every])
     digest = sha256("".join(one.sha256 for one in every).encode()).hexdigest()
-    return Translations.of(np.concatenate([one.pairs for one in every]), every[0].size, (), digest, target, n_languages)
+    pairs, sides = np.concatenate([one.pairs for one in every]), (SOURCE, target)
+    return Translations.of(pairs, every[0].size, (), digest, sides)
 
 
 def read_words(path: Path, warn: Callable[[str], None] = lambda message: None) -> Translations:
     """Read a dictionary of words in any form of `derivlang dict`. Raise DataError if it is missing or has no pair."""
-    pairs, digest = _pairs_of(path, warn)
+    pairs, digest = word_pairs(path, warn)
+    return of_words([(SOURCE, DERIVED)] * len(pairs), pairs, digest)
+
+
+def of_words(sides: Sequence[tuple[int, int]], pairs: Sequence[tuple[str, str]], digest: str = "") -> Translations:
+    """Return the translations of pairs of words. sides: the languages of each pair."""
     numbers = {word: number for number, word in enumerate(dict.fromkeys(word for pair in pairs for word in pair))}
     ids = np.array([(numbers[left], numbers[right]) for left, right in pairs], np.int64)
-    return Translations.of(ids, len(numbers), words=tuple(numbers), digest=digest)
+    left, right = np.array(sides).T
+    return Translations.of(ids, len(numbers), tuple(numbers), digest, (left, right))
 
 
-def _pairs_of(path: Path, warn: Callable[[str], None]) -> tuple[Sequence[tuple[str, str]], str]:
+def word_pairs(path: Path, warn: Callable[[str], None]) -> tuple[Sequence[tuple[str, str]], str]:
     """Return the pairs of a file and its hash; warn of lines that are skipped."""
     dictionary = read_dictionary(path)
     if told := dictionary.warning(path):

@@ -3,13 +3,17 @@
     L = L_MLM + alpha * L_align        L_align = -(1/|B|) * sum over pairs (b1, b2) of cos(E[b1], E[b2])
 
 E is the input embedding matrix. Every step uses all pairs of the dictionary. Source: Tang, Deshpande and Narasimhan
-(2022), section 3. With only=align, L is L_align: a control, in which only the embeddings are trained.
+(2022), section 3. There b1 and b2 are sub-words; of a dictionary of words (--language, --dictionary), E[b] is the mean
+of the embeddings of a word's sub-words, which is our reading. With only=align, L is L_align: a control, in which only
+the embeddings are trained.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from derivlang.training.config import ModelConfig
     from derivlang.training.encoder import Encoder
     from derivlang.training.settings import TrainingSettings
+
+_SIDES, _OFFSETS = ("left", "right"), "_offsets"  # names of buffers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +58,31 @@ class AlignMlm(Objective):
         import torch
 
         state = torch.nn.Module()
-        state.register_buffer("pairs", torch.from_numpy(context.found[DICTIONARY.name].pairs))
+        for side, name in enumerate(_SIDES):
+            for part, array in zip(("", _OFFSETS), context.found[DICTIONARY.name].side(side), strict=True):
+                state.register_buffer(name + part, torch.from_numpy(np.ascontiguousarray(array)))
         return state
 
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         assert state is not None
-        align = alignment_loss(model.embeddings, state.pairs) * micro.share  # type: ignore[arg-type]
+        sides = (_means(model.embeddings, getattr(state, one), getattr(state, one + _OFFSETS)) for one in _SIDES)
+        align = alignment_loss(*sides) * micro.share
         if self.only == "align":
             return {"align": LossPart(align)}
         return {"mlm": masked_part(model, micro["rows"]), "align": LossPart(align, weight=self.alpha)}
 
 
-def alignment_loss(embeddings: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
-    """Return the mean of -cos over pairs, from -1 to 1. embeddings: float[V, d]; pairs: int64[K, 2]."""
-    from torch.nn.functional import cosine_similarity, embedding
+def alignment_loss(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Return the mean of -cos over pairs, from -1 to 1. left, right: float[K, d], the embeddings of both sides."""
+    from torch.nn.functional import cosine_similarity
 
-    left, right = embedding(pairs[:, 0], embeddings), embedding(pairs[:, 1], embeddings)
     return -cosine_similarity(left.float(), right.float(), dim=-1).mean()
+
+
+def _means(embeddings: torch.Tensor, ids: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """Return float[K, d]: the mean embedding of each word. ids: int64[M]; offsets: int64[K + 1], of each word."""
+    from torch.nn.functional import embedding, embedding_bag
+
+    if len(ids) == len(offsets) - 1:
+        return embedding(ids, embeddings)
+    return embedding_bag(ids, embeddings, offsets, mode="mean", include_last_offset=True)

@@ -14,8 +14,10 @@
     as=paper is variant=label:among=entries, the default; as=align-mlm is variant=input:among=all, the baseline of Tang
     et al. (2022), appendix G.4: any sub-word is chosen, and replaced if it has an entry
 
-A word has an entry if each of its sub-words has one; sub-words that both languages share have none. With either variant
-the log has the dose: the share of masked positions whose label or input is a translation.
+A word has an entry if each of its sub-words has one; sub-words that both languages share have none. Of a dictionary of
+words (--language, --dictionary), a word has those entries whose translation has as many sub-words, and is translated as
+a whole; both variants then mask words whole. With either variant the log has the dose: the share of masked positions
+whose label or input is a translation.
 
 condition=yes gives the prediction the language to predict: its input is the state concatenated with that language's
 embedding, passed through a linear layer (section 2.3 there).
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from derivlang.core.arrays import Bool
+from derivlang.core.errors import DataError
 from derivlang.core.spec import param
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.masking import Keys, choose_masked, replace, whole_words
@@ -76,30 +79,34 @@ class DictMlm(Objective):
         if self.among == "entries":
             chosen &= able
         out = rows.predicting(np.flatnonzero(chosen), replace(rows, chosen, keys, context.vocabulary))
-        coin = keys.uniform("translate", rows.word_ids) < self.rate / 100
-        which = (coin & able).ravel()[out.targets]
-        bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[out.targets]
-        out.labels[which], out.label_language[which] = dictionary.translate(
-            out.labels[which], out.label_language[which], bits[which]
-        )
+        at = chosen & able & (keys.uniform("translate", rows.word_ids) < self.rate / 100)
+        which = at.ravel()[out.targets]
+        bits = keys.bits("synonym", dictionary.positions(rows))
+        out.labels[which], out.label_language[which] = dictionary.translate_rows(rows, at, bits)
         return out
 
     def _swapped(
         self, rows: SubwordRows, keys: Keys, context: Context, dictionary: Translations, able: Bool
     ) -> SubwordRows:
-        columns = np.arange(rows.shape[1])[None]
-        chosen = choose_masked(rows, keys, context.rate)
+        positions = dictionary.positions(rows)
+        chosen = choose_masked(rows, keys, context.rate, whole_words=dictionary.spelling is not None)
         if self.among == "entries":
             chosen &= able
-        coin = keys.uniform("translate", columns) < self.rate / 100
+        coin = keys.uniform("translate", positions) < self.rate / 100
         inputs = replace(rows, chosen & ~coin, keys, context.vocabulary)
         language = rows.language.copy()
         swapped = chosen & coin & able
-        bits = keys.bits("synonym", columns)[swapped]
-        inputs[swapped], language[swapped] = dictionary.translate(rows.clean_ids[swapped], language[swapped], bits)
+        inputs[swapped], language[swapped] = dictionary.translate_rows(rows, swapped, keys.bits("synonym", positions))
         return dataclasses.replace(rows.predicting(np.flatnonzero(chosen), inputs), language=language)
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
+        if not len(context.found[DICTIONARY.name].images):
+            raise DataError(
+                "no word has as many sub-words as its translation, so none can be replaced",
+                where="--dictionary",
+                fix="give a larger dictionary, or a tokenizer with more entries",
+                id="no-entry",
+            )
         return conditioning(model) if self.condition else None
 
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:

@@ -83,7 +83,7 @@ class DictionaryNeed(Need):
             )
         if prepared.pairs is None or (prepared.pairs.words and not self.words):
             raise _no_twin(without)
-        if prepared.languages.are_mapped:
+        if prepared.languages.are_mapped and prepared.pairs.spelling is None:
             _check_differs(prepared)
         return prepared.pairs
 
@@ -92,7 +92,8 @@ def _no_twin(why: str) -> UsageError:
     return UsageError(
         f"the objective needs a dictionary of the entries of a tokenizer and its twin, but {why}",
         where="--objective",
-        fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for",
+        fix="give another objective, e.g. mlm or tlm, or leave out --init, --tokenizer and --tokenizer-for; with "
+        "--language, give dictionaries of words: --dictionary en-fr=FILE",
         id="no-twin",
     )
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.arrays import Int64, Ints
-from derivlang.core.errors import UsageError, unknown
+from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
-from derivlang.training.language import by_text
+from derivlang.training.language import by_text, named_pairs, only_file
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.masking import Keys
 from derivlang.training.row_order import row_numbers
@@ -73,30 +73,13 @@ def paired_languages(settings: TrainingSettings, files: Sequence[Path]) -> tuple
     """
     asked = settings.asked
     if files and not settings.language:
-        if len(files) > 1:
-            raise UsageError(f"{len(files)} files of two languages", where="--pairs", fix="give one", id="given-twice")
-        return (PairedLanguages(SOURCE, DERIVED, files[0]),)
+        return (PairedLanguages(SOURCE, DERIVED, only_file(files, "--pairs")),)
     found = {
         (numbers[0], other): PairedLanguages(numbers[0], other) for numbers in by_text(asked) for other in numbers[1:]
     }
-    given: set[frozenset[str]] = set()
-    numbers_of = {one.name: number for number, one in enumerate(asked)}
-    for file in files:
-        names, equals, path = str(file).partition("=")
-        sides = names.split("-")
-        if not equals or not path or len(sides) != 2:
-            fix = "write e.g. --pairs en-fr=FILE"
-            raise UsageError(f"{str(file)!r} is not NAME-NAME=FILE", where="--pairs", fix=fix, id="languages")
-        for name in sides:
-            if name not in numbers_of:
-                raise unknown("language", name, list(numbers_of), where="--pairs", id="languages")
-        left, right = (numbers_of[name] for name in sides)
-        if left == right or frozenset(sides) in given:
-            what = "has one language" if left == right else "is given twice"
-            raise UsageError(f"{names} {what}", where="--pairs", fix="give each two languages one file", id="languages")
-        given.add(frozenset(sides))
+    for (left, right), path in named_pairs(files, asked, "--pairs").items():
         found.pop((right, left), None)
-        found[left, right] = PairedLanguages(left, right, Path(path))
+        found[left, right] = PairedLanguages(left, right, path)
     return tuple(found.values())
 
 

@@ -3,9 +3,10 @@
     <s> we low er it </s> <s> we' low er it </s>          switch: share of the words with an entry that are replaced
 
 The sentences come from the text of every language. An epoch has each once in each language, and every epoch draws other
-words. The copy keeps the word order. A word has an entry if each of its sub-words has one. With the tokenizer of a
-checkpoint the sentences come from a file, and the dictionary is one of words (switched_words.py). Source: Chaudhary et
-al. (2020), sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
+words. The copy keeps the word order. A word has an entry if each of its sub-words has one, or the whole word in a
+dictionary of words. With the tokenizer of a checkpoint, or with --language and --pairs, the sentences come from files,
+and the dictionary is one of words (switched_words.py). Source: Chaudhary et al. (2020), sections 2.2 and 2.3, where
+such copies stand in for translations (DICT-TLM).
 """
 
 from __future__ import annotations
@@ -56,25 +57,36 @@ class CodeSwitched(SentencePairs):
         return parts[0] if len(parts) == 1 else JoinedPairs(parts)
 
     def open(self, material: StreamInputs) -> PairRows:
-        dictionary = material.found[DICTIONARY_KEY]
-        if dictionary.words:
-            return self._of_words(material, dictionary)
+        dictionary: Translations = material.found[DICTIONARY_KEY]
+        words = dictionary.of_words if material.has_pair_file else None
+        if dictionary.words or words is not None:
+            return self._of_words(material, words or dictionary)
         return SwitchedRows(self, self.source(material), self.length(material.settings), dictionary)
 
     def _of_words(self, material: StreamInputs, dictionary: Translations) -> SwitchedWordRows:
-        """Return the rows of sentences of a file. Raise UsageError if there is none."""
-        settings = material.settings
-        path = next((pairs.path for pairs in material.pairs if pairs.path is not None), None)
-        if path is None:
+        """Return the rows of sentences of files. Raise UsageError if there is none."""
+        settings, languages = material.settings, material.languages
+        files = [(pairs.sides, pairs.path) for pairs in material.pairs if pairs.path is not None]
+        if not files:
             raise UsageError(
                 "a dictionary of words replaces words of the sentences of a file, but there is none",
                 where="--dictionary",
                 fix="give the sentences with --pairs",
                 id="missing-file",
             )
+        if len({(one.tokenizer.fingerprint, one.tokenizer.end) for one in languages.readers}) > 1:
+            raise UsageError(
+                "sentences of a file with words of several languages need one tokenizer of all of them",
+                where="--pairs",
+                fix="give --tokenizer: derivlang tokenizer train SOURCE --text OTHER, or leave --pairs out",
+                id="other-tokenizer",
+            )
         length, seed = self.length(settings), settings.dictionary_seed
-        file = code_switched(read_pairs(path), dictionary, self.switch, seed)
-        return SwitchedWordRows(self, FilePairs(file, material.languages, length // 2 - 2), length)
+        parts = [
+            FilePairs(code_switched(read_pairs(path), dictionary, self.switch, seed, of), languages, length // 2 - 2)
+            for of, path in files
+        ]
+        return SwitchedWordRows(self, parts[0] if len(parts) == 1 else JoinedPairs(parts), length)
 
 
 class SwitchedRows(PairRows):
@@ -95,8 +107,8 @@ class SwitchedRows(PairRows):
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         out = super().rows(numbers, keys)
         at = self._able(out) & (keys.uniform("switch", out.word_ids) < self.switch)
-        bits = keys.bits("switched", np.arange(self.length)[None])
-        out.clean_ids[at], out.language[at] = self.dictionary.translate(out.clean_ids[at], out.language[at], bits[at])
+        bits = keys.bits("switched", self.dictionary.positions(out))
+        out.clean_ids[at], out.language[at] = self.dictionary.translate_rows(out, at, bits)
         return replace(out, translated=at)
 
     def _able(self, rows: SubwordRows) -> Bool:

@@ -1,4 +1,4 @@
-"""Code-switched copies of the sentences of a file, by a dictionary of words, for the tokenizer of a checkpoint.
+"""Code-switched copies of the sentences of files, by a dictionary of words, for a tokenizer of all languages.
 
     the dog sleeps .        ->    <s> the dog sleeps . </s> <s> the Hund sleeps . </s>
     der Hund schläft .      ->    <s> der Hund schläft . </s> <s> der dog schläft . </s>
@@ -27,19 +27,20 @@ from derivlang.training.streams.pairs import PairRows
 from derivlang.training.translations import Translations
 
 
-def code_switched(file: PairFile, dictionary: Translations, switch: float, seed: int) -> PairFile:
+def code_switched(
+    file: PairFile, dictionary: Translations, switch: float, seed: int, of: tuple[int, int] = (SOURCE, DERIVED)
+) -> PairFile:
     """Return the sentences of both sides, each with its copy. switch: share of the words with an entry to replace.
 
-    Raise DataError if no word has an entry, or if more have one in the dictionary with its sides exchanged.
+    of: the language of each side. Raise DataError if no word has an entry, or if more have one in the dictionary with
+    its sides exchanged.
     """
     sides = (file.source, file.derived)
     types = pa.concat_arrays([side.types for side in sides])
     codes = np.concatenate([sides[0].codes, sides[1].codes + len(sides[0].types)]).astype(np.int64)
     offsets = np.append(sides[0].offsets, sides[0].offsets[-1] + sides[1].offsets[1:])
-    spoken = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in sides])
-    known, exchanged = (
-        _known(sides, dictionary, languages)[codes] for languages in ((SOURCE, DERIVED), (DERIVED, SOURCE))
-    )
+    spoken = np.repeat(np.array(of, np.int8), [len(side.codes) for side in sides])
+    known, exchanged = (_known(sides, dictionary, languages)[codes] for languages in (of, of[::-1]))
     able = known >= 0
     if not able.any():
         raise DataError(
