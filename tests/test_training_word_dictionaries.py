@@ -233,6 +233,9 @@ def test_copies_of_sentences_of_files_have_words_of_any_length(folder: Path, tmp
     assert (source.sizes[:, 0] != source.sizes[:, 1]).any()
     assert {*after.language[: int(source.sizes[:3, 1].sum())].tolist()} == {0, 1, 2}
     assert "schläft" in "".join(entries[i] for i in before.ids)
+    record = trained(folder, tmp_path / "run", objective="dict-tlm", pairs=files)
+    assert record["streams"]["switched"]["pairs"] == 12
+    assert np.isfinite(trained(folder, tmp_path / "tlm", known="", objective="tlm", pairs=files)["result"]["loss"])
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,8 @@ def check_texts(settings: TrainingSettings, objective: Objective, *, of_files: b
         return
     option = OPTION if settings.language else "--halves" if settings.halves else "--derived-source"
     files, streams = ("pairs",) if of_files else (), objective.streams()
-    if not any(stream.reads_text(files) for stream in streams):
+    # With --language the texts say what the languages are, so all rows may be of files.
+    if (parts or not settings.language) and not any(stream.reads_text(files) for stream in streams):
         raise UsageError(
             f"{objective} reads no text of the corpus", where=option, fix="leave it out", id="unused-option"
         )
