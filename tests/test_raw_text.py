@@ -12,7 +12,7 @@ from tests.commands import run, written
 from tests.helpers import ROOT
 
 FRENCH = (
-    "L'enfant dort dans la chambre du fond, et qu'il rêve d'une maison n'étonne personne ici. Sa sœur lit un livre "
+    "L'enfant dort dans la maison du fond, et qu'il rêve d'une maison n'étonne personne ici. Sa sœur lit un livre "
     "que son oncle lui a prêté hier, pendant que leur mère prépare une soupe de légumes pour le dîner. Dehors, "
     "quelques voisins parlent du temps, des récoltes et du prix des pommes au marché, comme chaque soir d'automne.\n"
 ) * 3
