@@ -266,7 +266,8 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     assert set(recipe["files"]) == {"model/config.json", "model/model.safetensors", "training.pt"}
     found = state(tmp_path / "run", 9)
     assert set(found) == {"optimizer", "objective"}
-    assert found["objective"]["pairs"].tolist() == pair().pairs.pairs.tolist()
+    sides = (found["objective"][side].tolist() for side in ("left", "right"))
+    assert [*map(list, zip(*sides, strict=True))] == pair().pairs.pairs.tolist()
     assert same(weights(folder / "model"), weights(tmp_path / "run" / "model"))
     assert not [path for path in (tmp_path / "run").rglob(".*")]
 
