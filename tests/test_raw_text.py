@@ -1,4 +1,4 @@
-"""Raw text that its reader would get wrong in silence: of another language than English, or with wrapped lines."""
+"""Raw text that would be read wrong without a message: text in another language than English, and wrapped lines."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class _ListNames(Command[None]):
             "studies": [asdict(one) for one in field_studies().values()],
         }
         for entry in lists["transforms"]:
-            # With all parameters; a transform that draws in sequence with some of them has a property.
+            # Whether it is keyed whatever its parameters are. Where that depends on them, `keyed` is a property.
             entry["keyed"] = find_transform(entry["name"]).keyed is True
         if as_json():
             echo(json.dumps(lists, ensure_ascii=False))

@@ -14,7 +14,7 @@ from derivlang.commands.studies import ReproduceStudy
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _PrintedReproduction(Printed, ReproduceStudy):
-    """The command with what only the command line can do."""
+    """`reproduce`, with the options that Python does not have."""
 
 
 _PrintedReproduction.__doc__ = ReproduceStudy.__doc__

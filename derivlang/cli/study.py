@@ -41,7 +41,7 @@ class Printed(Settings):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _PrintedStudy(Printed, RunStudy):
-    """The command with what only the command line can do."""
+    """`study`, with the options that Python does not have."""
 
     listed: bool = setting(
         False, "Print the shipped studies by paper, with their sizes.", option="--list",

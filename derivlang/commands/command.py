@@ -1,4 +1,4 @@
-"""Commands: a frozen dataclass is the function of Python, the command line, and the keys of a study's file.
+"""Commands. Each is a frozen dataclass, which gives the Python function, the options and the keys of a study's file.
 
     @dataclass(frozen=True)
     class TrainTokenizer(Command[dict[str, Any]], TextOptions):

@@ -193,7 +193,7 @@ def _told(job: Job) -> dict[str, Any]:
 
 
 def _counted(job: Job) -> tuple[pa.Array, Int64]:
-    """Return the types and counts of the words of a text."""
+    """Return the word types of a text, and how often each occurs."""
     split = job.corpus.splits[0]
     with stage("planning"):
         tasks = make_plan(job, splits=[split])[split]

@@ -1,4 +1,4 @@
-"""What the first rows of raw text show that its reader would get wrong in silence: another language, wrapped lines.
+"""Signs in raw text that it would be read wrong without a message: another language than English, wrapped lines.
 
 Raw text is split by the rules of English unless the user names its language, and each line of a text file is a
 paragraph.

@@ -8,8 +8,9 @@
     another one, or a damaged one         a StoreError names the first difference; with `force` it is replaced
 
 The same: its record has what is wanted (`record.check_same`). Whole: all files of the recipe are there. A file with its
-record beside it (a dictionary, a grammar) is found in the same way; its command writes both at once. Sets, runs and
-studies live longer lives (records, checkpoints); they compare by the same rule.
+record beside it (a grammar) is found in the same way; its command writes both at once. Sets, runs and studies live
+longer lives (records, checkpoints); they compare by the same rule. Data of runs is not compared: it has the name of
+what it is made of (`made_of.py`).
 """
 
 from __future__ import annotations

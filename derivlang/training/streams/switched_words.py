@@ -1,4 +1,4 @@
-"""Code-switched copies of the sentences of files, by a dictionary of words, for a tokenizer of all languages.
+"""Code-switched copies of sentences from files. A dictionary of words translates; one tokenizer reads all languages.
 
     the dog sleeps .        ->    <s> the dog sleeps . </s> <s> the Hund sleeps . </s>
     der Hund schläft .      ->    <s> der Hund schläft . </s> <s> der dog schläft . </s>
