@@ -36,6 +36,7 @@ from derivlang.studies.records import write_study
 from derivlang.studies.run import prepare, run_study
 from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
+from derivlang.training.language import read_languages
 from derivlang.training.record import levels_of
 from tests.commands import ROOT, command_line, environment, run, snapshot
 from tests.study_calls import Here
@@ -243,6 +244,71 @@ def test_a_prefix_of_sentence_pairs_beside_the_study_is_found(tmp_path: Path) ->
     (tmp_path / "bitext.source").touch()
     study = study_of(tmp_path, with_pairs(GRID))
     assert f"--pairs {tmp_path / 'bitext'}" in plan(study, Place(Path("out")))[0].command
+
+
+LANGUAGES = """
+[study]
+source = "demo"
+model = "tiny"
+steps = 2
+
+[languages.en]
+share = "{big}"
+[languages.la]
+t = "trans,inv"
+share = "{other}"
+[languages.fr]
+text = "fr.txt"
+share = "{other}"
+
+[[zip]]
+big = [0.5, 0.4]
+other = [0.25, 0.3]
+"""
+
+
+def test_the_languages_of_a_run_are_tables(tmp_path: Path, processes: type[Finished]) -> None:
+    french = written(tmp_path, "Le chien dort .\n", "fr.txt")
+    written(tmp_path, "dog chien\n", "en-fr.txt")
+    text = LANGUAGES + '[cell]\ndictionary = ["en-fr=en-fr.txt"]\nobjective = "align-mlm"\n'
+    study, place = study_of(tmp_path, text), Place(tmp_path / "out")
+    command = plan(study, place)[0].command
+    assert "--source" not in command
+    assert "--t " not in command
+    assert f"--dictionary en-fr={tmp_path}/en-fr.txt" in command
+    given = read_languages(study.cells[1].options["[languages]"])
+    assert [(one.name, one.text, one.t, one.share) for one in given] == [
+        ("en", "demo", "identity", "0.4"), ("la", "", "trans,inv", "0.3"), ("fr", str(french), "identity", "0.3"),
+    ]  # fmt: skip
+    run_study(study, place)
+    for name in ("fr.txt", "en-fr.txt"):
+        was = (tmp_path / name).read_text()
+        written(tmp_path, was + was, name)
+        with pytest.raises(StoreError, match="has changed since"):
+            run_study(study, place)
+        written(tmp_path, was, name)
+    processes.calls.clear()
+    (tmp_path / "moved").mkdir()
+    for name in ("fr.txt", "en-fr.txt"):
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    run_study(study_of(tmp_path / "moved", text), place)
+    assert names_of(processes.calls, "pretrain") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('t = "trans,inv"', 't = "trnas"', r"cell 0.5.0.25: .*did you mean trans"),
+        ('t = "trans,inv"', 'to = "trans"', r"cell 0.5.0.25: --language la: there is no setting of a language 'to'"),
+        ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be text or a number"),
+        ("[0.25, 0.3]", "[0.25, 0.4]", r"cell 0.4.0.4: --language: the shares .* add up to 1.2, not to 1"),
+        ("steps = 2", "steps = 2\n[cell]\nt = 'inv'", "cell 0.5.0.25: --language: cannot be given with --t"),
+    ],
+)
+def test_languages_that_are_wrong_are_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        study_of(tmp_path, LANGUAGES.replace(old, new))
+    assert re.search(message, str(caught.value)), caught.value
 
 
 @pytest.mark.parametrize("level", ["mlm", "25", 25, 0.5, TypedFloat("2e-3"), True, "true", "NaN", '"x"', "[1]", "a=b"])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -25,12 +25,14 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import text_of
 from derivlang.core.slug import slug
-from derivlang.studies.commands import Level
+from derivlang.studies.commands import LANGUAGES, Level
+from derivlang.training.language import Language, read_languages
 
 RUNS = "runs"
 Axis = tuple[Mapping[str, Level], ...]  # levels that move together: of one factor, or of the lists of a [[zip]]
 _FORMULA = re.compile(r"\{([^{}]*)\}")
 _NAME = r"(?P<runs>runs/)?(?P<cell>[^/@]*)(?P<step>@.*)?"
+_OF_PAIR = re.compile(r"[A-Za-z]\w*-[A-Za-z]\w*=")  # of --pairs en-fr=FILE and --dictionary
 _BEGINNINGS = {
     "init": re.compile(rf"(?P<before>)(?!hub:){_NAME}"),
     "embeddings": re.compile(f"(?P<before>from=){_NAME}"),
@@ -87,6 +89,29 @@ def cells_of(grid: Grid, shared: Mapping[str, Any], options: Collection[str], pl
         yield Cell(
             ".".join(slug(text_of(level)) for level in levels.values()), levels, {**shared, **named, **cell}, evaluation
         )
+
+
+def languages_of(cell: Cell) -> tuple[Language, ...]:
+    """Return the languages of a cell's run, the source first."""
+    if LANGUAGES in cell.options:
+        return read_languages(cell.options[LANGUAGES])
+    source, t = text_of(cell.options["source"]), text_of(cell.options["t"])
+    text = text_of(cell.options.get("derived-source", ""))
+    return Language(name="source", text=source), Language(name="derived", t=t, text=text)
+
+
+def with_paths(key: str, value: Any, change: Callable[[str, str], str]) -> Any:
+    """Return the value of an option with other paths. change: called with the option and a text that may be a path."""
+    if key == LANGUAGES:
+        some = [(one, change("source", one.text), change("tokenizer", one.tokenizer)) for one in read_languages(value)]
+        return [str(replace(one, text=text, tokenizer=tokenizer)) for one, text, tokenizer in some]
+    if isinstance(value, list):
+        return [with_paths(key, one, change) for one in value]
+    if not isinstance(value, str):
+        return value
+    of_pair = _OF_PAIR.match(value)
+    names = of_pair[0] if of_pair else ""
+    return names + change(key, value.removeprefix(names))
 
 
 def filled(value: Any, levels: Mapping[str, Level], where: str) -> Any:

@@ -48,6 +48,7 @@ class _Languages(Settings):
     spec: str = setting("", "Transforms of the derived language.", option="--t")
 
 
+LANGUAGES = "[languages]"  # the name of --language in a study, which no factor can have; `language` is often a factor
 NAMES_TEXT = ("source", "derived-source")  # options of `pretrain` that name a source, which may be a path
 
 # Options that a study gives to its commands, and what a user gives instead.
@@ -145,9 +146,11 @@ def _read(one: Declared, value: Any) -> Any:
 
 
 def _check_pretraining(values: Mapping[str, Any]) -> None:
-    from derivlang.training.options import check_options  # imported late: help pages do not need it
+    from derivlang.training.options import check_options, with_languages  # imported late: help pages do not need them
 
-    check_options(values["source"], with_defaults(_PRETRAINING, values))
+    options = with_defaults(_PRETRAINING, values)
+    source = with_languages(values.get("source"), options)
+    check_options(source, options)
 
 
 def _check_evaluation(values: Mapping[str, Any]) -> None:
@@ -159,9 +162,8 @@ def _check_evaluation(values: Mapping[str, Any]) -> None:
 def _options_of(
     command: str, kinds: tuple[type, ...], reserved: Mapping[str, str], argument: str, check: Callable[..., None]
 ) -> CommandOptions:
-    # A study has one derived language in a run, and often a factor of the name `language`.
-    every = [one for kind in kinds for one in declared(kind).values() if one.option and one.name != "language"]
-    named = {str(one.option).removeprefix("--"): one for one in every}
+    every = [one for kind in kinds for one in declared(kind).values() if one.option]
+    named = {LANGUAGES if one.name == "language" else str(one.option).removeprefix("--"): one for one in every}
     return CommandOptions(command, named, reserved, argument, check)
 
 

@@ -19,8 +19,7 @@ from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
-from derivlang.studies.cells import Cell
-from derivlang.studies.commands import NAMES_TEXT
+from derivlang.studies.cells import Cell, languages_of
 from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
 from derivlang.studies.plan import data_of, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
@@ -78,7 +77,7 @@ def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
     for cell in study.cells:
         if data_of(cell) in done:
             continue
-        names = [text_of(cell.options[key]) for key in NAMES_TEXT if cell.options.get(key)]
+        names = dict.fromkeys(one.text for one in languages_of(cell) if one.text)
         sources = tuple(source for name in names for source in (study.text if name == TEXT else (name,)))
         sizes = [_text_size(name, place) for name in sources]
         size = sum(filter(None, sizes))

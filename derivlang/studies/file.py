@@ -4,9 +4,10 @@
     [factors]     the levels of each factor; the study has a cell for every combination
     [[zip]]       factors whose levels move together
     [cell]        options of `pretrain`, with formulas such as "trans:overlap={overlap}"
+    [languages]   a table of each language of a run, in place of source and t: la = { t = "trans,inv", share = 0.3 }
     [evaluate]    options of `evaluate`
     [report]      what is compared (`report.py`)
-    [[grid]]      more cells, with factors, zip, cell and evaluate of their own
+    [[grid]]      more cells, with factors, zip, cell, languages and evaluate of their own
 
 A factor with the name of an option of `pretrain` sets that option, unless [cell] does. A grid with a `name` is left out
 unless it is asked for. A cell may begin from the run of another cell (`cells.py`).
@@ -18,7 +19,8 @@ import fnmatch
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import chain
@@ -31,8 +33,8 @@ from derivlang.core.settings import text_of
 from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
-from derivlang.studies.cells import Axis, Cell, Grid, cells_of, linked, named_in, with_needs
-from derivlang.studies.commands import EVALUATE, NAMES_TEXT, PRETRAIN, CommandOptions, Level, TypedFloat
+from derivlang.studies.cells import Axis, Cell, Grid, cells_of, languages_of, linked, named_in, with_needs, with_paths
+from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, CommandOptions, Level, TypedFloat
 from derivlang.studies.report import read_report, tables_of
 from derivlang.studies.scales import check_known, scaled, scales_of, table_of
 from derivlang.studies.settings import SCALES, Extent
@@ -42,14 +44,14 @@ from derivlang.training.streams.bitext import PARTS
 MAXIMUM = 10_000  # cells of a study
 TEXT = "text"  # the source that the sources of `text` or `treebanks` are joined into
 _JOINED = ("text", "treebanks")
-_TABLES = ("study", "factors", "zip", "cell", "evaluate", "report", "grid", "scale")
+_TABLES = ("study", "factors", "zip", "cell", "languages", "evaluate", "report", "grid", "scale")
 # title: the question, in a line. paper: that asks it, "Name et al. (2022)". table: of the paper.
 _STUDY: dict[str, type] = {
     "source": str, "text": list, "treebanks": list, "model": str, "steps": int, "workers": int, "threads": int,
     "title": str, "paper": str, "table": str, "scales": list,
 }  # fmt: skip
 _FORMS = {str: "text", list: "a list of sources", int: "a whole number of at least 1"}
-_GRID = ("name", "factors", "zip", "cell", "evaluate", "scale", "scales")
+_GRID = ("name", "factors", "zip", "cell", "languages", "evaluate", "scale", "scales")
 FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in this order, then all others
 
 
@@ -58,9 +60,8 @@ class StudyFile:
     """A study as its file describes it.
 
     place: its file, or the name of a shipped study. title, paper, table: of [study], "" if not given. text: sources to
-    join into one, or (). labelled: whether they are treebanks, which keep their labels. shared: options that all cells
-    have unless a factor or grid changes them. factors: the levels of each factor. cells: those to run. whole: the study
-    with all cells, if these are only some.
+    join into one, or (). labelled: whether they are treebanks, which keep their labels. factors: the levels of each
+    factor. cells: those to run. whole: the study with all cells, if these are only some.
     """
 
     name: str
@@ -72,7 +73,6 @@ class StudyFile:
     labelled: bool
     workers: int
     threads: int | None
-    shared: Mapping[str, Any]
     factors: Mapping[str, tuple[Level, ...]]
     report: Mapping[str, Any]
     cells: tuple[Cell, ...]
@@ -156,8 +156,7 @@ class _Reader:
         shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
         if any(key in head for key in _JOINED):
             shared["source"] = TEXT
-        common = self._options(self.tables, "cell", PRETRAIN)
-        every = self._grids(common)
+        every = self._grids(str(shared.get("source", "")))
         names = [grid.name for grid in every if grid.name]
         for name in grids:
             if name not in names:
@@ -166,8 +165,10 @@ class _Reader:
         if (n := sum(grid.n_cells for grid in chosen)) > MAXIMUM:
             fix = "split it into several studies"
             raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
-        cells = [cell for grid in chosen for cell in cells_of(grid, shared, PRETRAIN.options, self.place)]
-        cells = [replace(cell, options=self._paths(cell.options)) for cell in cells]
+        without_source = {key: value for key, value in shared.items() if key != "source"}  # [languages] have theirs
+        some = [(grid, without_source if LANGUAGES in grid.cell else shared) for grid in chosen]
+        cells = [cell for grid, own in some for cell in cells_of(grid, own, PRETRAIN.options, self.place)]
+        cells = [replace(cell, options=self._paths(cell)) for cell in cells]
         self._check_distinct(cells, chosen)  # before a trial, in which runs of other lengths become the same
         cells = linked([replace(cell, options=_in_order(cell.options, steps)) for cell in cells], self.place)
         if check:
@@ -183,7 +184,6 @@ class _Reader:
             labelled="treebanks" in head,
             workers=head.get("workers", 1),
             threads=head.get("threads"),
-            shared=self._paths({key: v for key, v in {**shared, **common}.items() if not named_in(v)}),
             factors=_levels_of(chosen),
             report=read_report(table_of(self.tables, "report", self.place), _levels_of(every), measured, self.place),
             cells=tuple(cells),
@@ -215,8 +215,9 @@ class _Reader:
             )
         return head
 
-    def _grids(self, common: Mapping[str, Any]) -> list[Grid]:
-        """Return [factors] and [[zip]] as a grid, and the grids of [[grid]]. common: the options of [cell]."""
+    def _grids(self, source: str) -> list[Grid]:
+        """Return [factors] and [[zip]] as a grid, and the grids of [[grid]]. source: of the study, or ""."""
+        common = self._options(self.tables, "cell", PRETRAIN) | self._languages(self.tables, "", source)
         evaluate = self._options(self.tables, "evaluate", EVALUATE)
         grids = []
         if "factors" in self.tables or "zip" in self.tables:
@@ -227,7 +228,7 @@ class _Reader:
             name = block.get("name", "")
             if not isinstance(name, str):
                 raise UsageError(f"name = {name!r} must be text", where=f"{self.place} [[grid]]", id="bad-value")
-            own = self._options(block, "cell", PRETRAIN, where)
+            own = self._options(block, "cell", PRETRAIN, where) | self._languages(block, where, source)
             measured = self._options(block, "evaluate", EVALUATE, where)
             grids.append(Grid(name, self._axes(block, where), {**common, **own}, {**evaluate, **measured}))
         if not grids:
@@ -263,11 +264,46 @@ class _Reader:
             known.check_key(key, value, f"{self.place} {where}[{name}]")
         return options
 
-    def _paths(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options with absolute paths for files and folders that lie beside the study's file."""
+    def _languages(self, table: Mapping[str, Any], where: str, source: str) -> dict[str, Any]:
+        """Return [languages] as an option of `pretrain`. source: the text of the first one, unless it has another."""
+        tables = table_of(table, "languages", self.place)
+        for name in tables:
+            for key, value in table_of(tables, name, f"{self.place} {where}[languages]").items():
+                if not isinstance(value, (str, int, float)):
+                    what = f"{key} = {value!r} must be text or a number"
+                    raise UsageError(what, where=f"{self.place} {where}[languages.{name}]", id="bad-value")
+        if not tables:
+            return {}
+        first, *others = tables.items()
+        values = dict([(first[0], {"text": source, **first[1]} if source else first[1]), *others])
+        return {LANGUAGES: list(PRETRAIN.options[LANGUAGES].of_python(values))}
+
+    def _paths(self, cell: Cell) -> dict[str, Any]:
+        """Return the options of a cell with absolute paths for what lies beside the study's file."""
         if self.folder is None:
-            return dict(options)
-        return {key: _beside(self.folder, key, str(value)) or value for key, value in options.items()}
+            return dict(cell.options)
+        with self._of(cell):
+            return {key: with_paths(key, value, self._beside) for key, value in cell.options.items()}
+
+    def _beside(self, key: str, value: str) -> str:
+        """Return the absolute path that an option names in the folder of the study's file, else the value."""
+        named = key in NAMES_TEXT and (value == TEXT or value.partition(":")[0] in SOURCES)
+        if not value or named or not (key in (*NAMES_TEXT, "model") or PRETRAIN.options[key].is_path):
+            return value
+        path = Path(self.folder or "") / value
+        some = (path, Path(f"{path}.{PARTS[0]}")) if key == "pairs" else (path,)  # a file, or PREFIX of text files
+        there = any(is_path(one, "file") for one in some) or (key != "model" and is_path(path, "folder"))
+        return str(path) if there else value
+
+    @contextmanager
+    def _of(self, cell: Cell) -> Iterator[None]:
+        """Name the cell in errors of its options."""
+        try:
+            yield
+        except DerivlangError as error:
+            told = f"{error.where}: {error.what}" if error.where else error.what
+            where = f"{self.place}: cell {cell.name}"
+            raise UsageError(told, where=where, fix=error.fix, id=error.id) from None
 
     def _check_distinct(self, cells: Sequence[Cell], grids: Iterable[Grid]) -> None:
         """Raise UsageError for two cells that are the same run, or that have the same folder."""
@@ -297,28 +333,15 @@ class _Reader:
         for cell in cells:
             where = f"{self.place}: cell {cell.name}"
             for key in ("source", "t"):
-                if key not in cell.options:
+                if key not in cell.options and LANGUAGES not in cell.options:
                     fix = 'write source = "wikitext2"' if key == "source" else 'write t = "trans,inv" in [cell]'
                     raise UsageError(f"there is no {key}", where=where, fix=fix, id="study")
-            try:
+            with self._of(cell):
                 PRETRAIN.check(cell.options)
                 EVALUATE.check(cell.evaluation)
-                Pipeline.parse(text_of(cell.options["t"]))
+                for one in languages_of(cell):
+                    Pipeline.parse(one.t)
                 read_objective(text_of(cell.options.get("objective", "mlm")))
-            except DerivlangError as error:
-                told = f"{error.where}: {error.what}" if error.where else error.what
-                raise UsageError(told, where=where, fix=error.fix, id=error.id) from None
-
-
-def _beside(folder: Path, key: str, value: str) -> str:
-    """Return the absolute path that an option names in the folder of the study's file, "" if it names none there."""
-    named = key in NAMES_TEXT and (value == TEXT or value.partition(":")[0] in SOURCES)
-    if not value or named or not (key in (*NAMES_TEXT, "model") or PRETRAIN.options[key].is_path):
-        return ""
-    path = folder / value
-    some = (path, Path(f"{path}.{PARTS[0]}")) if key == "pairs" else (path,)  # a file, or PREFIX of text files
-    there = any(is_path(one, "file") for one in some) or (key != "model" and is_path(path, "folder"))
-    return str(path) if there else ""
 
 
 def _levels(name: str, value: Any, where: str, *, distinct: bool) -> list[Level]:

@@ -24,8 +24,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import sweep
-from derivlang.studies.cells import RUNS, Cell, stages
-from derivlang.studies.commands import EVALUATE, PRETRAIN, Level
+from derivlang.studies.cells import RUNS, Cell, languages_of, stages, with_paths
+from derivlang.studies.commands import EVALUATE, LANGUAGES, PRETRAIN, Level
 from derivlang.studies.file import FIRST, StudyFile
 from derivlang.studies.settings import Extent, Place
 from derivlang.training.config import ModelConfig
@@ -35,8 +35,8 @@ from derivlang.training.settings import TrainingSettings
 DATA = "data"
 # What tokenizers and encoded data depend on.
 _OF_DATA = (
-    "source", "t", "words", "lang", "encoding", "text-column", "word-column", "label-column", "header", "column-names",
-    "quoting", "delimiter", "derived-source", "limit", "parser", "tokenizer", "tokenizer-for",
+    LANGUAGES, "source", "t", "words", "lang", "encoding", "text-column", "word-column", "label-column", "header",
+    "column-names", "quoting", "delimiter", "derived-source", "limit", "parser", "tokenizer", "tokenizer-for",
 )  # fmt: skip
 
 
@@ -64,10 +64,11 @@ class PlannedCommand:
     @property
     def facts(self) -> dict[str, Any]:
         """The options for the record of what is done: with the names of files in place of their absolute paths."""
-        return {
-            key: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
-            for key, value in self.options.items()
-        }
+        return {key: with_paths(key, value, _without_folder) for key, value in self.options.items()}
+
+
+def _without_folder(key: str, value: str) -> str:
+    return Path(value).name if Path(value).is_absolute() else value
 
 
 def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
@@ -138,8 +139,8 @@ def data_of(cell: Cell) -> tuple[str, ...]:
 
 
 def needs_trees(cell: Cell) -> bool:
-    """Return whether the order of a cell's language needs parsed sentences."""
-    return Pipeline.parse(text_of(cell.options["t"])).needs_trees
+    """Return whether the order of a cell's languages needs parsed sentences."""
+    return any(Pipeline.parse(one.t).needs_trees for one in languages_of(cell))
 
 
 def _setting(options: Mapping[str, Any], key: str) -> Any:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from glob import glob
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,12 @@ from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, digest, read_record, record_text
 from derivlang.studies.cells import RUNS, Cell
-from derivlang.studies.commands import NAMES_TEXT
+from derivlang.studies.commands import LANGUAGES, NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import PlannedCommand
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
+from derivlang.training.language import read_languages
 from derivlang.training.run_folder import RUN
 from derivlang.training.streams.bitext import PARTS
 
@@ -99,8 +101,16 @@ def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
 
 def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
     """Return a hash of the files that options name, by option."""
-    texts = {key: value for key, value in options.items() if isinstance(value, str)}
-    found = {key: [[name, file_hash(path)] for name, path in _named(key, value, place)] for key, value in texts.items()}
+    found: dict[str, list[list[str]]] = {}
+    for key, value in options.items():
+        texts = [(key, one) for one in value] if isinstance(value, list) else [(key, value)]
+        if key == LANGUAGES:
+            of_one = [
+                (("source", one.text), ("t", one.t), ("tokenizer", one.tokenizer)) for one in read_languages(value)
+            ]
+            texts = [*chain.from_iterable(of_one)]
+        named = [one for key, text in texts if isinstance(text, str) for one in _named(key, text, place)]
+        found[key] = [[name, file_hash(path)] for name, path in named]
     return {key: digest(hashes) for key, hashes in found.items() if hashes}
 
 
