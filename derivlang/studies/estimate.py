@@ -66,7 +66,8 @@ def cost(cell: Cell, rate: float) -> Cost:
     # waits for kernel launches.
     start, step = (12.0, 0.004) if is_narrow(cell) else (50.0, 0.015)
     size = positions(cell)
-    evaluation = start + fine_tuning(cell.evaluation, rate, step) if cell.evaluation else 0.0
+    targets = sum(not one.text for one in languages_of(cell)[1:]) or 1  # each is evaluated on its own
+    evaluation = start + targets * fine_tuning(cell.evaluation, rate, step) if cell.evaluation else 0.0
     return Cost(size, start + (size or 0) / rate, evaluation, _bytes(cell))
 
 
