@@ -83,7 +83,7 @@ def test_zero_shot_scores_have_controls_in_every_language(name: str, scale: str)
         cells = [cell for cell in read(name, scale=scale, grids=["controls"], steps=steps).cells
                  if "control" in cell.levels]  # fmt: skip
         orders = [{one.t for cell in some for one in languages_of(cell)} for some in (cells, own)]
-            assert orders[0] == orders[1]
+        assert orders[0] == orders[1]
         kinds = {
             (cell.levels["control"], cell.options["objective"], cell.options.get("embeddings", "keep"),
              cell.options["steps"] == 0) for cell in cells

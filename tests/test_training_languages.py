@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import derivlang
 from derivlang.commands.pretrain import Pretrain
-from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import smoothed
 from derivlang.training import run_folder
@@ -143,18 +143,18 @@ def test_no_language_is_a_row_off_its_share(weights: list[list[int]], rows: int,
 
 def test_two_languages_are_the_short_form() -> None:
     for typed, expected in (
-        (["en=text:demo", "la=t:trans,inv"], {"spec": "trans,inv", "derived_source": None, "halves": None}),
-        (["en=text:demo", "la=text:demo t:inv"], {"spec": "inv", "derived_source": None, "halves": None}),
-        (["en=text:demo", "fr=text:x.txt"], {"spec": "identity", "derived_source": "x.txt", "halves": None}),
-        (["en=text:demo part:1/2", "la=t:inv part:2/2"], {"spec": "inv", "derived_source": None, "halves": True}),
+        (["en=text:demo", "la=t:trans,inv"], {"spec": "trans,inv", "halves": None}),
+        (["en=text:demo", "la=text:demo t:inv"], {"spec": "inv", "halves": None}),
+        (["en=text:demo part:1/2", "la=t:inv part:2/2"], {"spec": "inv", "halves": True}),
     ):
         options: dict[str, Any] = {"language": typed}
         assert with_languages("", options | {"language": ()}) == ""
         assert with_languages(None, options) == "demo"
         assert options == {"language": (), **expected}
-    options = {"language": ["en=text:demo", "cl=ids:own"]}
-    assert with_languages(None, options) == "demo"
-    assert options["language"] == ("en=text:demo t:identity ids:text", "cl=t:identity ids:own")
+    for typed in (["en=text:demo", "cl=ids:own"], ["en=text:demo", "fr=text:x.txt"]):
+        options = {"language": typed}
+        assert with_languages(None, options) == "demo"
+        assert read_languages(options["language"]) == read_languages(typed)
 
 
 def test_the_same_run_by_both_forms(tmp_path: Path) -> None:
@@ -334,11 +334,6 @@ def test_options_and_tables_are_the_same() -> None:
     ("languages", "more", "message"),
     [
         (["en=text:demo", "la=t:tran ids:own"], {}, "there is no transform 'tran'"),
-        (
-            ["en=text:demo", "ru=text:{folder}/ru.txt ids:own"],
-            {},
-            "of the sub-words of ru are unknown",
-        ),
         (["en=text:demo", "fr=text:{folder}/none.txt ids:own"], {}, "there is no such file"),
         (["en=text:demo", "la=t:inv tokenizer:{folder}/none"], {}, "there is no such folder"),
         (["en=text:demo share:0.9999", "la=t:inv share:0.0001"], {}, "la gets no row in 6 steps of 8 rows"),
@@ -356,7 +351,6 @@ def test_options_and_tables_are_the_same() -> None:
 def test_languages_that_cannot_be_trained(
     languages: list[str], more: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "ru.txt").write_text("Кот спит на столе и ничего не ждёт .\n" * 30, "utf-8")
     (tmp_path / "en.txt").write_text("The cat sleeps on the table .\n" * 30, "utf-8")
     with pytest.raises(DerivlangError) as error:
         trained(tmp_path / "run", [text.format(folder=tmp_path) for text in languages], **more)
@@ -374,6 +368,15 @@ def test_a_tokenizer_of_several_texts(texts: tuple[Path, Path], tmp_path: Path) 
         None, None, tmp_path / "run", language=languages, tokenizer=tmp_path / "tok", **options
     ).record
     assert record["status"] == "done"
+    made = derivlang.pretrain(None, None, tmp_path / "none", language=languages, data=tmp_path / "data", **TINY)
+    assert made.record["status"] == "done"  # a tokenizer of both texts is trained
+    kept = derivlang.pretrain(
+        None, None, tmp_path / "kept", language=languages, data=tmp_path / "data", data_as_is=True, **TINY
+    )
+    assert kept.record["weights"] == made.record["weights"]
+    derivlang.tokenizer(texts[0], tmp_path / "en", vocab_size=150)
+    with pytest.raises(DataError, match="of the sub-words of ru are unknown"):
+        derivlang.pretrain(None, None, tmp_path / "no", language=languages, tokenizer=tmp_path / "en", **options)
     assert "--smoothing: needs --text" in run("tokenizer", "train", texts[0], "--smoothing", 0.5, code=2).err
 
 

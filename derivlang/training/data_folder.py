@@ -65,6 +65,12 @@ class DataFolder:
                 texts.append(replace(self, request=request, origin=Origin.of(request)))
         return texts
 
+    def other_texts(self) -> list[str]:
+        """Return the texts that a tokenizer of several languages is trained on besides the source's."""
+        if self.paths.tokenizer is not None:
+            return []
+        return sorted({one.text for one in self.settings.asked[1:] if one.text and not one.tokenizer})
+
     def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
         """Return the derived text, for a tokenizer of this kind."""
         paths = self.paths

@@ -50,8 +50,8 @@ def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[Trainin
 def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
     """Return the source of a run; --language gives it with others, or is changed to the short form of two languages.
 
-    Languages that a file names, as --pairs en-fr=FILE, have no short form. options: by name, changed in place. Raise
-    UsageError for languages that are wrong.
+    Languages with texts of their own, and those that a file names, as --pairs en-fr=FILE, have no short form. options:
+    by name, changed in place. Raise UsageError for languages that are wrong.
     """
     if not options.get("language"):
         return source
@@ -59,11 +59,11 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
     first, second = asked[:2]
     parts = first.part, second.part
     short = [Language(name=first.name, text=first.text, part=first.part)]
-    short.append(Language(name=second.name, text=second.text, t=second.t, part=second.part))
-    halves = parts == ("1/2", "2/2") and not second.text
+    short.append(Language(name=second.name, t=second.t, part=second.part))
+    halves = parts == ("1/2", "2/2")
     named = options.get("dictionary") or any("=" in str(file) for file in options.get("pairs") or ())
     if list(asked) == short and (halves or not any(parts)) and not named:
-        options |= {"language": (), "halves": halves or None, "derived_source": second.text or None}
+        options |= {"language": (), "halves": halves or None}
     else:
         options["language"] = tuple(map(str, asked))
     options["spec"] = second.t

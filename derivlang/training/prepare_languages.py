@@ -3,12 +3,15 @@
 a script, or only an order     tokenizer-HASH  twin-HASH           of the source's text
 any other language             tokenizer-HASH  tokenizer-HASH      of the text of each
 --tokenizer-for both           tokenizer-HASH                      of both texts
+--language with other texts    tokenizer-HASH                      of all texts
 a checkpoint's tokenizer       tokenizer-HASH                      which reads both
 lexicon-HASH                   beside them, if one was fitted or read from a file
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from derivlang.core.errors import StoreError
@@ -21,6 +24,7 @@ from derivlang.lexical.tokenizer import FORMAT
 from derivlang.lexical.train import TextToDerive
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
+from derivlang.sources.find import name_of, request_of_text
 from derivlang.training.data_folder import LANGUAGES, DataFolder
 from derivlang.training.languages import (
     DERIVED_TOKENIZER,
@@ -43,6 +47,8 @@ def languages_of(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:
     """Return the languages of a folder, and the files that a run keeps of them, by name."""
     if not folder.settings.language:
         return _pair(folder)
+    if texts := folder.other_texts():
+        folder = replace(folder, paths=replace(folder.paths, tokenizer=_trained(folder, texts=texts)))
     files: dict[str, Path] = {}
     pairs = []
     for language in folder.settings.asked[1:]:
@@ -66,9 +72,14 @@ def _pair(folder: DataFolder, second: str = "") -> tuple[Languages, dict[str, Pa
     return _of_texts(folder, asked or "each")
 
 
-def _trained(folder: DataFolder, derived: TextToDerive | None = None, size: int | None = None) -> Path:
-    """Return the folder of a tokenizer. derived: as of `tokenizers.train`. size: in entries, None for the settings'."""
-    options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size)
+def _trained(
+    folder: DataFolder, derived: TextToDerive | None = None, size: int | None = None, texts: Sequence[str] = ()
+) -> Path:
+    """Return the folder of a tokenizer.
+
+    derived: as of `tokenizers.train`. size: in entries, None for the settings'. texts: others to train on.
+    """
+    options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size, text=tuple(texts))
     kind = "source" if derived is None else derived.kind
     recipe = {
         "rules": FORMAT,
@@ -79,6 +90,10 @@ def _trained(folder: DataFolder, derived: TextToDerive | None = None, size: int 
     }
     if derived is not None and derived.other is not None and folder.origin is not None:
         recipe["other"] = Origin.of(derived.other).recipe
+    if texts:
+        recipe |= {"kind": "several", "texts": [name_of(text) for text in texts]}
+        if folder.origin is not None:
+            recipe["others"] = [Origin.of(request_of_text(folder.request, text)).recipe for text in texts]
     what = "training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language"
     return folder.made(
         "tokenizer", recipe, lambda fresh: tokenizers.train(folder.request, fresh, options, derived=derived), what
