@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.engine.batches import Source
@@ -81,7 +82,7 @@ def _trained(
     """
     options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size, text=tuple(texts))
     kind = "source" if derived is None else derived.kind
-    recipe = {
+    recipe: dict[str, Any] = {
         "rules": FORMAT,
         "kind": kind,
         "vocab_size": options.vocab_size,
