@@ -394,6 +394,13 @@ def test_quoted_fields(tmp_path: Path, field: str, expected: str) -> None:
     assert column(delimited.read(path, columns=["a", "b"], quoting=False), "a") == [field]
 
 
+def test_tagged_words_as_pandas_quotes_them_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.tsv", 'He\tO\n""""\tO\nno\tO\n')
+    with pytest.raises(DataError, match=r"quotation mark as pandas writes it(?s:.*)quoting=3") as caught:
+        list(tagged.read(path))
+    assert (caught.value.id, caught.value.where) == ("tsv-quoting", f"{path}:2")
+
+
 @pytest.mark.parametrize(
     ("row", "quoted"),
     [

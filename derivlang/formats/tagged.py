@@ -42,6 +42,11 @@ from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, e
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 _MOST_WORDS = 2000  # in the first sentence
+_FIX = "write token<TAB>tag, or remove the line"
+_QUOTED, _UNQUOTED = (
+    '""""',
+    "write it without quotation marks around fields; in pandas, to_csv(…, quoting=3)",
+)
 _HASH = ord("#")
 _MAY_BE_EMPTY = np.isin(np.arange(256), list(f"{WHITE}{DOCUMENT_MARK[0]}".encode()))  # by the first byte of a line
 
@@ -54,8 +59,8 @@ def read(
     All lines must have as many columns as the first line that is not a comment. The prefix of PAN-X's `en:token` is
     removed if all tokens of the first 100 lines of the file have the same one. limit: greatest number of sentences.
     piece: what to read.
-    Raises DataError: tsv-columns, word-numbers, conll-2012, empty-token, empty-tag, tag-space, empty-file, and as
-    `open_lines`.
+    Raises DataError: tsv-columns, word-numbers, conll-2012, empty-token, empty-tag, tsv-quoting, tag-space, empty-file,
+    and as `open_lines`.
     """
     path = located(path)
     columns, sentences_of_piece = _sentences(path, encoding, piece)
@@ -77,17 +82,13 @@ def read(
         tokens, tags = fields[columns.word], fields[columns.tag]
         if columns.prefix:
             tokens = [token.removeprefix(columns.prefix) for token in tokens]
-        for what, values, id in (
-            ("the token is empty", tokens, "empty-token"),
-            ("the tag is empty", tags, "empty-tag"),
+        for wrong, values, what, fix, id in (
+            ("", tokens, "the token is empty", _FIX, "empty-token"),
+            ("", tags, "the tag is empty", _FIX, "empty-tag"),
+            (_QUOTED, tokens, f"the token {_QUOTED} is a quotation mark as pandas writes it", _UNQUOTED, "tsv-quoting"),
         ):
-            if "" in values:
-                raise DataError(
-                    what,
-                    where=f"{path}:{numbers[values.index('')]}",
-                    fix="write token<TAB>tag, or remove the line",
-                    id=id,
-                )
+            if wrong in values:
+                raise DataError(what, where=f"{path}:{numbers[values.index(wrong)]}", fix=fix, id=id)
         for number, tag in zip(numbers, tags, strict=True):
             if tag != tag.strip():  # it would be a class of its own beside the tag without
                 raise DataError(
