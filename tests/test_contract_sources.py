@@ -20,8 +20,9 @@ import pytest
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.formats import delimited, squad
+from derivlang.formats.opening import PACKED
 from derivlang.lexical.train import read_words
-from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
+from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.find import find
 from derivlang.sources.hub import _hash, offline_if_unreachable
 from derivlang.sources.named import named_sources

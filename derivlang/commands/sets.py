@@ -45,10 +45,10 @@ class MakingSource(Command[Result], SourceOptions, RowOptions, LabelOptions):
 
     def request(self) -> SourceRequest:
         """Return the source. Warn of a given folder of corpora if the source is a path or a set of the hub."""
-        from derivlang.sources.named import SOURCES, split_name
+        from derivlang.sources.named import named_source
 
         source = str(self.source)
-        other = split_name(source)[0] not in SOURCES and (source.startswith("hub:") or os.path.lexists(source))
+        other = named_source(source)[0] is None and (source.startswith("hub:") or os.path.lexists(source))
         if other and "data_dir" in self.given:
             warn(f"only a named source is looked up in a folder of corpora, so --data-dir has no effect on {source}")
         return self.part(SourceRequest, source=source)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from derivlang.core.errors import DataError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.core.spec_files import FilePolicy, no_file
 from derivlang.core.splits import SPLITS, split_of
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.opening import PACKED
 from derivlang.formats.registry import NO_FILES
 from derivlang.formats.words import Splitter
 
@@ -143,22 +140,3 @@ class Corpus:
             return []
         told = {part.name for part in self.parts if split_of(part.name)}
         return [part.name for part in self.parts if told and part.split == "train" and part.name not in told]
-
-
-def first_matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files that match the first pattern that any file does, plain before gz and zst. `*` may be in it."""
-    for pattern in patterns:
-        if matches := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
-            return matches
-    return []
-
-
-def not_found(name: str, folders: Sequence[Path], layout: Sequence[str], hub: str) -> DataError:
-    """Return the error for a source that was not found: which files to put where. hub: why not from there, or ""."""
-    looked = " in " + ", ".join(str(folder) for folder in folders) if folders else ", and no --data-dir was given"
-    files = "\n    ".join(layout)
-    return DataError(
-        f"the source {name} was not found{looked}{hub}",
-        fix=f"put these files into a folder and pass it as --data-dir:\n    {files}",
-        id="source-missing",
-    )

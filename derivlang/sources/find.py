@@ -37,13 +37,7 @@ from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.labels import decided, is_string_list
-from derivlang.sources.named import (
-    SOURCES,
-    find_named,
-    hub_name,
-    missing,
-    split_name,
-)
+from derivlang.sources.named import SOURCES, missing, named_source
 from derivlang.sources.raw_text import is_not_english, is_wrapped
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
@@ -85,15 +79,13 @@ def _locate(request: SourceRequest) -> Corpus:
             labels=request.label_column,
         )
         return _with_labels(found, request.encoding)
-    name, argument = split_name(source)
-    if name in SOURCES:
-        request.refuse(f"the source {name} knows its columns", files=False)
-        folders = data_folders(request.data_dir)
-        corpus, named = find_named(name, argument, folders)
-        if corpus is not None:
+    named, argument = named_source(source)
+    if named is not None:
+        request.refuse(f"the source {named.name} knows its columns", files=False)
+        folders, fault = data_folders(request.data_dir), None
+        if (corpus := named.find(argument, folders)) is not None:
             return corpus
-        hub, fault = hub_name(named, argument), None
-        if hub is not None:
+        if (hub := named.on_hub(argument)) is not None:
             from derivlang.sources.hub import find_hub_copy
 
             corpus, fault = find_hub_copy(named, argument, hub)
@@ -112,15 +104,17 @@ def _locate(request: SourceRequest) -> Corpus:
 
 def is_of_hub(source: str, data_dir: PathLike | None) -> bool:
     """Return whether a source is read from the hub: hub:NAME, or a named source that is not on this machine."""
-    name, argument = split_name(source)
-    return name == "hub" or (name in SOURCES and find_named(name, argument, data_folders(data_dir))[0] is None)
+    if source.partition(":")[0] == "hub":
+        return True
+    named, argument = named_source(source)
+    return named is not None and named.find(argument, data_folders(data_dir)) is None
 
 
 def name_of(source: str) -> str:
     """Return the name of the corpus of a source, which need not be there. That of a derived set is in its manifest."""
-    name, argument = split_name(source)
-    if name in SOURCES:
-        return SOURCES.find(name).full_name(argument)
+    named, argument = named_source(source)
+    if named is not None:
+        return named.full_name(argument)
     if source.startswith("hub:"):
         return source.partition("@")[0]
     return name_of_path(located(source))

@@ -9,8 +9,8 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,43 +21,47 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
+from derivlang.formats.opening import PACKED
 from derivlang.formats.squad import MEANING as SQUAD
-from derivlang.sources.corpus import Corpus, CorpusFile, first_matches, not_found
+from derivlang.sources.corpus import Corpus, CorpusFile
 
+Patterns = Mapping[str, tuple[str, ...]]  # of the files of each split
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
-
 TAGGED = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities", WIKIANN),))
 XNLI = Schema((Side("premise", text="premise"), Side("hypothesis", text="hypothesis")), (Field("label", "value", NLI),))
 PAWSX = Schema(
-    (Side("sentence1", text="sentence1"), Side("sentence2", text="sentence2")),
-    (Field("label", "value", ("0", "1")),),
+    (Side("sentence1", text="sentence1"), Side("sentence2", text="sentence2")), (Field("label", "value", ("0", "1")),)
 )
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """A named source.
+    """A named source: what is known of a corpus.
 
-    files: the file patterns of each split, or a function of `arg` that returns them. `{arg}` stands for what follows
-    the colon, else for `default`. prefix: what folder names begin with; the user may type it, too. hub: (dataset,
-    config) with `{arg}`, or None. options, aliases, language_column: as in `Corpus`.
+    files: the file patterns of each split. In them, in `hub` and in `language`, `{arg}` stands for what follows the
+    colon, else for `default`; `{code}` for the ISO code of the treebank that this names, and `{ud}` for its name on the
+    hub. prefix: what folder names begin with; the user may type it, too. hub: (dataset, config), or None. options,
+    aliases, language_column: as in `Corpus`. own: by what follows the colon, the fields that differ there. folder:
+    where the files are, if no folder of the user's has them.
     """
 
     name: str
     summary: str
     format: str
     schema: Schema
-    files: dict[str, tuple[str, ...]] | Callable[[str], dict[str, tuple[str, ...]]]
+    files: Patterns
     default: str = ""
     prefix: str = ""
     hub: tuple[str, str] | None = None
     words: Mode = "spacy"
-    options: dict[str, Any] | None = None
-    aliases: dict[str, str] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
     language_column: str | None = None
-    language: Callable[[str], str] = lambda arg: "en"
+    language: str = "en"
     licence: str = "unknown"
     citation: str = ""
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    folder: Path | None = None
 
     def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
         """Return the corpus in the first folder that has a file of it, or None.
@@ -66,12 +70,10 @@ class NamedSource:
         `check`; DataError several-folders.
         """
         self.check(argument)
-        arg = argument or self.default
-        for folder in folders:
+        for folder in folders if self.folder is None else [self.folder]:
             parts, matches = [], []
             for split, patterns in self.patterns(argument).items():
-                files = _matches(folder, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
-                if files:
+                if files := _matches(folder, [self._filled(p, glob.escape(argument)) for p in patterns]):
                     parts.append(CorpusFile(split, files[0], files[0].name))
                     matches += files
             if parts and not (matches[0].parent == folder and _siblings(self, [folder])):
@@ -82,7 +84,7 @@ class NamedSource:
     def is_named_by(self, folder: Path) -> bool:
         """Return whether a folder, or one below it, has both the name and a file of the source."""
         patterns = chain.from_iterable(self.patterns("").values())
-        return any(_matches(folder, [p.format(arg=glob.escape(self.default))]) for p in patterns if "/" in p)
+        return any(_matches(folder, [self._filled(pattern, "")]) for pattern in patterns if "/" in pattern)
 
     def arguments_in(self, folders: Sequence[Path]) -> set[str]:
         """Return the arguments that have a file in these folders.
@@ -120,43 +122,63 @@ class NamedSource:
         return f"{self.name}:{argument}" if argument else self.name
 
     def check(self, argument: str) -> None:
-        """Raise UsageError for an argument, if the source is one set."""
-        several = self.default or callable(self.files) or "{arg}" in str(self.files) or "{arg}" in str(self.hub)
-        if argument and not several:
+        """Raise UsageError for an argument that names no set of the source."""
+        several = self.default or "{arg}" in f"{self.files} {self.hub}"
+        if not argument or several or argument in self.own:
+            return
+        if self.own:
             raise UsageError(
-                f"{self.name} is one set, so it takes no {argument!r}",
-                where=f"{self.name}:{argument}",
-                fix="leave it out; --splits chooses a split",
-                id="unknown-source",
+                f"{self.name} has no set {argument!r}; there are: {', '.join(sorted(self.own))}", id="unknown-source"
             )
+        raise UsageError(
+            f"{self.name} is one set, so it takes no {argument!r}",
+            where=f"{self.name}:{argument}",
+            fix="leave it out; --splits chooses a split",
+            id="unknown-source",
+        )
 
     def corpus(self, argument: str, parts: tuple[CorpusFile, ...], **changes: Any) -> Corpus:
         """Return the corpus of these files. changes: fields of it that differ from the source's."""
-        fields: dict[str, Any] = {
-            "name": self.full_name(argument),
-            "format": self.format,
-            "schema": self.schema,
-            "parts": parts,
-            "words": self.words,
-            "language": self.language(argument or self.default),
-            "options": self.options or {},
-            "aliases": self.aliases or {},
-            "language_column": self.language_column,
-            "rows_language": self.language(argument or self.default),
-            "expected": tuple(self.patterns(argument)),
-            "licence": self.licence,
-            "citation": self.citation,
-        }
-        return Corpus(**{**fields, **changes})
+        source, language = self._of(argument), self._filled(self.language, argument)
+        corpus = Corpus(
+            self.full_name(argument),
+            source.format,
+            source.schema,
+            parts,
+            words=source.words,
+            language=language,
+            options=source.options,
+            aliases=source.aliases,
+            language_column=source.language_column,
+            rows_language=language,
+            expected=tuple(source.files),
+            licence=source.licence,
+            citation=source.citation,
+        )
+        return replace(corpus, **changes)
+
+    def on_hub(self, argument: str) -> tuple[str, str] | None:
+        """Return dataset and configuration on the hub, or None."""
+        return None if self.hub is None else (self.hub[0], self._filled(self.hub[1], argument))
 
     def layout(self, argument: str) -> list[str]:
         """Return the first pattern of each split, for an error that says where to put the files."""
-        arg = argument or self.default
-        return [patterns[0].format(arg=arg) for patterns in self.patterns(argument).values()]
+        return [self._filled(patterns[0], argument) for patterns in self.patterns(argument).values()]
 
-    def patterns(self, argument: str) -> dict[str, tuple[str, ...]]:
+    def patterns(self, argument: str) -> Patterns:
         """Return the file patterns of each split."""
-        return self.files(argument or self.default) if callable(self.files) else self.files
+        return self._of(argument).files
+
+    def _of(self, argument: str) -> NamedSource:
+        own = self.own.get(argument or self.default)
+        return replace(self, **own) if own else self
+
+    def _filled(self, text: str, argument: str) -> str:
+        """Return a text with what stands for `{arg}`, `{code}` and `{ud}`."""
+        argument = argument or self.default
+        language, _, treebank = argument.partition("-")
+        code = _UD_CODES.get(language)
+        return text.format(arg=argument, code=code or "xx", ud=f"{code or language.lower()}_{treebank.lower()}")
 
 
 def _matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
@@ -164,17 +186,25 @@ def _matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
     data: text/wikitext-2/wiki.test.tokens     data/text: the same     data/text/wikitext-2: the same
     """
-    if matches := first_matches(folder, patterns):
+    if matches := _first_matches(folder, patterns):
         return matches
     here = Path(os.path.abspath(folder))  # noqa: PTH100 (a link keeps its name, which the pattern may have)
     deepest = max(pattern.count("/") for pattern in patterns)
     for above in here.parents[:deepest]:
-        if matches := [path for path in first_matches(above, patterns) if path.is_relative_to(here)]:
+        if matches := [path for path in _first_matches(above, patterns) if path.is_relative_to(here)]:
             return matches
     return []
 
 
-def files_of_splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> dict[str, tuple[str, ...]]:
+def _first_matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files that match the first pattern that any file does, plain before gz and zst. `*` may be in it."""
+    for pattern in patterns:
+        if matches := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
+            return matches
+    return []
+
+
+def files_of_splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> Patterns:
     """Return the patterns of each split, with its name in its files for `{split}`."""
     return {
         split: tuple(pattern.replace("{split}", name) for pattern in patterns)
@@ -203,28 +233,6 @@ def _wikitext(size: str, summary: str) -> NamedSource:
     )
 
 
-def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
-    """Return the files of XNLI: English training pairs come from MultiNLI if XNLI has none."""
-    english = ("nli/multinli_pairs.tsv",) if language == "en" else ()
-    return {
-        "train": ("xnli/multinli.train.{arg}.tsv", "multinli.train.{arg}.tsv", *english),
-        "validation": ("xnli/dev.{arg}.tsv", "dev.{arg}.tsv", "xnli/xnli.dev.tsv", "xnli.dev.tsv"),
-        "test": ("xnli/test.{arg}.tsv", "test.{arg}.tsv", "xnli/xnli.test.tsv", "xnli.test.tsv"),
-    }
-
-
-def _squad_files(language: str) -> dict[str, tuple[str, ...]]:
-    """Return the files of MLQA and XQuAD, and for English the files of SQuAD 1.1."""
-    files = {
-        "validation": ("qa/mlqa/dev-context-{arg}-question-{arg}.json", "mlqa/dev-context-{arg}-question-{arg}.json"),
-        "test": ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json"),
-    }
-    if language == "en":
-        files = {"train": ("qa/squad/train-v1.1.json", "squad/train-v1.1.json", "train-v1.1.json"), **files}
-        files["validation"] += ("qa/squad/dev-v1.1.json", "squad/dev-v1.1.json", "dev-v1.1.json")
-    return files
-
-
 # ISO codes of languages; treebanks are named by their English names.
 _UD_CODES = dict(
     pair.split(":")
@@ -234,14 +242,20 @@ _UD_CODES = dict(
         "Turkish:tr Vietnamese:vi Welsh:cy Portuguese:pt Dutch:nl Polish:pl Czech:cs Finnish:fi Swedish:sv"
     ).split()
 )
-
-
-def _ud_language(treebank: str) -> str:
-    return _UD_CODES.get(treebank.partition("-")[0], "xx")
-
-
 # Column names of the 19-column files of XNLI 1.0 and of the release of MultiNLI.
 _XNLI_RELEASES = {"sentence1": "premise", "sentence2": "hypothesis", "gold_label": "label", "hypo": "hypothesis"}
+_XNLI_FILES: Patterns = {
+    "train": ("xnli/multinli.train.{arg}.tsv", "multinli.train.{arg}.tsv"),
+    "validation": ("xnli/dev.{arg}.tsv", "dev.{arg}.tsv", "xnli/xnli.dev.tsv", "xnli.dev.tsv"),
+    "test": ("xnli/test.{arg}.tsv", "test.{arg}.tsv", "xnli/xnli.test.tsv", "xnli.test.tsv"),
+}
+_MLQA = ("qa/mlqa/dev-context-{arg}-question-{arg}.json", "mlqa/dev-context-{arg}-question-{arg}.json")
+_XQUAD = ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json")
+_ENGLISH_QUESTIONS: Patterns = {
+    "train": ("qa/squad/train-v1.1.json", "squad/train-v1.1.json", "train-v1.1.json"),
+    "validation": (*_MLQA, "qa/squad/dev-v1.1.json", "squad/dev-v1.1.json", "dev-v1.1.json"),
+    "test": _XQUAD,
+}
 _NAMED = (
     _wikitext("103", "WikiText-103, tokenised English Wikipedia articles"),
     _wikitext("2", "WikiText-2, the small one"),
@@ -256,7 +270,7 @@ _NAMED = (
         default="English-EWT",
         prefix="UD_",
         hub=("universal-dependencies/universal_dependencies", "{ud}"),
-        language=_ud_language,
+        language="{code}",
         licence="see the treebank's own licence",
         citation="Nivre et al. (2020): Universal Dependencies v2. LREC 2020. https://universaldependencies.org",
     ),
@@ -268,7 +282,7 @@ _NAMED = (
         files_of_splits("ner/wikiann/{arg}/{split}.tsv", "wikiann/{arg}/{split}.tsv", "panx/{arg}/{split}.tsv"),
         default="en",
         hub=("unimelb-nlp/wikiann", "{arg}"),
-        language=lambda arg: arg,
+        language="{arg}",
         citation="Pan et al. (2017): Cross-lingual Name Tagging and Linking for 282 Languages. ACL 2017; "
         "Rahimi, Li, Cohn (2019): Massively Multilingual Transfer for NER. ACL 2019.",
     ),
@@ -277,13 +291,15 @@ _NAMED = (
         "XNLI, inference pairs, training pairs from MultiNLI; xnli:fr is another language",
         "delimited",
         XNLI,
-        _xnli_files,
+        _XNLI_FILES,
         default="en",
+        # English training pairs come from MultiNLI if XNLI has none.
+        own={"en": {"files": {**_XNLI_FILES, "train": (*_XNLI_FILES["train"], "nli/multinli_pairs.tsv")}}},
         hub=("facebook/xnli", "{arg}"),
         options={"columns": ("premise", "hypothesis", "label"), "quoting": False},
         aliases=_XNLI_RELEASES,
         language_column="language",
-        language=lambda arg: arg,
+        language="{arg}",
         licence="cc-by-nc-4.0",
         citation="Conneau et al. (2018): XNLI: Evaluating Cross-lingual Sentence Representations. EMNLP 2018.",
     ),
@@ -296,7 +312,7 @@ _NAMED = (
         default="en",
         hub=("google-research-datasets/paws-x", "{arg}"),
         options={"columns": ("sentence1", "sentence2", "label"), "quoting": True},
-        language=lambda arg: arg,
+        language="{arg}",
         citation="Yang et al. (2019): PAWS-X: A Cross-lingual Adversarial Dataset. EMNLP 2019.",
     ),
     NamedSource(
@@ -304,13 +320,35 @@ _NAMED = (
         "SQuAD-form questions: XQuAD, MLQA, training questions from SQuAD; squad:de is another language",
         "squad",
         SQUAD,
-        _squad_files,
+        {"validation": _MLQA, "test": _XQUAD},
         default="en",
+        own={"en": {"files": _ENGLISH_QUESTIONS}},
         hub=("google/xquad", "xquad.{arg}"),
-        language=lambda arg: arg,
+        language="{arg}",
         licence="cc-by-sa-4.0",
         citation="Artetxe, Ruder, Yogatama (2020): On the Cross-lingual Transferability. ACL 2020; "
         "Lewis et al. (2020): MLQA. ACL 2020.",
+    ),
+    NamedSource(
+        "demo",
+        "the built-in set: tags, trees and entities; demo:nli has pairs, demo:qa questions, demo:pairs minimal pairs",
+        "conllu",
+        Schema(CONLLU.sides, (*CONLLU.fields, Field("ner_tags", "entities", WIKIANN))),
+        files_of_splits("demo-ud-{split}.conllu"),
+        options={"entities": True},
+        licence="apache-2.0",
+        citation="derivlang: the demo sentences, written for the project.",
+        folder=Path(__file__).parent / "demo",
+        own={
+            "nli": {
+                "format": "delimited",
+                "schema": XNLI,
+                "files": files_of_splits("demo-nli-{split}.tsv"),
+                "options": {"columns": ("premise", "hypothesis", "label"), "header": False},
+            },
+            "qa": {"format": "squad", "schema": SQUAD, "files": {"test": ("demo-qa-test.json",)}, "options": {}},
+            "pairs": {"schema": CONLLU, "files": {"test": ("demo-pairs.conllu",)}, "options": {}},
+        },
     ),
 )
 
@@ -318,11 +356,7 @@ _NAMED = (
 SOURCES: Registry[NamedSource] = Registry(
     "source",
     NamedSource,
-    {
-        **{named.name: named for named in _NAMED},
-        "demo": "derivlang.sources.demo_source:demo",
-        "source": "derivlang.sources.generated.named:generated",
-    },
+    {**{named.name: named for named in _NAMED}, "source": "derivlang.sources.generated.registry:generated"},
     fix="a path to a file or folder works too",
 )
 
@@ -332,39 +366,30 @@ def named_sources() -> dict[str, NamedSource]:
     return {name: SOURCES.find(name) for name in SOURCES.names()}
 
 
-def split_name(source: str) -> tuple[str, str]:
-    """Return the name of a source, which need not be one of SOURCES, and its argument.
+def named_source(source: str) -> tuple[NamedSource | None, str]:
+    """Return the named source of a user's word, None for a path or a set of the hub, and what follows the colon.
 
-    pos:English-EWT, pos:UD_English-EWT -> ("pos", "English-EWT")        demo -> ("demo", "")
+    pos:English-EWT, pos:UD_English-EWT -> (pos, "English-EWT")        demo -> (demo, "")
     """
     name, _, argument = source.partition(":")
-    return name, argument.removeprefix(SOURCES.find(name).prefix) if name in SOURCES else argument
-
-
-def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, NamedSource]:
-    """Return the corpus of a named source in these folders, or None, and the source. name: one of SOURCES."""
+    if name not in SOURCES:
+        return None, argument
     named = SOURCES.find(name)
-    return named.find(argument, folders), named
-
-
-def hub_name(named: NamedSource, argument: str) -> tuple[str, str] | None:
-    """Return dataset and configuration on the hub, or None."""
-    if named.hub is None:
-        return None
-    arg = argument or named.default
-    language, _, treebank = arg.partition("-")
-    ud = f"{_UD_CODES.get(language, language.lower())}_{treebank.lower()}"
-    return named.hub[0], named.hub[1].format(arg=arg, ud=ud)
+    return named, argument.removeprefix(named.prefix)
 
 
 def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: str | None) -> DataError:
-    """Return the error for a named source that was not found. fault: why the hub does not have it, or None."""
-    hub = hub_name(named, argument)
+    """Return the error for a source that was not found: which files to put where. fault: of the hub, or None."""
+    hub = named.on_hub(argument)
+    looked = f" in {', '.join(map(str, folders))}" if folders else ", and no --data-dir was given"
     reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
     near = difflib.get_close_matches(argument, named.arguments_in(folders), cutoff=0.5)
     there = ", ".join([*_siblings(named, folders), *map(named.full_name, near)])
-    return not_found(
-        named.full_name(argument), folders, named.layout(argument), f"{reason}; {there} is there" if there else reason
+    files = "\n    ".join(named.layout(argument))
+    return DataError(
+        f"the source {named.full_name(argument)} was not found{looked}{reason}{there and f'; {there} is there'}",
+        fix=f"put these files into a folder and pass it as --data-dir:\n    {files}",
+        id="source-missing",
     )
 
 

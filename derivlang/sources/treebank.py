@@ -11,7 +11,7 @@ from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.sources.find import data_folders
-from derivlang.sources.named import find_named, split_name
+from derivlang.sources.named import SOURCES
 
 
 def find_treebank(treebank: Path, data_dir: Path | None) -> Path:
@@ -20,7 +20,7 @@ def find_treebank(treebank: Path, data_dir: Path | None) -> Path:
     if treebank.exists() or not name.startswith("UD_") or treebank.name != name:
         return treebank
     folders = data_folders(data_dir)
-    corpus, _ = find_named(*split_name(f"pos:{name}"), folders)
+    corpus = SOURCES.find("pos").find(name.removeprefix("UD_"), folders)
     if corpus is None:
         looked = f" or in {', '.join(map(str, folders))}" if folders else "; no --data-dir was given"
         raise DataError(

@@ -18,7 +18,7 @@ from derivlang.core.keys import sequence_keys
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.sources.find import name_of
-from derivlang.sources.named import SOURCES, split_name
+from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.store.record import digest, record_text
@@ -100,7 +100,7 @@ def _difference(recipe: Mapping[str, Any], request: SourceRequest, option: str) 
     columns = [name for name in reading.get("columns") or () if name]  # plain text has none
     other = [name for name in (*request.text_column, *request.word_column) if name not in columns]
     # A set of parses has the name of its source, whatever its folder is called.
-    parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
+    parsed = recipe.get("parser") is not None and named_source(request.source)[0] is None
     pairs = (
         (option, None if parsed else name_of(request.source), recipe.get("source")),
         ("--encoding", request.encoding, recipe.get("encoding")),
