@@ -68,6 +68,10 @@ class Parameterised:
         for name, one in self.declared().items():
             if getattr(self, name) is not one.default:
                 one.check(getattr(self, name))
+        self.validate()
+
+    def validate(self) -> None:
+        """Raise DerivlangError for parameters that exclude each other, or name a broken file. Runs at construction."""
 
     def __str__(self) -> str:
         parts, in_place = [self.name], True

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from pathlib import Path
 from stat import S_ISREG
-from typing import Literal
+from typing import Literal, TypeVar
+
+Read = TypeVar("Read")
 
 
 def is_path(text: str | Path, kind: Literal["file", "folder"]) -> bool:
@@ -31,3 +35,13 @@ def stamp_of(path: str | Path) -> tuple[int, int]:
     except (OSError, ValueError):
         return 0, 0
     return (stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else (stat.st_dev, stat.st_ino)
+
+
+def once_per_version(read: Callable[[Path], Read]) -> Callable[[str], Read]:
+    """Return a reader that reads a file once per process and version of the file; it keeps the last few."""
+
+    @lru_cache(maxsize=16)
+    def cached(file: str, *stamp: int) -> Read:
+        return read(Path(file))
+
+    return wraps(read)(lambda file: cached(str(file), *stamp_of(file)))

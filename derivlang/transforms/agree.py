@@ -57,8 +57,8 @@ class Agree(Transform):
     stem: Literal["form", "lemma"] = param("form", "what has the suffixes: the word, or its lemma", draws=False)
     number: bool = number_param()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for other names than arguments; sort them, so that equal transforms have equal specs."""
         names = self.arguments.split("+")
         if not set(names) <= _ARGUMENTS.keys() or len(set(names)) < len(names):
             raise UsageError(
@@ -67,7 +67,6 @@ class Agree(Transform):
                 fix="give some of subj, obj and iobj, each once: agree:subj+obj",
                 id="bad-value",
             )
-        # Equal transforms have equal specs.
         object.__setattr__(self, "arguments", "+".join(name for name in _ARGUMENTS if name in names))
 
     @property

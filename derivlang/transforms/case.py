@@ -33,7 +33,6 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.paths import stamp_of
 from derivlang.syntax.words import see
 from derivlang.transforms.base import Transform
 from derivlang.transforms.features import FEATS
@@ -59,12 +58,12 @@ class Case(Transform):
     stem: Literal["form", "lemma"] = param("form", "what has the suffix: the word, or its lemma", draws=False)
     number: bool = number_param()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._table()  # raise for a broken file before any source is read
+    def validate(self) -> None:
+        """Raise DataError for a broken file, before any source is read."""
+        self._table()
 
     def _table(self) -> SuffixTable | None:
-        return None if self.system in _NAMES else read_suffixes(str(self.system), *stamp_of(self.system))
+        return None if self.system in _NAMES else read_suffixes(self.system)
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]

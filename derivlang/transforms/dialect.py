@@ -32,9 +32,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +47,7 @@ from derivlang.core.lexicon import TypeMap, escape, unescape
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.core.type_index import TypeIndex
-from derivlang.formats.paths import stamp_of
+from derivlang.formats.paths import once_per_version
 from derivlang.formats.word_lists import read_word_list
 from derivlang.transforms.base import Transform
 from derivlang.transforms.made_up import LetterModel
@@ -81,8 +80,8 @@ class Dialect(Transform):
     suffixes: int = param(200, "number of suffixes: the most frequent ones", draws=False, low=2)
     seed: int = param(1, "seed of the draws: each seed gives another dialect", low=0)
 
-    def __post_init__(self) -> None:
-        Transform.__post_init__(self)
+    def validate(self) -> None:
+        """Raise UsageError if nothing would change, or for words without `nonce`."""
         if not (self.phon or self.suffix or self.nonce):
             raise UsageError(
                 "dialect needs a probability above 0",
@@ -328,11 +327,4 @@ def _poisson(around: Int64, drawn: Float64) -> Int64:
     return out
 
 
-def _read(file: str) -> list[str]:
-    return _read_once(str(file), *stamp_of(file))
-
-
-@lru_cache(maxsize=4)
-def _read_once(file: str, *stamp: int) -> list[str]:
-    """Read a list of words, once per process and version of its file."""
-    return read_word_list(Path(file))
+_read = once_per_version(read_word_list)

@@ -41,8 +41,8 @@ class Drop(Transform):
 
     upos: str = param("function", "function, punct, or tags: DET+AUX", positional=True, draws=False, file=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for an unknown tag; name groups and sort tags, so that equal transforms have equal specs."""
         if unknown := sorted(self._tags() - _TAGS):
             raise UsageError(
                 f"drop: {unknown[0]!r} is not a group of words",
@@ -50,7 +50,6 @@ class Drop(Transform):
                 fix=f"give function, punct, or tags joined by +, as in drop:AUX+DET: {', '.join(sorted(_TAGS))}",
                 id="bad-value",
             )
-        # Equal transforms have equal specs: a group by its name, tags by the alphabet.
         names = {tags: name for name, tags in _GROUPS.items()}
         tags = tuple(sorted(self._tags()))
         object.__setattr__(self, "upos", names.get(tags, "+".join(tags)))

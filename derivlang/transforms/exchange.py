@@ -31,8 +31,8 @@ class ExchangePlaces(Transform):
     final: Final = final_param()
     unit: Unit = unit_param()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError unless two different places are given."""
         one, other = self._pair()
         if one == other:
             raise UsageError(f"exchange: places={self.places!r} must name two different places", id="bad-value")

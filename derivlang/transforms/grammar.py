@@ -21,8 +21,7 @@ MIN-DL-LOC).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -32,7 +31,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.paths import stamp_of
+from derivlang.formats.paths import once_per_version
 from derivlang.grammar.weight_table import N_MIDDLE, WeightTable, is_punct, random_table, read_table
 from derivlang.syntax.block import TreeBlock
 from derivlang.syntax.forest import Forest
@@ -67,8 +66,8 @@ class WeightGrammar(TreeTransform):
     punct: Punct = punct_param()
     nonprojective: Nonprojective = nonprojective_param()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for two grammars; DataError for a broken file, before any source is read."""
         if self.random and self.weights != _LEAST:
             raise UsageError(
                 f"grammar: {self.weights} and random={self.random} are two grammars",
@@ -76,13 +75,13 @@ class WeightGrammar(TreeTransform):
                 fix="leave one of them out",
                 id="bad-spec",
             )
-        self.table()  # raise for a broken file before any source is read
+        self.table()
 
     def table(self) -> WeightTable | None:
         """Return the weights, None for min-dl. Raise DataError for a broken file."""
         if self.random:
             return _random(self.random)
-        return None if self.weights == _LEAST else _read(str(self.weights), *stamp_of(self.weights))
+        return None if self.weights == _LEAST else _read(self.weights)
 
     def lift(self, forest: Forest, words: WordKinds) -> tuple[Forest, WordKinds]:
         """Return the trees with function words as heads if `heads=function`."""
@@ -162,12 +161,5 @@ def _shortest(members: Members, sizes: Int64) -> Listing:
     return listing.reordered(np.arange(len(source)), source)
 
 
-@cache
-def _random(number: int) -> WeightTable:
-    return random_table(number)
-
-
-@lru_cache(maxsize=16)
-def _read(file: str, *stamp: int) -> WeightTable:
-    """Read a table, once per process and version of its file."""
-    return read_table(Path(file))
+_random = cache(random_table)
+_read = once_per_version(read_table)

@@ -79,8 +79,8 @@ class Hop(Transform):
     sing: str = param("🅂", "marker of the singular", draws=False, file=False)
     plur: str = param("🄿", "marker of the plural", draws=False, file=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for unusable markers or labels, and for two ways of counting."""
         for marker in (self.sing, self.plur):
             if not marker or marker != "".join(marker.split()):
                 raise UsageError(f"hop: the marker {marker!r} must be one word, without spaces", id="bad-value")

@@ -55,8 +55,8 @@ class Inv(Transform):
     )
     seed: int = param(1, "seed of the drawn places", low=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for windows with a place or a marker, or a marker of several words."""
         if self.local and (self.mark or self.from_ != "start"):
             raise UsageError(
                 "inv: local reverses every window, so it does not go with from or mark",

@@ -64,8 +64,8 @@ class Lex(Transform):
     )
     seed: int = param(1, "seed of the choices", low=0)
 
-    def __post_init__(self) -> None:
-        Transform.__post_init__(self)
+    def validate(self) -> None:
+        """Raise UsageError if no file is given."""
         if not self.file:
             raise UsageError("lex needs a dictionary", where="--t", fix="name a file: lex:en-fr.txt", id="bad-spec")
 

@@ -50,8 +50,8 @@ class NounPhrase(Transform):
 
     order_: str = param("N-Num-A-D", "order of D, Num, A and N", positional=True, draws=False, file=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError unless the order has each class once."""
         if sorted(self.order_.split("-")) != sorted(_CLASSES):
             raise UsageError(
                 f"np: order={self.order_} must have each of D, Num, A and N once, with hyphens between them",

@@ -100,8 +100,8 @@ class Shuffle(Transform):
     )
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for a shuffle that the generator does not draw, or swaps without a fixed place."""
         partly = self.blocks > 1 or self.derange or self.rate < 1 or self.how == "swaps"
         undefined = (self.by == "sentence" and self.rng == "python") or (self.local and self.by != "window")
         if self.rng != "keyed" and (partly or undefined):

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -36,7 +35,7 @@ from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
 from derivlang.core.type_index import TypeIndex
-from derivlang.formats.paths import stamp_of
+from derivlang.formats.paths import once_per_version
 from derivlang.formats.word_counts import parse_counts, read_counts, write_counts
 from derivlang.transforms.base import Transform
 from derivlang.transforms.bodies import Final, bodies_of, final_param
@@ -62,10 +61,10 @@ class Sort(Transform):
     first: Literal["frequent", "rare"] = param("frequent", "words to begin with; freq=asc is first=rare", draws=False)
     final: Final = final_param()
 
-    def __post_init__(self) -> None:
-        Transform.__post_init__(self)
+    def validate(self) -> None:
+        """Raise DataError for a broken file, before any source is read."""
         if not self.needs_reference:
-            self._file()  # raise for a broken file before any source is read
+            self._file()
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
@@ -80,7 +79,7 @@ class Sort(Transform):
         return super().from_values([FREQ, *values], {**others, "first": _FIRST[keyed[FREQ]]})
 
     def _file(self) -> tuple[_Table, str]:
-        return _read(str(self.counts), *stamp_of(self.counts))
+        return _read(self.counts)
 
     @property
     def needs_reference(self) -> bool:
@@ -155,9 +154,9 @@ class _Table(NamedTuple):
         return cls.of(string_array(list(counts)), np.fromiter(counts.values(), np.int64))
 
 
-@lru_cache(maxsize=4)
-def _read(file: str, *stamp: int) -> tuple[_Table, str]:
-    """Return the counts of a file and their fingerprint, read once per process and version of the file."""
-    counts = read_counts(Path(file))
+@once_per_version
+def _read(file: Path) -> tuple[_Table, str]:
+    """Return the counts of a file and their fingerprint."""
+    counts = read_counts(file)
     fingerprint = sha256(repr(sorted(counts.items())).encode("utf-8", "surrogatepass")).hexdigest()
     return _Table.of_words(counts), fingerprint

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError
+from derivlang.formats.paths import once_per_version
 from derivlang.formats.whole import utf8_text
 from derivlang.grammar.labels import V2_RELATIONS
 
@@ -51,15 +51,15 @@ class SuffixTable:
         return np.array([places.get(name, places.get(name.partition(":")[0], -1)) for name in relations], np.int64)
 
 
-@lru_cache(maxsize=4)
-def read_suffixes(file: str, *stamp: int) -> SuffixTable:
-    """Return the table of a file, read once per process and version of it.
+@once_per_version
+def read_suffixes(file: Path) -> SuffixTable:
+    """Return the table of a file.
 
     Raises DataError missing-file, encoding, and suffix-table: no row, a line with other columns, a relation that is not
     one of UD v2, or that comes twice.
     """
     rows: dict[str, tuple[str, str]] = {}
-    for number, line in enumerate(utf8_text(Path(file)).removeprefix("\ufeff").splitlines(), 1):
+    for number, line in enumerate(utf8_text(file).removeprefix("\ufeff").splitlines(), 1):
         if not line.strip() or line.startswith("#") or (not rows and line == _HEADER):
             continue
         relation, *suffixes = line.split("\t")
@@ -75,5 +75,5 @@ def read_suffixes(file: str, *stamp: int) -> SuffixTable:
     return SuffixTable(rows)
 
 
-def _broken(file: str, number: int, what: str) -> DataError:
+def _broken(file: Path, number: int, what: str) -> DataError:
     return DataError(what, where=f"{file}:{number}", fix="give lines as nsubj<TAB>kar<TAB>kon", id="suffix-table")

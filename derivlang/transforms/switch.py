@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -41,7 +40,7 @@ from derivlang.core.layers.constituents import PARSE
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.core.spec_files import Named
-from derivlang.formats.paths import stamp_of
+from derivlang.formats.paths import once_per_version
 from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_path, grammars, read_rules
 from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
 from derivlang.syntax.phrases import Phrases, phrase_order, phrases_of
@@ -70,10 +69,10 @@ class Switch(Transform):
     )
     final: Final = final_param()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for other digits than switches; DataError for a broken file."""
         if self.rules:
-            self._rules()  # raise for a broken file before any source is read
+            self._rules()
         elif len(self.on) != _SWITCHES or not set(self.on) <= {"0", "1"}:
             raise UsageError(
                 f"switch: on={self.on} must be {_SWITCHES} zeros and ones",
@@ -82,8 +81,7 @@ class Switch(Transform):
             )
 
     def _rules(self) -> _Rules:
-        path = grammar_path(self.rules)
-        rules = _read(str(path), *stamp_of(path))
+        rules = _read(str(grammar_path(self.rules)))
         check_switches("switch: on", self.on, rules.rules, str(self.rules))
         return rules
 
@@ -160,10 +158,10 @@ def _reversed(children: Int64, offsets: Int64) -> Int64:
     return children[np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets)) - np.arange(len(children))]
 
 
-@lru_cache(maxsize=4)
-def _read(file: str, *stamp: int) -> _Rules:
-    """Return the rules of a file, read once per process and version of the file. Raise as `_check_one_switch`."""
-    rules, text = read_rules(Path(file))
+@once_per_version
+def _read(file: Path) -> _Rules:
+    """Return the rules of a file. Raise as `_check_one_switch`."""
+    rules, text = read_rules(file)
     _check_one_switch(rules, file)
     sides = [[(rule.left, False), *rule.right] for rule in rules]
     names = list(dict.fromkeys(symbol for side in sides for symbol in side))
@@ -175,7 +173,7 @@ def _read(file: str, *stamp: int) -> _Rules:
     return _Rules(keys[by], switches[by], rules, sha256(text.encode()).hexdigest())
 
 
-def _check_one_switch(rules: list[Rule], file: str) -> None:
+def _check_one_switch(rules: list[Rule], file: Path) -> None:
     """Raise DataError pcfg-switch for a rule that the file has under two switches: a tree does not show which."""
     first: dict[tuple[str, tuple[Symbol, ...]], Rule] = {}
     for rule in rules:

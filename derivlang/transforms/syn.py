@@ -80,9 +80,8 @@ class Syn(TreeTransform):
     nonprojective: Nonprojective = nonprojective_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # Raise for an unknown grammar before any source is read.
+    def validate(self) -> None:
+        """Raise UsageError or DataError for an unknown grammar or model, before any source is read."""
         if self.model:
             self._check_drawn()
             self.counted_model()

@@ -68,8 +68,8 @@ class Trans(Transform):
     seed: int = param(1, "seed of the choice of kept types", low=0)
     table: int = param(0, "version of the script's table; 0: the newest", draws=False, low=0)
 
-    def __post_init__(self) -> None:
-        Transform.__post_init__(self)
+    def validate(self) -> None:
+        """Raise UsageError for two ways of writing words, or an unknown script or table."""
         ways = [f.name for f in fields(self) if f.name in _WAYS and getattr(self, f.name) != f.default]
         if len(ways) > 1:
             raise UsageError(

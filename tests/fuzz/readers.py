@@ -504,7 +504,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
     path = folder / "x.tsv"
     path.write_bytes(data)
-    read_suffixes.__wrapped__(str(path))
+    read_suffixes.__wrapped__(path)
     return None
 
 

@@ -52,8 +52,8 @@ class Dyck(RowGenerator):
     n: int = rows_param()
     seed: int = seed_param()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raise UsageError for an odd length."""
         if self.length % 2:
             raise UsageError(f"dyck: length={self.length} must be even, as brackets come in pairs", id="bad-value")
 
