@@ -8,6 +8,7 @@ most published programs.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ import numpy as np
 from derivlang.core.arrays import Int32, Int64, Ints, UInt64, expand_ranges, lengths_of
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
+from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform, check_unit
 
@@ -57,6 +59,30 @@ def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> B
     check_unit(transform, unit, batch)
     tails = batch.tails if final == "keep" else np.zeros_like(batch.tails)
     return Bodies(batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails)
+
+
+class BodyTransform(Transform):
+    """A transform that gives the words of each body another order; all other words stay.
+
+    Subclasses declare the two parameters, so that each has its own order of parameters.
+    """
+
+    final: Final
+    unit: Unit
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        index = np.arange(batch.n_words, dtype=np.int32)
+        self.permute(index, batch, draws, start, length)
+        return Order(index, batch.sentences, tails, batch.n_words)
+
+    @abstractmethod
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the words of each body in their new order to their places in `index`, int32[N], which counts from 0.
+
+        start, length: int64[S], first word and number of words of each body.
+        """
 
 
 def windows(start: Int64, length: Int64, size: int) -> tuple[Int64, Int64, Int64]:

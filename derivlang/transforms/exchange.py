@@ -11,19 +11,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
+from derivlang.core.arrays import Int32, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
-from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, unit_param
+from derivlang.transforms.bodies import BodyTransform, Final, Unit, final_param, unit_param
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExchangePlaces(Transform):
+class ExchangePlaces(BodyTransform):
     """Exchange: two places of each sentence exchange their words."""
 
     name = "exchange"
@@ -48,11 +45,8 @@ class ExchangePlaces(Transform):
         one, other = sorted(map(int, found.groups()))
         return one, other
 
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
-        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the new order; see `BodyTransform.permute`."""
         one, other = self._pair()
         first = start[length > other]
-        index = np.arange(batch.n_words, dtype=np.int32)
         index[first + one], index[first + other] = first + other, first + one
-        return Order(index, batch.sentences, tails, batch.n_words)

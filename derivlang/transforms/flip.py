@@ -16,17 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import expand_ranges
+from derivlang.core.arrays import Int32, Int64, expand_ranges
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws, fractions
-from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Dial, Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, unit_param
+from derivlang.transforms.base import Dial
+from derivlang.transforms.bodies import BodyTransform, Final, Unit, final_param, unit_param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flip(Transform):
+class Flip(BodyTransform):
     """Flip: each word changes places with the next one with a probability."""
 
     name = "flip"
@@ -38,9 +37,8 @@ class Flip(Transform):
     unit: Unit = unit_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
-        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the new order; see `BodyTransform.permute`."""
         words = expand_ranges(start, length)
         place = words - np.repeat(start, length)
         goes_before = fractions(draws.draw(np.repeat(batch.keys, length), place)) < self.p
@@ -48,9 +46,7 @@ class Flip(Transform):
         # one: "one two three | four five". A run is written from its second word on, its first word last.
         begins = np.flatnonzero((place == 0) | ~goes_before)
         sizes = np.diff(np.append(begins, len(words)))
-        index = np.arange(batch.n_words, dtype=np.int32)
         moved = np.empty(len(words), np.int32)
         moved[:-1] = words[1:]
         moved[begins + sizes - 1] = words[begins]
         index[words] = moved
-        return Order(index, batch.sentences, tails, batch.n_words)

@@ -26,13 +26,12 @@ import numpy as np
 from derivlang.core.arrays import Float64, Int32, Int64, UInt64, expand_ranges, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws, fractions
-from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Dial, Transform
+from derivlang.transforms.base import Dial
 from derivlang.transforms.bodies import (
+    BodyTransform,
     Final,
     Unit,
-    bodies_of,
     final_param,
     key_of_length,
     unit_param,
@@ -44,7 +43,7 @@ _TOGETHER = 1 << 14  # words of sentences of one length that are ordered at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mallows(Transform):
+class Mallows(BodyTransform):
     """Mallows: random permutations whose distance from the source is set by theta."""
 
     name = "mallows"
@@ -58,10 +57,8 @@ class Mallows(Transform):
     unit: Unit = unit_param()
     seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
-        start, length, tails = bodies_of(self, batch, self.unit, self.final)
-        index = np.arange(batch.n_words, dtype=np.int32)
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the new order; see `BodyTransform.permute`."""
         if self.by == "sentence":
             moved = self._sampled(draws, batch.keys, length)
         else:
@@ -69,7 +66,6 @@ class Mallows(Transform):
             once = self._sampled(draws, key_of_length(sizes), sizes)
             moved = once[expand_ranges(offsets_of(sizes)[:-1][which], length)]
         index[expand_ranges(start, length)] = moved + np.repeat(start, length)
-        return Order(index, batch.sentences, tails, batch.n_words)
 
     def _sampled(self, draws: Draws, keys: UInt64, length: Int64) -> Int32:
         """Return int32[sum(length)]: for each group, the place of the word that comes first, second, …

@@ -46,9 +46,9 @@ from derivlang.core.order import Order
 from derivlang.core.spec import param, text_of
 from derivlang.transforms.base import Dial, Transform
 from derivlang.transforms.bodies import (
+    BodyTransform,
     Final,
     Unit,
-    bodies_of,
     final_param,
     from_numpy,
     key_of_length,
@@ -77,7 +77,7 @@ class Perm(Transform):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shuffle(Transform):
+class Shuffle(BodyTransform):
     """Shuffle: words in a random order, for each sentence, length or window; wholly or in part."""
 
     name = "shuffle"
@@ -133,22 +133,20 @@ class Shuffle(Transform):
         draws = Draws("|".join([same.name, *stated]))
         return draws if self.keyed else from_numpy(draws, self.seed, occurrence)
 
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
-        start, length, tails = bodies_of(self, batch, self.unit, self.final)
-        index = np.arange(batch.n_words, dtype=np.int32)
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the new order; see `BodyTransform.permute`."""
         if not self.keyed:
             end = start + length
             for sentence in batch.in_sequence().tolist():
                 draws.generator.shuffle(index[start[sentence] : end[sentence]])
-            return Order(index, batch.sentences, tails, batch.n_words)
+            return
         if self.by == "sentence":
             # Each stretch is small enough for the cache. Derangements take some twenty rounds for a stretch, however
             # small it is.
             for a, b in stretches(offsets_of(length), 1 << 20 if self.derange else 1 << 16):
                 words = expand_ranges(start[a:b], length[a:b])
                 index[words] = self._moved(draws, batch.keys[a:b], start[a:b], length[a:b])
-            return Order(index, batch.sentences, tails, batch.n_words)
+            return
         if self.by == "window" and self.local:
             start, length, _ = windows(start, length, self.local)
         sizes, which = np.unique(length, return_inverse=True)
@@ -158,7 +156,6 @@ class Shuffle(Transform):
         index[expand_ranges(start, length)] = once[expand_ranges(table[which], length)] + np.repeat(
             start - table[which], length
         )
-        return Order(index, batch.sentences, tails, batch.n_words)
 
     def _moved(self, draws: Draws, keys: UInt64, start: Int64, length: Int64) -> Int64:
         """Return int64[sum(length)]: the words of each body in their new order.

@@ -14,17 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import expand_ranges
+from derivlang.core.arrays import Int32, Int64, expand_ranges
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
-from derivlang.core.order import Order
 from derivlang.core.spec import param
-from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, final_param, unit_param
+from derivlang.transforms.bodies import BodyTransform, Final, Unit, final_param, unit_param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stride(Transform):
+class Stride(BodyTransform):
     """Stride: the words at even places, then those at odd places; or every k-th word."""
 
     name = "stride"
@@ -32,15 +30,12 @@ class Stride(Transform):
     final: Final = final_param()
     unit: Unit = unit_param()
 
-    def order(self, batch: Batch, draws: Draws) -> Order:
-        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
-        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the new order; see `BodyTransform.permute`."""
         # Words with the same remainder form a run. 7 words, k = 3: the runs 0 3 6 | 1 4 | 2 5 have 3 2 2 words.
         runs = np.minimum(length, self.k)
         rest = expand_ranges(np.zeros_like(runs), runs)
         sizes = (np.repeat(length, runs) - rest + self.k - 1) // self.k
-        index = np.arange(batch.n_words, dtype=np.int32)
         index[expand_ranges(start, length)] = np.repeat(np.repeat(start, runs) + rest, sizes) + self.k * expand_ranges(
             np.zeros_like(sizes), sizes
         )
-        return Order(index, batch.sentences, tails, batch.n_words)
