@@ -11,7 +11,7 @@ tails; code that needs a permutation checks `is_permutation`. Composing two orde
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,21 @@ class Order:
         """Return the order that changes nothing, for these sentences."""
         n = int(sentences[-1])
         return cls(np.arange(n, dtype=np.int32), sentences, tails, n)
+
+    def with_words(self, at: Int64, owner: Ints, words: pa.Array, anchors: Ints) -> Order:
+        """Return an order without inserted words, with some: Arrow strings [n], the rest [n] each, `at` ascending.
+
+        at: the derived place before which each stands. owner: its sentence. anchors: the source word that it marks.
+
+            index [1, 0, 2], sentences [0, 3], at [1], owner [0]   ->   index [1, -1, 0, 2], sentences [0, 4]
+        """
+        return replace(
+            self,
+            index=np.insert(self.index, at, -1),
+            sentences=offsets_of(lengths_of(self.sentences) + np.bincount(owner, minlength=len(self.tails))),
+            inserted=words,
+            anchors=anchors.astype(np.int32),
+        )
 
     @property
     def n_derived(self) -> int:

@@ -18,14 +18,14 @@ Sources: Ravfogel, Goldberg and Linzen 2019 (NAACL, N19-1356), fused suffixes on
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int64, owners
 from derivlang.core.arrow import scalar, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
@@ -117,16 +117,16 @@ class Case(Transform):
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order with free suffixes as words of their own."""
+        order = super().order(batch, draws)
         if self.is_permutation:
-            return super().order(batch, draws)
+            return order
         words, codes, suffixes = self._marked(batch)
-        index = np.insert(np.arange(batch.n_words), words + 1, -1).astype(np.int32)
-        before = np.searchsorted(words, np.arange(batch.n_words + 1))  # suffixes of the words before each
-        sentences = batch.sentences + before[batch.sentences]
-        ends = batch.sentences[1:]
-        tails = (batch.tails + before[ends] - before[ends - batch.tails]).astype(np.int32)
-        inserted = suffixes.take(to_arrow(codes))
-        return Order(index, sentences, tails, batch.n_words, inserted, words.astype(np.int32))
+        owner = owners(batch.sentences)[words]
+        in_tail = words >= (batch.sentences[1:] - batch.tails)[owner]
+        more = np.bincount(owner[in_tail], minlength=len(batch.tails)).astype(np.int32)  # in the tail of each sentence
+        return replace(order, tails=batch.tails + more).with_words(
+            words + 1, owner, suffixes.take(to_arrow(codes)), words
+        )
 
     def forms(self, batch: Batch, forms: Forms, before: Lexicon, draws: Draws) -> Forms:
         """Return the forms, arguments as lemmas and with fused suffixes."""

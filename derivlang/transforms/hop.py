@@ -29,13 +29,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int64, owners
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
@@ -135,13 +135,11 @@ class Hop(Transform):
             size = np.zeros(len(verbs), np.int64)
         by = np.lexsort((size, after))  # of two markers at one place, the smaller phrase's comes first
         verbs, after = verbs[by], after[by]
-        index = np.insert(np.arange(batch.n_words), after + 1, -1).astype(np.int32)
-        marks = np.bincount(owners(sentences)[verbs], minlength=len(sentences) - 1)
-        sentences = offsets_of(lengths_of(sentences) + marks)
         inserted = string_array([self.sing, self.plur]).take(to_arrow(is_plural[verbs].astype(np.int64)))
         found = {"hops-without-phrase" if self.edge else "hops-cut": int((~whole).sum()), "hops-unknown": unknown}
         counts = Counter({name: n for name, n in found.items() if n})
-        return Order(index, sentences, tails, batch.n_words, inserted, verbs.astype(np.int32), counts)
+        order = replace(Order.identity(sentences, tails), counts=counts)
+        return order.with_words(after + 1, owners(sentences)[verbs], inserted, verbs)
 
     def _marked(self, batch: Batch) -> tuple[Int64, Bool, int]:
         """Return (the verbs with markers int64[n], whether each word is plural bool[N], verbs of an unknown person)."""

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
@@ -112,14 +112,9 @@ def _marked(order: Order, mark: str, start: Int64, length: Int64, place: Int64) 
     """Return an order with a marker before a derived place of the body of each sentence that has words.
 
     start, length: int64[S] of the bodies. place: int64[S], 0 … length.
-
-    index [1, 0, 2], sentences [0, 3], a body of 2 words, place 1   ->   index [1, -1, 0, 2], sentences [0, 4]
     """
     has_words = lengths_of(order.sentences) > 0
     at = (start + place)[has_words]  # int64: the derived place before which a marker stands
     # The marker marks the word after it, the last word of the sentence if none is after it.
     marked = np.minimum(at, order.sentences[1:][has_words] - 1)
-    index = np.insert(order.index, at, -1).astype(np.int32)
-    sentences = offsets_of(lengths_of(order.sentences) + has_words)
-    anchors = order.index[marked].astype(np.int32)
-    return Order(index, sentences, order.tails, order.n_source, string_array([mark] * len(at)), anchors)
+    return order.with_words(at, np.flatnonzero(has_words), string_array([mark] * len(at)), order.index[marked])
