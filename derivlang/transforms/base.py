@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, owners
+from derivlang.core.arrays import Bool, Int32, Int64, owners
 from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.layers.constituents import PARSE
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from derivlang.transforms.forms import Forms
 
 
+MANY_PERCENT = 1  # warn of what befalls more of the running words than this
 # The layer that marks a batch whose words are sub-words; `unit=token` requires it.
 SUBWORDS = "subwords"
 
@@ -219,6 +220,12 @@ class Transform(Parameterised):
             if field.metadata["draws"]
         )
         return Draws(f"{self.name}|{relevant}|rule={self.rule_version}|occurrence={occurrence}")
+
+
+def if_many(types: Bool, counts: Int64, what: str) -> list[str]:
+    """Return a warning about some types, bool[T], if they are more than 1 % of the running words, else none."""
+    share = 100 * int(counts[types].sum()) / max(int(counts.sum()), 1)
+    return [f"{share:.1f} % of the words {what}"] if share > MANY_PERCENT else []
 
 
 def steps_of(transforms: Sequence[Transform], lexicon: Lexicon) -> list[TypeMap | None]:

@@ -49,12 +49,11 @@ from derivlang.core.spec_files import Named
 from derivlang.core.type_index import TypeIndex
 from derivlang.formats.paths import once_per_version
 from derivlang.formats.word_lists import read_word_list
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Transform, if_many
 from derivlang.transforms.made_up import LetterModel
 from derivlang.transforms.sounds import letters
 from derivlang.transforms.word_case import in_case, is_capitals
 
-_UNKNOWN_PERCENT = 1  # warn if more of the running words than this have letters of no alphabet
 _LONGEST_SUFFIX = 16  # letters
 _LONGEST = 64  # letters, around which the length of a made-up word is drawn at most
 _TRIES = 16  # made-up words that may be words of the vocabulary; then the last one is taken
@@ -161,10 +160,7 @@ class Dialect(Transform):
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return a warning if more than 1 % of the running words have letters, but no alphabet of the table."""
         strange = to_numpy(pc.match_substring_regex(types, r"^[\pL\pM]+$")) & ~_has_alphabet(types)
-        share = 100 * int(counts[strange].sum()) / max(int(counts.sum()), 1)
-        if share <= _UNKNOWN_PERCENT:
-            return []
-        return [f"{share:.1f} % of the words are in an alphabet that dialect has no sounds for; they stay"]
+        return if_many(strange, counts, "are in an alphabet that dialect has no sounds for; they stay")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,10 +31,9 @@ from derivlang.core.keys import Draws, hash_types
 from derivlang.core.lexicon import TypeMap, pair_rows, read_pair_rows, special_types
 from derivlang.core.spec import param
 from derivlang.core.type_index import TypeIndex
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Transform, if_many
 
 Within = Literal["any", "length", "frequency"]
-_UNKNOWN_PERCENT = 1  # warn if more of the running words than this stay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +88,7 @@ class Scramble(Transform):
         """Return a warning if more than 1 % of the running words are unknown to the map."""
         assert isinstance(step, Bijection)
         stays = (step.index.find(hash_types(types)) < 0) & ~special_types(types)
-        share = 100 * int(counts[stays].sum()) / max(int(counts.sum()), 1)
-        if share <= _UNKNOWN_PERCENT:
-            return []
-        return [f"{share:.1f} % of the words are not in the vocabulary that scramble was fitted on; they stay"]
+        return if_many(stays, counts, "are not in the vocabulary that scramble was fitted on; they stay")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

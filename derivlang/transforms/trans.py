@@ -41,11 +41,10 @@ from derivlang.core.keys import Draws, codepoints, draw, from_codepoints, hash_t
 from derivlang.core.lexicon import SPECIALS, TypeMap, escape, unescape
 from derivlang.core.spec import param
 from derivlang.core.type_index import TypeIndex
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import MANY_PERCENT, Transform
 from derivlang.transforms.scripts import CLONES, PRIVATE, Script, load_script, offset_name, script_names
 
 By = Literal["type", "frequency", "mass"]
-_PRIVATE_PERCENT = 1  # warn if more of the running words than this get private-use characters
 _WAYS = ("script", "offset", "clones")  # of writing words; a transform has one
 _PRIVATE_PLANES = 0xF0000  # first code point of planes 15 and 16
 _TYPES_AT_ONCE = 1 << 16  # types whose code points are looked at together, so that they stay in the cache
@@ -149,7 +148,7 @@ class Trans(Transform):
         if self.script_name not in script_names() or self.script_name == PRIVATE:
             return []  # every letter gets such a character, or one that is unassigned
         share = private_share(self.loaded, types, counts, step.apply)
-        if share <= _PRIVATE_PERCENT:
+        if share <= MANY_PERCENT:
             return []
         others = {
             name: private_share(load_script(name), types, counts)
@@ -157,11 +156,11 @@ class Trans(Transform):
             if name != PRIVATE and load_script(name) is not self.loaded
         }
         least = min(others.values())
-        better = [name for name, percent in others.items() if percent <= max(least, _PRIVATE_PERCENT)]
+        better = [name for name, percent in others.items() if percent <= max(least, MANY_PERCENT)]
         what = f"{share:.1f} % of the words hold characters that the script {self.script} has no letters for"
         if round(least, 1) >= round(share, 1):  # as both would be printed
             return [f"{what}; they become private-use characters, and no other script has fewer"]
-        few = f"at most {_PRIVATE_PERCENT} %" if least <= _PRIVATE_PERCENT else f"{least:.1f} %"
+        few = f"at most {MANY_PERCENT} %" if least <= MANY_PERCENT else f"{least:.1f} %"
         return [f"{what}; they become private-use characters. Fewer ({few}) under: trans:{', trans:'.join(better)}"]
 
 
