@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -86,10 +87,11 @@ def _parameterised(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _source(name: str) -> str:
-    """The papers of a transform, with their sections: the end of its module's docstring; "" for other names."""
+    """The papers of a transform, with their sections: the end of its docstring, or of its module's; "" for others."""
     if name not in transform_names():
         return ""
-    text = sys.modules[find_transform(name).__module__].__doc__ or ""
+    transform = find_transform(name)
+    text = f"{inspect.getdoc(transform)}\n\n{sys.modules[transform.__module__].__doc__ or ''}"
     found = re.search(r"^Sources?: (.*?)(?:\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
     return " ".join(found[1].split()) if found else ""
 

@@ -36,7 +36,7 @@ from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import counts_of_reading
-from derivlang.transforms.identity import Identity
+from derivlang.transforms.word_order import Identity
 
 # Parsing is slow. Small shards let workers share the work, and a stopped run loses little.
 SHARD_TOKENS = 500_000

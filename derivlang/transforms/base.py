@@ -1,4 +1,4 @@
-"""The base class of transforms. Each transform is a file of its own and a frozen dataclass.
+"""The base class of transforms. Each transform is a frozen dataclass; a family shares a file.
 
 The fields of the dataclass are the parameters. The spec, the help text and the random draws follow from them.
 

@@ -33,7 +33,7 @@ from derivlang.core.keys import Draws, uniform
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, Unit, bodies_of, from_numpy, reversal, unit_param, windows
+from derivlang.transforms.word_order import Final, Unit, bodies_of, from_numpy, reversal, unit_param, windows
 
 
 @dataclass(frozen=True, kw_only=True)

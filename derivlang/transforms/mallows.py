@@ -28,7 +28,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws, fractions
 from derivlang.core.spec import param
 from derivlang.transforms.base import Dial
-from derivlang.transforms.bodies import (
+from derivlang.transforms.word_order import (
     BodyTransform,
     Final,
     Unit,

@@ -45,7 +45,7 @@ from derivlang.core.keys import Draws, fractions, uniform
 from derivlang.core.order import Order
 from derivlang.core.spec import param, text_of
 from derivlang.transforms.base import Dial, Transform
-from derivlang.transforms.bodies import (
+from derivlang.transforms.word_order import (
     BodyTransform,
     Final,
     Unit,

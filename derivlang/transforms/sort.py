@@ -38,8 +38,8 @@ from derivlang.core.type_index import TypeIndex
 from derivlang.formats.paths import once_per_version
 from derivlang.formats.word_counts import parse_counts, read_counts, write_counts
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, bodies_of, final_param
 from derivlang.transforms.fitting import needs_lexicon
+from derivlang.transforms.word_order import Final, bodies_of, final_param
 
 FREQ = "freq"  # the value of `counts` that names no file
 _FIRST = {"asc": "rare", "desc": "frequent"}

@@ -45,7 +45,7 @@ from derivlang.formats.pcfg_file import Rule, Symbol, check_switches, grammar_pa
 from derivlang.syntax.phrase_labels import check_tags, children_of, labelled, with_child
 from derivlang.syntax.phrases import Phrases, phrase_order, phrases_of
 from derivlang.transforms.base import Transform
-from derivlang.transforms.bodies import Final, final_param
+from derivlang.transforms.word_order import Final, final_param
 
 _SWITCHES = 6
 _ADJECTIVES = ("JJ", "JJR", "JJS", "ADJP")

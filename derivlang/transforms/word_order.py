@@ -1,0 +1,235 @@
+"""Orders of the words of a sentence, by their places: what they share, and the simple ones.
+
+An order moves the words of the *body* of each sentence: the sentence without its tail, the final punctuation. With
+`final=move` the body is the whole sentence, as in most published programs.
+
+    Welcome to ACL .    start 0, length 3, tail 1; with final=move: start 0, length 4, tail 0
+
+`inv.py`, `shuffle.py`, `mallows.py` and `sort.py` have the other ones.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, Int64, Ints, UInt64, expand_ranges, lengths_of
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws, fractions
+from derivlang.core.order import Order
+from derivlang.core.spec import param
+from derivlang.transforms.base import Dial, Transform, check_unit
+
+Unit: TypeAlias = Literal["word", "token"]
+Final: TypeAlias = Literal["keep", "move"]
+
+
+def unit_param() -> Any:
+    """Declare the parameter `unit`."""
+    return param("word", "unit to order: words of a text, or sub-words of an encoded batch", draws=False)
+
+
+def final_param() -> Any:
+    """Declare the parameter `final`."""
+    return param("keep", "final punctuation: kept last, or ordered as any word", draws=False)
+
+
+def from_numpy(draws: Draws, seed: int, occurrence: int) -> Draws:
+    """Return draws from one `default_rng(seed)` for all sentences, as published programs draw.
+
+    A transform that occurs again has another generator, since it would repeat the draws of the first.
+    """
+    return replace(draws, generator=np.random.default_rng([seed, occurrence] if occurrence else seed))
+
+
+class Bodies(NamedTuple):
+    """The bodies of S sentences.
+
+    start, length: int64[S], first word and number of words of each. tails: int32[S], number of words after each.
+    """
+
+    start: Int64
+    length: Int64
+    tails: Int32
+
+
+def bodies_of(transform: Transform, batch: Batch, unit: Unit, final: Final) -> Bodies:
+    """Return the bodies of a batch. Raise UsageError for `unit=token` on a batch of words."""
+    check_unit(transform, unit, batch)
+    tails = batch.tails if final == "keep" else np.zeros_like(batch.tails)
+    return Bodies(batch.sentences[:-1], lengths_of(batch.sentences) - tails, tails)
+
+
+class BodyTransform(Transform):
+    """A transform that gives the words of each body another order; all other words stay.
+
+    Subclasses declare the two parameters, so that each has its own order of parameters.
+    """
+
+    final: Final
+    unit: Unit
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order. Raise UsageError for `unit=token` on a batch of words."""
+        start, length, tails = bodies_of(self, batch, self.unit, self.final)
+        index = np.arange(batch.n_words, dtype=np.int32)
+        self.permute(index, batch, draws, start, length)
+        return Order(index, batch.sentences, tails, batch.n_words)
+
+    @abstractmethod
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the words of each body in their new order to their places in `index`, int32[N], which counts from 0.
+
+        start, length: int64[S], first word and number of words of each body.
+        """
+
+
+def windows(start: Int64, length: Int64, size: int) -> tuple[Int64, Int64, Int64]:
+    """Return start and length of each window of `size` words of groups int64[G], and its group.
+
+    The last window of a group may be shorter.
+
+    A group of 7 words from word 4, size 3   ->   starts 4 7 10, lengths 3 3 1, groups 0 0 0
+    """
+    count = -(-length // size)
+    first = expand_ranges(np.zeros_like(count), count) * size
+    owner = np.repeat(np.arange(len(length)), count)
+    return start[owner] + first, np.minimum(length[owner] - first, size), owner
+
+
+def reversal(first: Int64, size: Int64, n_words: int) -> Int32:
+    """Return int32[n_words]: the order that reverses groups of words, int64[G] each, ascending, and leaves the others.
+
+    A group's word p is first + size - 1 - (p - first) = (2 · first + size - 1) - p. This is computed for all words from
+    a group to the next one, and words between two groups are put back.
+
+    "Welcome to ACL ." at words 4 … 7, all but the full stop reversed: first 4, size 3, 8 + 3 - 1 - [4 5 6] = [6 5 4]
+    """
+    index = np.arange(n_words, dtype=np.int32)
+    if not len(first):
+        return index
+    after = index[first[0] :]
+    np.subtract(np.repeat((2 * first + size - 1).astype(np.int32), np.diff(first, append=n_words)), after, out=after)
+    end = first + size
+    between = expand_ranges(end, np.append(first[1:], n_words) - end)
+    index[between] = between
+    return index
+
+
+def key_of_length(length: Ints) -> UInt64:
+    """Return uint64[n]: lengths as keys of draws, for an order that is the same for all sentences of a length."""
+    return length.astype(np.uint64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity(Transform):
+    """The source itself, as a control."""
+
+    name = "identity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stride(BodyTransform):
+    """Stride: the words at even places, then those at odd places; or every k-th word.
+
+        stride:2     one two three four five .   ->   one three five two four .
+
+    `final=move` orders the final punctuation as any word, as in the published rows.
+    Source: Kallini et al. 2024 (arXiv 2401.06416), table 1, `shuffle_even_odd`.
+    """
+
+    name = "stride"
+    k: int = param(2, "distance of two words that become neighbours", positional=True, low=1, high=2**31 - 1)
+    final: Final = final_param()
+    unit: Unit = unit_param()
+
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the words from each of the first k on."""
+        # Words with the same remainder form a run. 7 words, k = 3: the runs 0 3 6 | 1 4 | 2 5 have 3 2 2 words.
+        runs = np.minimum(length, self.k)
+        rest = expand_ranges(np.zeros_like(runs), runs)
+        sizes = (np.repeat(length, runs) - rest + self.k - 1) // self.k
+        index[expand_ranges(start, length)] = np.repeat(np.repeat(start, runs) + rest, sizes) + self.k * expand_ranges(
+            np.zeros_like(sizes), sizes
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flip(BodyTransform):
+    """Flip: each word changes places with the next one with a probability.
+
+    From left to right a word is held. With probability p the next word goes before it; otherwise the held word is
+    written, and the next one is held. So a word may be carried over several others, here `two` over four:
+
+        flip:0.5    one two three four five six .   ->   one three four five six two .
+
+    Source: Clouatre et al. 2022 (arXiv 2107.13955), neighbour flip; their ρ is p.
+    """
+
+    name = "flip"
+    dial = Dial("p", near=0.0, far=0.5)
+    p: float = param(
+        0.5, "probability that a word goes before the one that is held", positional=True, draws=False, low=0, high=1
+    )
+    final: Final = final_param()
+    unit: Unit = unit_param()
+    seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
+
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write each held word behind those that went before it."""
+        words = expand_ranges(start, length)
+        place = words - np.repeat(start, length)
+        goes_before = fractions(draws.draw(np.repeat(batch.keys, length), place)) < self.p
+        # A held word and those that went before it are a run, which begins where a word does not go before another
+        # one: "one two three | four five". A run is written from its second word on, its first word last.
+        begins = np.flatnonzero((place == 0) | ~goes_before)
+        sizes = np.diff(np.append(begins, len(words)))
+        moved = np.empty(len(words), np.int32)
+        moved[:-1] = words[1:]
+        moved[begins + sizes - 1] = words[begins]
+        index[words] = moved
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangePlaces(BodyTransform):
+    """Exchange: two places of each sentence exchange their words.
+
+        exchange:0-3    one two three four five .   ->   four two three one five .
+
+    Places count from 0, in the words before the final punctuation. A sentence that lacks one of the places stays.
+    Source: Ziv et al. 2026 (arXiv 2510.07178), `switch-indices`, which also repairs capitals; here words stay as they
+    are.
+    """
+
+    name = "exchange"
+    places: str = param("0-3", "two different places, from 0", positional=True, file=False)
+    final: Final = final_param()
+    unit: Unit = unit_param()
+
+    def validate(self) -> None:
+        """Raise UsageError unless two different places are given."""
+        one, other = self._pair()
+        if one == other:
+            raise UsageError(f"exchange: places={self.places!r} must name two different places", id="bad-value")
+
+    def _pair(self) -> tuple[int, int]:
+        """Return the two places, the smaller one first."""
+        found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", self.places, re.ASCII)
+        if found is None:
+            raise UsageError(
+                f"exchange: places={self.places!r} must be two whole numbers with a hyphen between them, as 0-3",
+                id="bad-value",
+            )
+        one, other = sorted(map(int, found.groups()))
+        return one, other
+
+    def permute(self, index: Int32, batch: Batch, draws: Draws, start: Int64, length: Int64) -> None:
+        """Write the words of the two places."""
+        one, other = self._pair()
+        first = start[length > other]
+        index[first + one], index[first + other] = first + other, first + one
