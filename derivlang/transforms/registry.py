@@ -9,8 +9,8 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
     "transform",
     Transform,
     {
-        "agree": "derivlang.transforms.agree:Agree",
-        "case": "derivlang.transforms.case:Case",
+        "agree": "derivlang.transforms.suffixes:Agree",
+        "case": "derivlang.transforms.suffixes:Case",
         "dialect": "derivlang.transforms.dialect:Dialect",
         "drop": "derivlang.transforms.drop:Drop",
         "exchange": "derivlang.transforms.word_order:ExchangePlaces",

@@ -498,9 +498,9 @@ def _(folder: Path, data: bytes) -> str | None:
 _SUFFIXES = b"relation\tsingular\tplural\nnsubj\tkar\tkon\nobl:tmod\tna\n"
 
 
-@reader("suffixes", "text", lambda: [_SUFFIXES], "transforms.suffix_table", "transforms.case")
+@reader("suffixes", "text", lambda: [_SUFFIXES], "transforms.suffixes")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.transforms.suffix_table import read_suffixes
+    from derivlang.transforms.suffixes import read_suffixes
 
     path = folder / "x.tsv"
     path.write_bytes(data)
