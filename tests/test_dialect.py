@@ -18,9 +18,8 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.lexicon import SPECIALS, Lexicon
 from derivlang.pipeline import Pipeline
-from derivlang.transforms import dialect, sounds
-from derivlang.transforms.made_up import LetterModel
-from derivlang.transforms.word_case import in_case, is_capitals
+from derivlang.transforms import dialect, letters
+from derivlang.transforms.letters import LetterModel, in_case, is_capitals
 from tests.commands import run, written
 from tests.helpers import make, right, undone
 from tests.real import SHARED, needs_data
@@ -31,7 +30,7 @@ WORD = st.text(LETTERS, min_size=1, max_size=9)
 ODD = st.text("ab1.-' <中é\t", min_size=1, max_size=4)
 COUNTS = st.dictionaries(WORD | ODD, st.integers(1, 40), max_size=40)
 RATE = st.sampled_from([0.0, 0.2, 0.5, 1.0])
-TABLE = sounds.letters()
+TABLE = letters.letters()
 
 
 def fitted(spec: str, words: dict[str, int]) -> Lexicon:
@@ -162,7 +161,7 @@ def test_a_larger_rate_changes_what_a_smaller_one_changes(counts: dict[str, int]
 
 def test_both_cases_of_a_letter_are_letters() -> None:
     """Else a saved vocabulary of small letters would hold words without an alphabet: Ɣ has ɣ, which the table lacks."""
-    table = sounds.letters()
+    table = letters.letters()
     of_table = np.flatnonzero(table.kind == 2)
     for case in (table.small, table.capital):
         assert (table.kind[case[of_table]] == 2).all()
@@ -395,7 +394,7 @@ def test_the_examples_of_the_module_are_right() -> None:
     source, _, rest = line.strip().partition("   ->   ")
     image, _, spec = rest.partition("     ")
     assert derive(source, spec).text == image
-    for line in (sounds.__doc__ or "").splitlines():
+    for line in (letters.__doc__ or "").splitlines():
         for letter, _, others in (part.strip().partition(" -> ") for part in line.split("    ") if " -> " in part):
             assert near(letter) == ({*others.split()} if "none" not in others else set())
 

@@ -40,7 +40,7 @@ EXEMPT = {
     "store.parquet": "tables for the readers that are tried",
     "training.data": "a file whose hash was just compared",
     "transforms.scripts": "tables of the package",
-    "transforms.sounds": "a table of the package",
+    "transforms.letters": "a table of the package",
     "align.eflomal": "output of a program that it has just run",
     "cli.child": "arguments that a study has just written",
     "cli.options": "a manifest that the run has just written or checked",

@@ -11,13 +11,13 @@ Each of its three parts is a probability. Everything is drawn once, by the seed,
                   letters and at most half of the word. The longest one that a word has becomes another one: each of its
                   length is as likely, and a vowel sign at its beginning stays one.
     nonce=0.8     drawn for each word, or each one of a list. It becomes a made-up word: its length is from a Poisson
-                  distribution around the word's length, its letters are from a model of the vocabulary (made_up.py),
+                  distribution around the word's length, its letters are from a model of the vocabulary (letters.py),
                   and it is not in the vocabulary.
 
 The parts follow each other. Suffixes are counted in the words that phon makes, and the vocabulary of nonce has the
 words that suffix makes. A part with a larger probability changes what it changes with a smaller one, in the same way.
 
-The case of a word makes no difference and is kept. Words without an alphabet (sounds.py) stay: numbers, punctuation,
+The case of a word makes no difference and is kept. Words without an alphabet (letters.py) stay: numbers, punctuation,
 special tokens, Chinese. phon is a rule for any text. suffix and nonce are fitted on a reference vocabulary and saved in
 `lexicon.tsv` as rules, not as pairs of words: words that the vocabulary lacks change by the same rules.
 
@@ -50,9 +50,7 @@ from derivlang.core.type_index import TypeIndex
 from derivlang.formats.paths import once_per_version
 from derivlang.formats.word_lists import read_word_list
 from derivlang.transforms.base import Transform, if_many
-from derivlang.transforms.made_up import LetterModel
-from derivlang.transforms.sounds import letters
-from derivlang.transforms.word_case import in_case, is_capitals
+from derivlang.transforms.letters import LetterModel, in_case, is_capitals, letters
 
 _LONGEST_SUFFIX = 16  # letters
 _LONGEST = 64  # letters, around which the length of a made-up word is drawn at most

@@ -36,7 +36,7 @@ from derivlang.core.spec_files import Named
 from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.formats.paths import is_path, stamp_of
 from derivlang.transforms.base import Transform
-from derivlang.transforms.word_case import in_case
+from derivlang.transforms.letters import in_case
 
 Case = Literal["keep", "as-is"]
 _LOW = np.uint64(0xFFFFFFFF)
