@@ -37,8 +37,7 @@ from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors
 from derivlang.transforms.fitting import streams
-from derivlang.transforms.forms import LEMMAS
-from derivlang.transforms.images import choose_images
+from derivlang.transforms.forms import LEMMAS, choose_images
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import TRANSFORMS, find_transform
 

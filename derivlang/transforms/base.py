@@ -37,7 +37,6 @@ from derivlang.core.spec import Parameterised, key_of, quote, text_of
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
     from derivlang.core.lexicon import Lexicon, TypeMap
-    from derivlang.transforms.forms import Forms
 
 
 MANY_PERCENT = 1  # warn of what befalls more of the running words than this
@@ -66,6 +65,19 @@ class Dial(NamedTuple):
     parameter: str
     near: float
     far: float
+
+
+class Forms(NamedTuple):
+    """The form of each word of a batch. words: int32[N], codes into types, Arrow strings [T]."""
+
+    words: Int32
+    types: pa.Array
+
+    def changed(self, at: Int64, types: pa.Array, codes: Int64) -> Forms:
+        """Return the forms with other ones at some words. at: int64[n]. codes: int64[n], into further types."""
+        words = self.words.copy()
+        words[at] = len(self.types) + codes
+        return Forms(words, pa.concat_arrays([self.types, types.cast(self.types.type)]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,9 +48,8 @@ from derivlang.syntax.phrase_labels import labelled, plain_label
 from derivlang.syntax.phrases import phrases_of
 from derivlang.syntax.tree_order import merged
 from derivlang.syntax.words import CLITIC, kinds_of
-from derivlang.transforms.base import Transform
-from derivlang.transforms.features import FEATS, has_features
-from derivlang.transforms.forms import LEMMAS, Forms, with_lemmas
+from derivlang.transforms.base import Forms, Transform
+from derivlang.transforms.forms import FEATS, LEMMAS, has_features, with_lemmas
 
 _VERB = ("Person=3", "Tense=Pres", "VerbForm=Fin")
 

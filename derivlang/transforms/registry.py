@@ -19,7 +19,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "hop": "derivlang.transforms.hop:Hop",
         "identity": "derivlang.transforms.word_order:Identity",
         "inv": "derivlang.transforms.inv:Inv",
-        "lemma": "derivlang.transforms.lemma:Lemma",
+        "lemma": "derivlang.transforms.forms:Lemma",
         "lex": "derivlang.transforms.lex:Lex",
         "mallows": "derivlang.transforms.mallows:Mallows",
         "np": "derivlang.transforms.np_order:NounPhrase",

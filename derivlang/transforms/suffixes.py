@@ -45,9 +45,8 @@ from derivlang.formats.whole import utf8_text
 from derivlang.grammar.labels import V2_RELATIONS
 from derivlang.syntax.arguments import INDIRECT, OBJECT, SUBJECT, Arguments, arguments_of
 from derivlang.syntax.words import see
-from derivlang.transforms.base import Transform
-from derivlang.transforms.features import FEATS, has_features
-from derivlang.transforms.forms import LEMMAS, Forms, with_lemmas, with_suffixes
+from derivlang.transforms.base import Forms, Transform
+from derivlang.transforms.forms import FEATS, LEMMAS, has_features, with_lemmas, with_suffixes
 
 SUFFIXES = ("kar", "kon", "kin", "ker", "kan", "kre")
 System: TypeAlias = Literal["nom-acc", "erg-abs"]
