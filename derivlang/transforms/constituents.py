@@ -1,24 +1,6 @@
-"""switch: the children of some constituents in reverse, chosen by six switches.
+"""Orders of constituents: the children of some phrases are sorted (`np`) or reversed (`switch`).
 
-    switch:100000    The dog saw a cat .   ->   saw a cat The dog .
-    switch:010000    The dog saw a cat .   ->   The dog a cat saw .
-
-Digit n of the value turns switch n on. On trees with labels of the Penn Treebank the switches are
-
-    1  S, SINV, SQ   subject and predicate
-    2  VP            verb and objects, complements, adjuncts
-    3  SBAR          complementiser and clause, unless the SBAR begins with a question word
-    4  PP            preposition and its phrase; NP and PP in an NP
-    5  NP            adjective and noun, in an NP that has both among its children
-    6  SBAR          question word and clause, as in a relative clause; NP and SBAR in an NP
-
-0 leaves the source's order, 1 reverses all children of these constituents. A constituent has one switch: an NP with a
-relative clause (its child is an SBAR with a question word) has switch 6, else with a PP 4, else with an adjective 5.
-Function tags do not count (NP-SBJ is an NP). `rules=FILE` takes the switches of a grammar instead, which numbers its
-rules with `# switch 2`: then each constituent has the switch of the rule that made it, with its children in the order
-of the rule or in reverse. Final punctuation stays last; `final=move` reverses it as any word.
-Sources: White and Cotterell 2021 (ACL 2021), six switches; Kuribayashi et al. 2024 (arXiv 2402.12363). Their 0 is the
-order of a head-final grammar. The table for Penn labels is derivlang's.
+They need a column of trees in brackets (`syntax/phrases.py`), with labels and tags of the Penn Treebank.
 """
 
 from __future__ import annotations
@@ -50,12 +32,88 @@ from derivlang.transforms.word_order import Final, final_param
 _SWITCHES = 6
 _ADJECTIVES = ("JJ", "JJR", "JJS", "ADJP")
 _NOUNS = ("NN", "NNS", "NNP", "NNPS", "NML", "NX")
+_CLASSES = {
+    "D": ("DT", "PRP$", "PDT"),
+    "Num": ("QP", "CD", "$"),
+    "A": ("JJ", "JJR", "JJS", "ADJP", "RB"),
+    "N": ("NN", "NNS", "NNP", "NNPS"),
+}
 _LABEL = np.uint64(1)  # added to the hash of a label, so that a word of the same letters has another one
 
 
 @dataclass(frozen=True, kw_only=True)
+class NounPhrase(Transform):
+    """Noun phrases: determiner, numeral, adjectives and noun in another order.
+
+        np:N-Num-A-D      the two big city halls   ->   city halls two big the
+        np:D-Num-N-A      the two big city halls   ->   the two city halls big
+
+    In each NP the children of four classes are put into one of 24 orders, in the places that they have together:
+
+        D    DT PRP$ PDT              Num  QP CD $
+        N    NN NNS NNP NNPS          A    JJ JJR JJS ADJP RB
+
+    All other children stay where they are. Children of one class keep their order, so compounds and names stay whole:
+    with D-Num-A-N, `the York city halls` does not change. The published program sorts single labels, which gives `the
+    city halls York`, and has the 's of a genitive (POS) among D; here it stays behind its noun. The paper writes n for
+    Num, a for A: its orders are N-Num-D-A, A-Num-N-D, D-A-N-Num, D-Num-N-A, and D-Num-A-N for English.
+    Source: Yang et al. 2025 (arXiv 2502.18795), orders of noun phrases, after Greenberg's Universal 20.
+    """
+
+    name = "np"
+    needs: ClassVar[tuple[str, ...]] = (PARSE,)
+
+    order_: str = param("N-Num-A-D", "order of D, Num, A and N", positional=True, draws=False, file=False)
+
+    def validate(self) -> None:
+        """Raise UsageError unless the order has each class once."""
+        if sorted(self.order_.split("-")) != sorted(_CLASSES):
+            raise UsageError(
+                f"np: order={self.order_} must have each of D, Num, A and N once, with hyphens between them",
+                fix="write np:N-Num-A-D, for example",
+                id="bad-value",
+            )
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order of a batch with constituents. Raise LayerError untagged for NPs of words without tags."""
+        whole = phrases_of(batch)
+        check_tags(str(self), batch, whole, labelled(whole.found, ("NP",)))
+        return phrase_order(batch, whole, self._places, keep_tails=True)
+
+    def _places(self, phrases: Phrases) -> Int64:
+        """Return int64[N]: the position of each word."""
+        found = phrases.found
+        slot = np.zeros(len(found), np.int64)
+        for number, name in enumerate(self.order_.split("-"), 1):
+            slot[labelled(found, _CLASSES[name])] = number
+        is_noun_phrase = np.append(labelled(found, ("NP",)), False)  # the last one is for parent -1
+        return phrases.sorted_children(np.where(is_noun_phrase[found.parent], slot, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Switch(Transform):
-    """Switch: the children of some constituents in reverse, chosen by six switches."""
+    """Switch: the children of some constituents in reverse, chosen by six switches.
+
+        switch:100000    The dog saw a cat .   ->   saw a cat The dog .
+        switch:010000    The dog saw a cat .   ->   The dog a cat saw .
+
+    Digit n of the value turns switch n on. On trees with labels of the Penn Treebank the switches are
+
+        1  S, SINV, SQ   subject and predicate
+        2  VP            verb and objects, complements, adjuncts
+        3  SBAR          complementiser and clause, unless the SBAR begins with a question word
+        4  PP            preposition and its phrase; NP and PP in an NP
+        5  NP            adjective and noun, in an NP that has both among its children
+        6  SBAR          question word and clause, as in a relative clause; NP and SBAR in an NP
+
+    0 leaves the source's order, 1 reverses all children of these constituents. A constituent has one switch: an NP with
+    a relative clause (its child is an SBAR with a question word) has switch 6, else with a PP 4, else with an adjective
+    5. Function tags do not count (NP-SBJ is an NP). `rules=FILE` takes the switches of a grammar instead, which numbers
+    its rules with `# switch 2`: then each constituent has the switch of the rule that made it, with its children in the
+    order of the rule or in reverse. Final punctuation stays last; `final=move` reverses it as any word.
+    Sources: White and Cotterell 2021 (ACL 2021), six switches; Kuribayashi et al. 2024 (arXiv 2402.12363). Their 0 is
+    the order of a head-final grammar. The table for Penn labels is derivlang's.
+    """
 
     name = "switch"
     needs: ClassVar[tuple[str, ...]] = (PARSE,)
