@@ -24,7 +24,7 @@ from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 
 if TYPE_CHECKING:
     from derivlang.display.linked import LinkedLines

@@ -40,7 +40,7 @@ from derivlang.sources.labels import decided
 from derivlang.sources.types import unify
 from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features, IterableDataset

@@ -36,9 +36,8 @@ from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_layers, check_order, plug_in_errors
-from derivlang.transforms.fitting import streams
+from derivlang.transforms.fitting import streams, write_lexicon
 from derivlang.transforms.forms import LEMMAS, choose_images
-from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import TRANSFORMS, find_transform
 
 _DIGITS = 7  # of the hashes that `repr` shows

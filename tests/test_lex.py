@@ -18,7 +18,7 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.store.manifest import Derived
 from derivlang.store.verify import verify
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 from tests.commands import change, run, shards, trees, written
 from tests.helpers import make, right, rows, same_rows, undone
 from tests.strategies import batch_of, laws, sentence_lists, units_of

@@ -16,7 +16,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import hash_types
 from derivlang.core.lexicon import SPECIALS, Lexicon, special_types
 from derivlang.pipeline import Pipeline
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 from derivlang.transforms.scripts import load_script, script_names
 from derivlang.transforms.trans import Trans, map_script
 from tests import reference

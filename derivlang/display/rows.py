@@ -16,7 +16,7 @@ from derivlang.sources.read import Reading, batches
 from derivlang.sources.request import SourceRequest
 from derivlang.store.load import load
 from derivlang.store.manifest import Derived
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 
 
 def rows_of_set(derived: Derived, split: str, first: int, count: int) -> list[LinkedLines]:

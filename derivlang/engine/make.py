@@ -28,7 +28,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.at import store_at
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 
 # Columns that follow from the others, so that `--columns` may leave them out.
 _OPTIONAL = ("key", "source", "tokens", "text")

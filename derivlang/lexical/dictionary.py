@@ -42,7 +42,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import RECIPE, check_replaceable
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
 from derivlang.store.record import check_types, read_record, record_text
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 
 FORMAT = 1
 

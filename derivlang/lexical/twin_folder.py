@@ -44,7 +44,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.store.artifact import Artifact
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_same
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 from derivlang.transforms.trans import Trans, Transliteration, map_script
 
 

@@ -21,7 +21,7 @@ from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import LEXICON, NAME, Derived
 from derivlang.store.record import check_types, read_record
-from derivlang.transforms.lexicon_file import read_lexicon, sections
+from derivlang.transforms.fitting import read_lexicon, sections
 
 _RUN = "run.json"
 _LEXICONS = (f"twin/{LEXICON}", LEXICON)  # of a run; training/languages/

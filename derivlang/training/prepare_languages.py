@@ -41,7 +41,7 @@ from derivlang.training.languages import (
 )
 from derivlang.training.origin import Origin
 from derivlang.training.settings import TokenizerFor
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 
 
 def languages_of(folder: DataFolder) -> tuple[Languages, dict[str, Path]]:

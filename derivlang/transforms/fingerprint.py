@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from derivlang.core.spec import read_spec
 from derivlang.transforms.base import Transform
-from derivlang.transforms.lexicon_file import saved_positions
+from derivlang.transforms.fitting import saved_positions
 
 _FORMAT = 2  # of the hashed text; it is hashed, too
 

@@ -337,7 +337,7 @@ def _compared(folder: Path, record: bytes, lexicon: bytes) -> None:
     "text",
     lambda: [(derived_set() / "lexicon.tsv").read_bytes()],
     "transforms.trans",
-    "transforms.lexicon_file",
+    "transforms.fitting",
     "pipeline",
 )
 def _(folder: Path, data: bytes) -> str | None:
@@ -536,10 +536,10 @@ word\tboat\t
 """
 
 
-@reader("lexicon of a dialect", "text", lambda: [_DIALECT], "transforms.lexicon_file")
+@reader("lexicon of a dialect", "text", lambda: [_DIALECT], "transforms.fitting")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.core.arrow import string_array
-    from derivlang.transforms.lexicon_file import read_lexicon
+    from derivlang.transforms.fitting import read_lexicon
 
     (folder / "lexicon.tsv").write_bytes(data)
     pipeline = Pipeline.parse("dialect:phon=0.5:suffix=0.5:nonce=0.5")

@@ -32,7 +32,7 @@ from derivlang.training.languages.base import (
     SpecialIds,
 )
 from derivlang.training.languages.readers import LanguageReader, check_words
-from derivlang.transforms.lexicon_file import read_lexicon
+from derivlang.transforms.fitting import read_lexicon
 from derivlang.transforms.trans import Trans
 
 LEXICON = "lexicon.tsv"
