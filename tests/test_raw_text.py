@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from derivlang.sources.raw_text import is_not_english, is_wrapped
+from derivlang.sources.doubts import is_not_english, is_wrapped
 from tests.commands import run, written
 from tests.helpers import ROOT
 

@@ -17,8 +17,8 @@ from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.objects import has_translations, inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
+from derivlang.sources.doubts import fitting, warn_of_unmoved
 from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of, is_list, is_string_list
-from derivlang.sources.unmoved import fitting, warn_of_unmoved
 
 WORDS = ("tokens", "words", "forms")
 _IN_OBJECTS = "lists in objects are not read as words: write them to a key of the row"

@@ -1,9 +1,13 @@
-"""Columns beside the words that stay as they are although they may say something about them: warnings by name.
+"""Signs that a source is read otherwise than its author means: warnings of columns and of raw text.
 
     {"tokens": ["Ann", "saw", "Bo"], "spans": [[2, 3]], "trigger": 1, "meta": {"text": "Ann saw Bo"}}
 
-Under an order, the words of `spans` and `trigger` have other places, and `meta.text` is in the source language. Row
-numbers and class labels are left out: they do not fit into every row, or fit because all of them are small.
+Columns beside the words stay as they are. Under an order, the words of `spans` and `trigger` have other places, and
+`meta.text` is in the source language. Row numbers and class labels are left out: they do not fit into every row, or fit
+because all of them are small.
+
+Raw text is split by the rules of English unless the user names its language, and each line of a text file is a
+paragraph. So text in another language, and wrapped lines, are read wrong.
 """
 
 from __future__ import annotations
@@ -26,6 +30,13 @@ _FEW = 100  # rows in which tags and texts are looked for where they are not exp
 # Names of places in a sentence: with one of them, numbers need only fit into their rows.
 _OF_PLACES = re.compile(r"(^|[._ ])(spans?|triggers?|heads?|starts?|ends?|offsets?|positions?)\d*($|[._ ])")
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
+# Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
+_ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
+_FEWEST, _LEAST = 50, 0.02  # different words to judge by, and the share of English ones below which it is in doubt
+_WRAPPED_LINES, _WIDTHS = 20, range(40, 101)  # lines to judge by, and the widths at which people wrap
+_RAGGED = 15  # characters by which a wrapped line is shorter than the widest, as the next word does not fit
+_MOST = 0.8  # of the lines
+_ENDS = re.compile(r"""[.!?:…。]["'”’»)\]]*$""")
 
 
 def warn_of_unmoved(
@@ -166,3 +177,23 @@ def _parts(texts: pa.Array) -> pa.Array:
     """Return the parts between white space, of texts that have some."""
     with_space = texts.filter(pc.match_substring_regex(texts, r"\S\s+\S")).cast(pa.string())
     return pc.utf8_split_whitespace(with_space).flatten()
+
+
+def is_not_english(texts: Sequence[str]) -> bool:
+    """Return whether texts have hardly any of the most frequent words of English."""
+    words = [word.lower() for text in texts for word in text.split()]
+    return len(set(words)) >= _FEWEST and sum(word in _ENGLISH for word in words) < _LEAST * len(words)
+
+
+def is_wrapped(lines: Sequence[str]) -> bool:
+    """Return whether paragraphs are broken into lines of nearly one width, most of which end within a sentence.
+
+    lines: with the blank lines that follow them, which end a paragraph.
+    """
+    inner = [line.strip() for line in lines if line.count("\n") == 1]
+    width = max(map(len, inner), default=0)
+    if len(inner) < _WRAPPED_LINES or width not in _WIDTHS:
+        return False
+    full = [line for line in inner if len(line) > width - _RAGGED]
+    within = [line for line in full if not _ENDS.search(line)]
+    return len(full) >= _MOST * len(inner) and len(within) >= _MOST * len(full)
