@@ -35,9 +35,8 @@ from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import CorpusFile
-from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.infer import infer, unify, without_nli
 from derivlang.sources.labels import decided
-from derivlang.sources.types import unify
 from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
 from derivlang.transforms.fitting import read_lexicon

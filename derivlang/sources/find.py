@@ -36,12 +36,11 @@ from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.doubts import is_not_english, is_wrapped
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
-from derivlang.sources.infer import infer, without_nli
+from derivlang.sources.infer import infer, types_of_files, unify, without_nli
 from derivlang.sources.labels import decided, is_string_list
 from derivlang.sources.named import SOURCES, missing, named_source
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
-from derivlang.sources.types import types_of_files, unify
 
 _FEW = 100  # rows that are looked at first: most often they settle what a column holds
 

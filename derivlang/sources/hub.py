@@ -29,10 +29,9 @@ from derivlang.core.splits import split_name
 from derivlang.core.unify import bring
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
-from derivlang.sources.infer import infer
+from derivlang.sources.infer import infer, unify
 from derivlang.sources.labels import by_name
 from derivlang.sources.named import NamedSource
-from derivlang.sources.types import unify
 from derivlang.store.files import writing
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")

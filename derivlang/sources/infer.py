@@ -1,8 +1,13 @@
-"""Infer what the columns of a table mean from their names and types: words, text, entities, trees, answers, labels."""
+"""The columns of a source: their types in all files, and what they mean by names and types.
+
+Files are looked at before the first row is derived, so the shards of a set have the same columns: each column has one
+type, which keeps the values of all files of all splits. It holds words, text, entities, trees, answers, or labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -11,17 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.constituents import PARSE, are_trees
 from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
+from derivlang.core.unify import field_of, plain, types_differ, unified
+from derivlang.formats.base import Format
 from derivlang.formats.objects import has_translations, inner_texts, layout_of, opened
 from derivlang.formats.parquet import class_names
+from derivlang.formats.rows import ROWS_PER_TABLE
+from derivlang.sources.corpus import CorpusFile
 from derivlang.sources.doubts import fitting, warn_of_unmoved
-from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of, is_list, is_string_list
+from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of_column, is_list, is_string_list
 
 WORDS = ("tokens", "words", "forms")
 _IN_OBJECTS = "lists in objects are not read as words: write them to a key of the row"
+_FEW = 100  # rows of a further file that are looked at
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 PAIRS = (
@@ -127,7 +137,7 @@ def infer(
         elif own:
             field = Field(name, "value")
         else:
-            field = field_of(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
+            field = field_of_column(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             warn_of_unmoved(name, kind, sides, sample, known_texts)
         fields.append(field)
@@ -267,3 +277,49 @@ def _depth(kind: pa.DataType) -> int:
     while level := [t.field(i).type for t in level if pa.types.is_nested(t) for i in range(t.num_fields)]:
         depth += 1
     return depth
+
+
+def types_of_files(
+    format: Format, parts: Iterable[CorpusFile], encoding: str, options: Mapping[str, Any]
+) -> dict[CorpusFile, pa.Schema]:
+    """Return the columns of each file. A file that cannot be read is an error later, if its split is made."""
+    found: dict[CorpusFile, pa.Schema] = {}
+    for part in parts:
+        with suppress(DerivlangError):
+            rows = _FEW if found else ROWS_PER_TABLE  # many small files are not read twice
+            found[part] = format.types_of(part.path, encoding, options, rows=rows)
+    return found
+
+
+def unify(found: Mapping[CorpusFile, pa.Schema]) -> pa.Schema:
+    """Return the columns of all files, in the order in which they are met, with the note of the first file.
+
+    Raise DataError types-differ for types that no type unites, and for other classes; column-names.
+    """
+    kinds: dict[str, tuple[pa.DataType, CorpusFile]] = {}  # and the file that made it so wide
+    classes: dict[str, tuple[tuple[str, ...], CorpusFile]] = {}
+    for part, schema in found.items():
+        if twice := [name for name in schema.names if schema.names.count(name) > 1]:
+            raise DataError(
+                f"two columns have the name {twice[0]!r}",
+                where=str(part.path),
+                fix="give each column a different name",
+                id="column-names",
+            )
+        for field in schema:
+            kind, (known, other) = plain(field.type), kinds.get(field.name, (pa.null(), part))
+            wider = unified(known, kind)
+            if wider is None:
+                raise types_differ(field.name, kind, known, str(part.path), other.name)
+            kinds[field.name] = (wider, other if wider == known else part)
+        for name, names in class_names(schema).items():
+            known_names, other = classes.setdefault(name, (names, part))
+            if names != known_names:
+                raise DataError(
+                    f"the classes of {name!r} are {', '.join(names)}, but {', '.join(known_names)} in {other.name}",
+                    where=str(part.path),
+                    fix="give all files the same classes, or make the files one by one",
+                    id="types-differ",
+                )
+    metadata = next((schema.metadata for schema in found.values() if class_names(schema)), None)
+    return pa.schema([field_of(name, kind, part.name) for name, (kind, part) in kinds.items()], metadata)

@@ -34,7 +34,7 @@ def by_option(kind: str, name: str) -> str:
     return f"--{kind}-column {shlex.quote(name)}"
 
 
-def field_of(
+def field_of_column(
     name: str,
     kind: pa.DataType,
     tree: bool,
