@@ -14,12 +14,11 @@ from derivlang.grammar import file
 from derivlang.grammar.build import GrammarRecipe, build
 from derivlang.grammar.evaluate import held_out_bits
 from derivlang.grammar.families import Families, families_of_trees, head_class
-from derivlang.grammar.fit import FitSettings, Problem, distinct, fit
+from derivlang.grammar.fit import FitSettings, Problem, distinct, fit, thinned
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.labels import candidates, old_labels
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.grammar.thinning import thinned
 from derivlang.grammar.treebank import joined, with_subtypes
 from derivlang.grammar.weights import Weights, views
 from tests.commands import run
