@@ -122,7 +122,7 @@ class GrammarProbs(Command[list[dict[str, Any]]], GrammarProbsOptions):
 
     def each(self) -> Iterator[dict[str, Any]]:
         """Yield the same, a head at a time."""
-        from derivlang.grammar.heads import parse_head, read_heads
+        from derivlang.grammar.families import parse_head, read_heads
         from derivlang.grammar.load import load_grammar
         from derivlang.grammar.order_model import OrderModel
 

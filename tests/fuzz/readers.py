@@ -1312,7 +1312,7 @@ def _command(*arguments: str) -> str | None:
     "nodes of grammar probs",
     "text",
     lambda: [b"VERB\tnsubj VERB obj\nNOUN\tdet amod NOUN\n"],
-    "grammar.heads",
+    "grammar.families",
     "cli.grammar",
 )
 def _(folder: Path, data: bytes) -> str | None:
