@@ -10,12 +10,11 @@ import pytest
 
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.grammar import file
 from derivlang.grammar.build import GrammarRecipe, build
 from derivlang.grammar.evaluate import held_out_bits
 from derivlang.grammar.families import Families, families_of_trees, head_class
 from derivlang.grammar.fit import FitSettings, Problem, distinct, fit, thinned
-from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.grammar import Grammar, grammar_text
 from derivlang.grammar.labels import candidates, old_labels
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
@@ -193,11 +192,11 @@ def test_a_file_gives_its_grammar_back(tmp_path: Path) -> None:
     weights["V"] = Weights(weights["V"].codes, weights["V"].pairs, {("BOS", "NOUN&nsubj", "@VERB&@"): 0.5})
     grammar = Grammar("toy", "Toy", "v2", weights, {"licence": "CC0-1.0", "treebanks": "a: b"})
     path = tmp_path / "toy.grammar.tsv"
-    file.write(grammar, path)
+    path.write_text(grammar_text(grammar), "utf-8", newline="\n")
     again = load_grammar(path)
     assert (again.name, again.language, again.labels, again.classes) == ("toy", "Toy", "v2", ("N", "V"))
     assert again.about == grammar.about
-    assert file.text_of(again) == path.read_text("utf-8")
+    assert grammar_text(again) == path.read_text("utf-8")
     for name in weights:
         theirs = {feature[:2]: feature[2] for feature in again.weights[name].features()}
         for kind, tokens, weight in weights[name].features():
@@ -210,7 +209,7 @@ def test_an_edited_grammar_is_refused_unless_its_hash_is_deleted(tmp_path: Path)
     """A change of any line is noticed; other line ends are none."""
     grammar = Grammar("toy", "Toy", "v2", {"V": fit(toy(), "V", FitSettings())}, {"licence": "CC0-1.0"})
     path = tmp_path / "toy.grammar.tsv"
-    file.write(grammar, path)
+    path.write_text(grammar_text(grammar), "utf-8", newline="\n")
     lines = path.read_text("utf-8").splitlines()
     assert load_grammar(path).has_hash
     assert run("verify", path).out == f"{path}: 1 file checked, nothing is wrong\n"

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from derivlang.grammar import file
 from derivlang.grammar.borrowing import FEW, SHARE, with_borrowed
 from derivlang.grammar.families import Families
 from derivlang.grammar.fit import FitSettings, Problem, distinct, fit
-from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.grammar import Grammar, grammar_text
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.subtypes import as_in_trees, dropped, marked, named, plain
@@ -181,7 +180,7 @@ def test_demonstratives_are_read_from_feats(tmp_path: Path) -> None:
 def test_the_demonstratives_of_a_grammar_are_in_its_file_and_fingerprint(tmp_path: Path) -> None:
     weights = {"N": genitives()}
     grammar = Grammar("x", "X", "v2", weights, {"demonstratives": "that this"})
-    file.write(grammar, tmp_path / "x.grammar.tsv")
+    (tmp_path / "x.grammar.tsv").write_text(grammar_text(grammar), "utf-8", newline="\n")
     again = load_grammar(tmp_path / "x.grammar.tsv")
     assert again.demonstratives == ("that", "this")
     assert OrderModel(again, again).demonstratives == ("that", "this")

@@ -1,6 +1,6 @@
 """A grammar file as an artifact: FILE.recipe.json records how it was made, and so whether it may be kept.
 
-    own.grammar.tsv                  the grammar (grammar/file.py)
+    own.grammar.tsv                  the grammar (grammar/grammar.py)
     own.grammar.tsv.recipe.json      {"language": "French", "l2": 2.0, "treebanks": [{"name", "sha256"}], "files": {…}}
 
 The same call finds its file and keeps it, another one is refused with the first difference. A file without a recipe, by
@@ -19,10 +19,9 @@ from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.opening import packing_of
-from derivlang.grammar import file
 from derivlang.grammar.build import FEWEST_HEADS, RULE_VERSION, THINNED, USUAL, GrammarRecipe, build
 from derivlang.grammar.families import UPOS, head_class
-from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.grammar import Grammar, grammar_text, read_grammar
 from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 from derivlang.store.artifact import Artifact, kind_of_files
@@ -64,7 +63,7 @@ def fit_file(
         wanted = _recipe(treebanks, options, names, seen)
         if is_stream(out):
             grammar, _ = _fitted(treebanks, out, options, names, seen, warn)
-            write_texts(out, {out.name: file.text_of(grammar)}, replace=options.force)
+            write_texts(out, {out.name: grammar_text(grammar)}, replace=options.force)
             return {"out": str(out)}
         artifact = Artifact(kind=GRAMMAR_FILES, path=out, wanted=wanted, force=options.force)
         record = artifact.found(warn)
@@ -72,12 +71,12 @@ def fit_file(
             found(out)
         else:
             grammar, chosen = _fitted(treebanks, out, options, names, seen, warn)
-            text = file.text_of(grammar)
+            text = grammar_text(grammar)
             files = {out.name: sha256(text.encode()).hexdigest()}
             record = sealed({**wanted, "files": files, "result": chosen})
             texts = {out.name: text, GRAMMAR_FILES.record_of(out).name: record_text(record)}
             write_texts(out, texts, replace=True)  # what may not be replaced is refused by `found`
-    return {"out": str(out), **file.read(out).summary(), **record["result"]}
+    return {"out": str(out), **read_grammar(out).summary(), **record["result"]}
 
 
 def _recipe(

@@ -1,4 +1,18 @@
-"""Grammar: the order models of one language, by head class, and their origin."""
+"""A grammar, the order models of one language by head class, and derivlang's file of it (docs/reference/files.md).
+
+    # derivlang grammar 1
+    # language: French
+    # labels: v2
+    # licence: CC-BY-SA-4.0
+    # weights: 55780
+    # sha256: 5d0c…
+    class       V
+    BTW NOUN&nsubj      NOUN&obj=1.204  VERB&advcl=0.31
+
+A line of weights has a kind, the first label, then `second=weight` for each second label; HI separates its first labels
+by spaces. Lines are sorted and weights have two decimals, so the same grammar gives the same bytes. `sha256` is the
+hash of all other lines; shipped grammars have none.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +20,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from derivlang.grammar.weights import Weights
+from derivlang.core.errors import DataError
+from derivlang.grammar.orm import broken, lines
+from derivlang.grammar.sequences import SHORTEST
+from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, Features, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,3 +75,123 @@ class Grammar:
             "classes": {name: len(weights) for name, weights in self.weights.items()},
             "about": dict(self.about),
         }
+
+
+FIRST_LINE = "# derivlang grammar 1"
+DECIMALS = 2
+_WEIGHTS, _HASH = "weights", "sha256"
+
+
+def grammar_text(grammar: Grammar) -> str:
+    """Return the text of the file of a grammar; weights are rounded, and left out if they round to 0."""
+    out = [FIRST_LINE, f"# language: {grammar.language}", f"# labels: {grammar.labels}"]
+    out += [f"# {key}: {value}" for key, value in grammar.about.items()]
+    n_header, n_weights = len(out), 0
+    for name, weights in grammar.weights.items():
+        out.append(f"class\t{name}")
+        features = [
+            (kind, tokens[:-1], tokens[-1], f"{weight:.{DECIMALS}f}") for kind, tokens, weight in weights.features()
+        ]
+        kept = [feature for feature in features if float(feature[3])]
+        for (kind, first), group in groupby(kept, key=lambda feature: feature[:2]):
+            cells = [f"{last}={value}" for _, _, last, value in group]
+            n_weights += len(cells)
+            out.append("\t".join([kind, " ".join(first), *cells]))
+    out.insert(n_header, f"# {_WEIGHTS}: {n_weights}")  # so that a truncated file is noticed
+    out.insert(n_header + 1, f"# {_HASH}: {_hash_of(out)}")
+    return "\n".join(out) + "\n"
+
+
+def read_grammar(path: Path) -> Grammar:
+    """Return the grammar of a file.
+
+    Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut,
+    grammar-changed.
+    """
+    numbered_lines = list(lines(path))
+    rows = iter(numbered_lines)
+    if next(rows, (0, ""))[1] != FIRST_LINE:
+        raise DataError(
+            f"this is not a grammar: the first line of one is {FIRST_LINE!r}",
+            where=f"{path}:1",
+            fix='name a published model like fr@V.orm.gz; for counts of a treebank write syn:FILE:model="side=0.75"',
+            id="grammar-header",
+        )
+    about: dict[str, str] = {}
+    sections: dict[str, Features] = {}
+    current: Features | None = None
+    for number, line in rows:
+        if line.startswith("#"):
+            key, colon, value = line.removeprefix("#").partition(":")
+            if not colon:
+                raise broken(path, number, "a header line has no colon")
+            about[key.strip()] = value.strip()
+        elif line.startswith("class\t"):
+            name = line.removeprefix("class\t")
+            if name in sections or not name.isupper():
+                raise broken(path, number, f"{name!r} is not a head class, or comes twice")
+            current = sections[name] = {}
+        elif current is None:
+            raise broken(path, number, "weights come before the first class")
+        else:
+            _add_line(current, path, number, line)
+    labels = about.pop("labels", "")
+    if labels not in ("v1", "v2"):
+        raise DataError(
+            f"labels: {labels!r} must be v1 or v2, the version of Universal Dependencies",
+            where=str(path),
+            id="grammar-header",
+        )
+    if not sections:
+        raise DataError("the file has no section `class`", where=str(path), id="grammar-header")
+    language = about.pop("language", "")
+    told, there = about.pop(_WEIGHTS, ""), sum(len(row) for section in sections.values() for row in section.values())
+    if told and told != str(there):
+        raise DataError(
+            f"the header says {told} weights, the file has {there}",
+            where=str(path),
+            fix="the file is truncated or edited: copy it again, or delete the line `# weights` if you edited it",
+            id="grammar-cut",
+        )
+    digest = about.pop(_HASH, "")
+    if digest and digest != _hash_of([line for _, line in numbered_lines if not line.startswith(f"# {_HASH}:")]):
+        raise DataError(
+            "the content has changed since the file was written",
+            where=str(path),
+            fix="copy the file again, or delete the line `# sha256` if you edited it",
+            id="grammar-changed",
+        )
+    weights = {name: Weights.of(features, len(VIEWS)) for name, features in sections.items()}
+    return Grammar(path.name.partition(".")[0], language, labels, weights, about, has_hash=bool(digest))
+
+
+def _hash_of(rows: list[str]) -> str:
+    """Return the SHA-256 of lines, without their line ends."""
+    return sha256("\n".join("\n".join(rows).splitlines()).encode()).hexdigest()
+
+
+def _add_line(features: Features, path: Path, number: int, line: str) -> None:
+    """Add the weights of a line. Raises DataError grammar-line."""
+    kind, *cells = line.split("\t")
+    if kind not in KINDS or len(cells) < 2:
+        raise broken(path, number, f"{line[:40]!r} is not a line of weights: KIND, first label, second=weight …")
+    first = tuple(cells[0].split(" "))
+    least, most = (SHORTEST - 1, LONGEST_SEQUENCE - 1) if kind == "HI" else (1, 1)
+    if not least <= len(first) <= most or "" in first:
+        wanted = "one label" if kind != "HI" else f"{least} to {most} labels"
+        raise broken(path, number, f"{cells[0]!r} is not {wanted}")
+    row = features.setdefault((kind, first), {})
+    n_weights = len(row) + len(cells) - 1
+    for cell in cells[1:]:
+        last, equals, value = cell.rpartition("=")
+        try:
+            weight = float(value)
+        except ValueError:
+            raise broken(path, number, f"{cell!r}: {value!r} is not a number") from None
+        if not equals or not last:
+            raise broken(path, number, f"{cell!r} is not label=weight")
+        if not abs(weight) <= LARGEST:
+            raise broken(path, number, f"{cell!r}: a weight must be from -{LARGEST:,} to {LARGEST:,}")
+        row[last] = weight
+    if len(row) < n_weights:
+        raise broken(path, number, "a weight is given twice")

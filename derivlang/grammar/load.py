@@ -17,8 +17,7 @@ from derivlang.core.spec_files import Named, Parts
 from derivlang.formats.paths import is_path
 from derivlang.grammar import counts, orm
 from derivlang.grammar.counts import Counts
-from derivlang.grammar.file import read
-from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.grammar import Grammar, read_grammar
 
 SUFFIX = ".grammar.tsv"
 COUNTS = ".counts.tsv"  # beside each shipped grammar
@@ -72,9 +71,9 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
     text = os.fspath(name_or_path)
     path, names = Path(text), shipped()
     if text in names:
-        return read(names[text])
+        return read_grammar(names[text])
     if is_path(text, "file"):
-        return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read(path)
+        return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read_grammar(path)
     if pair := files_of_pair(path):
         return _orm(pair)
     raise _unknown(text, where)

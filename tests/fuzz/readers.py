@@ -430,7 +430,7 @@ def _grammar_seed() -> list[bytes]:
     return [b"".join(line for line in seed.splitlines(True) if not line.startswith(b"# weights"))]
 
 
-@reader("grammar", "text", _grammar_seed, "grammar.file", "formats.whole")
+@reader("grammar", "text", _grammar_seed, "grammar.grammar", "formats.whole")
 def _(folder: Path, data: bytes) -> str | None:
     return _grammar(folder / "x.grammar.tsv", data)
 
