@@ -29,7 +29,7 @@ from derivlang.core.keys import Draws, fractions
 from derivlang.core.schema import UPOS, Field
 from derivlang.core.spec import param
 from derivlang.sources.generated.base import RowGenerator, numbered, rows_param, seed_param, word_lists
-from derivlang.sources.generated.zipf import CITATION, choose, frequencies
+from derivlang.sources.generated.words import CITATION, choose, frequencies
 
 _RELATIONS = string_array(["root", "nested", "next", "close"])
 _TAGS = string_array(["X"])

@@ -24,8 +24,8 @@ GENERATORS: Registry[type[Generator]] = Registry(
     {
         "dyck": "derivlang.sources.generated.dyck:Dyck",
         "pcfg": "derivlang.sources.generated.pcfg:Pcfg",
-        "resample": "derivlang.sources.generated.resample:Resample",
-        "zipf": "derivlang.sources.generated.zipf:Zipf",
+        "resample": "derivlang.sources.generated.words:Resample",
+        "zipf": "derivlang.sources.generated.words:Zipf",
     },
     of_classes=True,
     fix="`derivlang ls` lists the generated sources",
