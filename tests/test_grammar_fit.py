@@ -10,8 +10,7 @@ import pytest
 
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from derivlang.grammar.build import GrammarRecipe, build
-from derivlang.grammar.evaluate import held_out_bits
+from derivlang.grammar.build import GrammarRecipe, build, held_out_bits
 from derivlang.grammar.families import Families, families_of_trees, head_class
 from derivlang.grammar.fit import FitSettings, Problem, distinct, fit, thinned
 from derivlang.grammar.grammar import Grammar, grammar_text

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from derivlang.core.keys import Draws
+from derivlang.grammar.build import evaluate
 from derivlang.grammar.counts import count
-from derivlang.grammar.evaluate import evaluate
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_counts, load_grammar, shipped

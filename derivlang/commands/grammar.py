@@ -86,7 +86,7 @@ class ScoreGrammar(Command[dict[str, Any]], GrammarScoreOptions):
     def __call__(self) -> dict[str, Any]:
         """Return {"classes": {class: {"heads", "bits", "uniform", "right"}}}, with None for the last three if there are
         no heads."""
-        from derivlang.grammar.evaluate import evaluate
+        from derivlang.grammar.build import evaluate
         from derivlang.grammar.load import load_grammar
         from derivlang.grammar.order_model import OrderModel
         from derivlang.grammar.treebank import read_families
