@@ -61,7 +61,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.model import build_model
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.options import settings_of
+    from derivlang.training.plan import settings_of
     from derivlang.training.settings import LogSettings, Resolved
     from derivlang.training.speed import made_up, vocabulary_of
     from derivlang.training.streams.packed import Packed, PackedRows

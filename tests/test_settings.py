@@ -31,7 +31,7 @@ from derivlang.lexical.settings import DictionaryOptions, TokenizerOptions, Twin
 from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.store.settings import ExportOptions
 from derivlang.studies.settings import Extent, Place
-from derivlang.training.options import settings_of
+from derivlang.training.plan import settings_of
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 from tests.commands import ROOT, run
 

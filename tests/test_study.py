@@ -970,7 +970,7 @@ def test_what_names_a_cell_and_what_a_path(
     given: str, command: str, needs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("derivlang.training.foreign.checkpoint_folder", lambda text: None)
-    monkeypatch.setattr("derivlang.training.options.checkpoint_folder", lambda text: None)
+    monkeypatch.setattr("derivlang.training.plan.checkpoint_folder", lambda text: None)
     study = study_of(tmp_path, COLD.replace('cell = { init = "{order}.cold" }', f"[grid.cell]\n{given}"))
     for order in ("identity", "inv"):
         step = next(s for s in plan(study, Place(tmp_path)) if s.name == f"pretrain {order}.mlm.1")

@@ -383,7 +383,7 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
     """A narrow model has one, unless others are asked for; a wide one what torch takes."""
     import torch
 
-    from derivlang.training.options import settings_of
+    from derivlang.training.plan import settings_of
 
     found: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", found.append)

@@ -37,7 +37,7 @@ from derivlang.training.translations import DICTIONARY
 from tests.commands import snapshot
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
-from tests.training import SEQ_LEN, batches, pair, settings, trained
+from tests.training import SEQ_LEN, batches, pair, settings, trained, warnings_to
 
 SPECS = ["trans,inv", "trans,perm", "trans,syn:fr", "trans:overlap=25,inv", "trans:overlap=25,perm"]
 
@@ -436,12 +436,9 @@ def prepare_of(folder: Path, source: str, **changes: Any) -> Prepared:
     given = {name: changes.pop(name) for name in ("tokenizer", "dictionary", "data_as_is") if name in changes}
     path = str(folder / source)
     wanted = settings(source=path, spec=changes.pop("spec", "trans,inv"), **{"vocab_size": 34, **changes})
-    return prepare_data(
-        wanted,
-        SourceRequest(path, **some),
-        RunPaths(run=folder / "run", data=folder / "data", **given),
-        lambda message: None,
-    )
+    paths = RunPaths(run=folder / "run", data=folder / "data", **given)
+    with warnings_to(lambda message: None):
+        return prepare_data(wanted, SourceRequest(path, **some), paths)
 
 
 def test_another_source_is_beside(two_columns: Path) -> None:

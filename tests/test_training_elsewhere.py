@@ -26,7 +26,7 @@ from derivlang.training.batch import Step
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, Objective
-from derivlang.training.options import settings_of
+from derivlang.training.plan import settings_of
 from derivlang.training.trainer import optimizer_of, train
 from tests.elsewhere import HERE, Elsewhere, Held, fused
 from tests.test_evaluate_examples import made

@@ -23,7 +23,7 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.kernels import FLASH, use_kernels
 from derivlang.training.languages import SpecialIds
 from derivlang.training.model import build_model, is_tied
-from derivlang.training.options import settings_of
+from derivlang.training.plan import settings_of
 from derivlang.training.speed import made_up_run, steps_per_second
 from derivlang.training.trainer import optimizer_of
 from tests.evaluations import options, rows

@@ -24,8 +24,8 @@ from derivlang.training import run_folder
 from derivlang.training.language import OPTION, Language, phases_of, read_languages
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import OBJECTIVES
-from derivlang.training.options import with_languages
-from derivlang.training.run import Callbacks, _data
+from derivlang.training.plan import with_languages
+from derivlang.training.run import _data
 from derivlang.training.shares import rows_before
 from tests.commands import run
 from tests.training import batches, weights
@@ -101,7 +101,7 @@ def test_every_objective_trains_on_four_languages(
 def loader_of(languages: Any, data: Path, out: Path, **options: Any) -> Any:
     """The loader of a run that is not trained."""
     asked = {"out": out, "language": languages, "data": data, **asked_with(options)}
-    return _data(Pretrain.of(asked).planned()[0], Callbacks(), None)[1]
+    return _data(Pretrain.of(asked).planned(), None)[1]
 
 
 def test_rows_follow_the_shares_in_any_order(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:

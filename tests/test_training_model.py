@@ -370,7 +370,7 @@ def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path) -> None:
-    from derivlang.training.options import settings_of
+    from derivlang.training.plan import settings_of
 
     text = toml()
     assert text.count(old) == 1

@@ -20,7 +20,7 @@ from derivlang.commands.pretrain import Pretrain
 from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import DerivlangError
 from derivlang.training.masking import Keys
-from derivlang.training.run import Callbacks, _data
+from derivlang.training.run import _data
 from derivlang.training.spelling import Spelling
 from tests.checkpoints import checkpoint
 from tests.commands import run
@@ -63,7 +63,7 @@ def options(folder: Path, names: str = "en fr de", known: str = "en-fr en-de", *
 
 def opened(folder: Path, out: Path, **more: Any) -> tuple[Any, Any]:
     """The inputs of a run that is not trained, and its loader."""
-    return _data(Pretrain.of({"out": out, **options(folder, **more)}).planned()[0], Callbacks(), None)
+    return _data(Pretrain.of({"out": out, **options(folder, **more)}).planned(), None)
 
 
 def trained(folder: Path, out: Path, **more: Any) -> dict[str, Any]:

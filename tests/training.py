@@ -10,7 +10,9 @@ import atexit
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +22,7 @@ import numpy as np
 import torch
 
 from derivlang.core.batch import Batch
+from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
@@ -35,7 +38,7 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
-from derivlang.training.run import Callbacks, pretrain
+from derivlang.training.run import pretrain
 from derivlang.training.settings import RECORDED, Duration, LogSettings, Resolved, RunPaths, TrainingSettings
 from derivlang.training.streams.base import PairedLanguages, RowSource, Stream, StreamInputs
 from derivlang.training.trainer import LossModule
@@ -201,16 +204,24 @@ def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **change
     """The result of a run in this process, on the shared data. changes: of settings or `pretrain`."""
     where = {f.name: changes.pop(f.name) for f in fields(RunPaths) if f.name in changes}
     log_settings = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
-    callbacks = Callbacks(
-        warn=changes.pop("warn", lambda message: None),
-        log=LogSettings(**{"log_every": 2, "save_every": 3, **log_settings}),
-    )
-    options = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
+    warn, log = changes.pop("warn", lambda message: None), {"log_every": 2, "save_every": 3, **log_settings}
+    more = {name: changes.pop(name) for name in ("resume", "force") if name in changes}
     duration, config = changes.pop("duration", Duration()), changes.pop("model_config", None)
     asked = settings(objective, spec, **changes)
     paths = RunPaths(run=run, **{"data": data_folder(), **where})
-    plan = RunPlan(asked, config or ModelConfig.read(asked.model), SourceRequest("demo"), paths, duration)
-    return pretrain(plan, callbacks=callbacks, **options)
+    model = config or ModelConfig.read(asked.model)
+    plan = RunPlan(asked, model, SourceRequest("demo"), paths, duration, LogSettings(**log), **more)
+    with warnings_to(warn):
+        return pretrain(plan)
+
+
+@contextmanager
+def warnings_to(warn: Callable[[str], object]) -> Iterator[None]:
+    """Call a function for each warning of the block."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DerivlangWarning)
+        warnings.showwarning = lambda message, *_, **__: warn(str(message))
+        yield
 
 
 def log(run: Path) -> list[dict[str, Any]]:

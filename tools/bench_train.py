@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from derivlang.training.config import ModelConfig
-from derivlang.training.options import settings_of
+from derivlang.training.plan import settings_of
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.speed import made_up_run, steps_per_second
 

@@ -31,7 +31,7 @@ from derivlang.cli.streams import message
 _TRAINING = (
     "derivlang.cli.pretrain",
     "derivlang.cli.evaluate",
-    "derivlang.training.options",
+    "derivlang.training.plan",
     "derivlang.training.run",
     "derivlang.evaluation.cell",
     "derivlang.evaluation.evaluate",

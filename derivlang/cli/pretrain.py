@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from derivlang.cli.generated import as_json, command_line
-from derivlang.cli.messages import echo, tell, warn
+from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar, complete
 from derivlang.commands.pretrain import Pretrain
 from derivlang.core.errors import UsageError
@@ -42,15 +42,10 @@ def _pretrain(asked: _ResumedPretrain) -> None:
     from derivlang.training.devices import is_main
     from derivlang.training.record import levels_of
 
-    def begun(what: str) -> None:
-        if bar.shown:
-            tell(what)
-
-    with Bar(shown=not as_json() and is_main()) as bar:
-        plan, log = asked.planned()
-        out = plan.paths.run
-        before = run_folder.read(out) if asked.goes_on and (out / run_folder.RUN).exists() else None
-        made = asked.made(plan, log, begun)
+    with Bar(shown=not as_json() and is_main()):
+        plan = asked.planned()
+        made = asked.made(plan)
+    out, before = plan.paths.run, plan.before
     if asked.data_only:
         _show_data(plan, made)
         return

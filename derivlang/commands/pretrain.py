@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.command import Command, Spec, transforms
 from derivlang.commands.folders import default_folder
 from derivlang.core.extras import require_torch
-from derivlang.core.messages import warn
 from derivlang.core.settings import declared, setting
 from derivlang.engine.options import ParserNames
 from derivlang.formats.places import OptionalPath, PathLike
@@ -21,7 +19,6 @@ from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine
 if TYPE_CHECKING:
     from derivlang.commands.training import Run
     from derivlang.training.plan import RunPlan
-    from derivlang.training.settings import LogSettings
 
 
 class _ParsedSource(ParserNames, SourceOptions):
@@ -59,18 +56,15 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         """Return the run. A run of the same settings that is there goes on, or is kept if it is finished."""
         from derivlang.commands.training import Run
 
-        plan, log = self.planned()
-        self.made(plan, log)
+        plan = self.planned()
+        self.made(plan)
         return Run(plan.paths.run)
 
-    def planned(self) -> tuple[RunPlan, LogSettings]:
-        """Return what is to be trained, and the settings of its log."""
+    def planned(self) -> RunPlan:
+        """Return what is to be trained."""
         require_torch()
-        from derivlang.pipeline import Pipeline
         from derivlang.training.devices import is_main
-        from derivlang.training.objectives.registry import read_objective
-        from derivlang.training.options import settings_of, with_languages
-        from derivlang.training.plan import plan_of
+        from derivlang.training.plan import plan_of, settings_of, with_languages
 
         kind: type = type(self)
         values = {
@@ -82,30 +76,22 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         settings, model_config, log = settings_of(source, values)
         if out is None:
             changed = self.changed("objective", "precision", "compile")
-            objective = str(read_objective(settings.objective))
-            out = default_folder(
-                source or " ".join(map(str, values["pairs"] or ())),
-                str(Pipeline.parse(settings.spec)),
-                changed,
-                last=objective,
-            )
+            name = source or " ".join(map(str, values["pairs"] or ()))
+            out = default_folder(name, settings.spec, changed, last=settings.objective)
             if is_main():
                 reader().begins(f"writing to {out}{os.sep}")
         request = None if source is None else self.part(SourceRequest, source=source)
-        say = warn if is_main() else lambda message: None
-        plan = plan_of(settings, model_config, request, out, values, resume=self.goes_on, warn=say)
-        return plan, log
+        log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
+        going = {"resume": self.goes_on, "force": self.force}
+        return plan_of(settings, model_config, request, out, log, values, **going)
 
     @property
     def goes_on(self) -> bool:
         """Whether a run that is there goes on."""
         return self.resume and not self.force
 
-    def made(self, plan: RunPlan, log: LogSettings, say: Callable[[str], None] = lambda line: None) -> Any:
-        """Train and return what `run.pretrain` returns, or prepare the data and return it. say: as of `Callbacks`."""
-        from derivlang.training.run import Callbacks, prepare, pretrain
+    def made(self, plan: RunPlan) -> Any:
+        """Train and return what `run.pretrain` returns, or prepare the data and return it."""
+        from derivlang.training.run import prepare, pretrain
 
-        if self.data_only:
-            return prepare(plan, Callbacks())
-        log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
-        return pretrain(plan, resume=self.goes_on, force=self.force, callbacks=Callbacks(say=say, log=log))
+        return prepare(plan) if self.data_only else pretrain(plan)

@@ -146,7 +146,7 @@ def _read(one: Declared, value: Any) -> Any:
 
 
 def _check_pretraining(values: Mapping[str, Any]) -> None:
-    from derivlang.training.options import check_options, with_languages  # imported late: help pages do not need them
+    from derivlang.training.plan import check_options, with_languages  # imported late: help pages do not need them
 
     options = with_defaults(_PRETRAINING, values)
     source = with_languages(values.get("source"), options)

@@ -64,7 +64,7 @@ def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool)
         return asked, "as asked"
     import torch
 
-    from derivlang.training.options import settings_of
+    from derivlang.training.plan import settings_of
     from derivlang.training.speed import made_up_run, steps_per_second
 
     cuda = torch.cuda.is_available()

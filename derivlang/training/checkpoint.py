@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact, sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
@@ -180,7 +181,7 @@ def _lines(entries: Sequence[Mapping[str, Any]]) -> bytes:
     return "".join(json.dumps(entry) + "\n" for entry in entries).encode()
 
 
-def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+def newest(run: Path, warn: Callable[[str], None] = warn) -> Checkpoint | None:
     """Return the newest valid checkpoint, or None if there is no checkpoint. Raise StoreError if all are damaged."""
     folders = _folders(run)
     for folder in folders:

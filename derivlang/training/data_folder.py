@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.lexicon import Lexicon
+from derivlang.formats.progress import stage
 from derivlang.lexical.train import TextToDerive
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import name_of, request_of_text
@@ -23,7 +24,6 @@ from derivlang.training.language import Language, by_text
 from derivlang.training.origin import Origin
 from derivlang.training.settings import RunPaths, TrainingSettings
 
-Say = Callable[[str], None]
 Make = Callable[[str, Mapping[str, Any], Callable[[Path], object]], Path]  # of a kind and a recipe, by `write`
 LANGUAGES = "languages"  # in the folder of a run: the files of each of several languages
 
@@ -32,8 +32,8 @@ LANGUAGES = "languages"  # in the folder of a run: the files of each of several 
 class DataFolder:
     """The folder of data that is made or reused, for a run.
 
-    origin: the source as it is now; None with --data-as-is, which takes what is there. warn, say: called with warnings,
-    and with what begins. used: the names of the folders in it that the run uses.
+    origin: the source as it is now; None with --data-as-is, which takes what is there. used: the names of the folders
+    in it that the run uses.
     """
 
     path: Path
@@ -41,8 +41,6 @@ class DataFolder:
     request: SourceRequest
     paths: RunPaths
     origin: Origin | None
-    warn: Say
-    say: Say
     used: list[str] = field(default_factory=list)
 
     @property
@@ -83,16 +81,16 @@ class DataFolder:
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object], what: str = "") -> Path:
         """Return the folder of a recipe and of the source, which is made if it is missing.
 
-        what: is said where it is made. Raise DataError if the source changes meanwhile; with --data-as-is, StoreError
-        unless one folder there has this recipe.
+        what: the stage in which it is made. Raise DataError if the source changes meanwhile; with --data-as-is,
+        StoreError unless one folder there has this recipe.
         """
         recipe = {"text": name_of(self.request.source), **recipe}
         if self.origin is None:
             return self.taken(kind, list(made_of.known(self.path, kind, recipe)))
 
         def written(fresh: Path) -> None:
-            self.say(what or f"making the {kind}")
-            write(fresh)
+            with stage(what or f"making the {kind}"):
+                write(fresh)
 
         folder = made_of.made(self.path, kind, {**recipe, **self.origin.recipe}, written, self._check_source)
         self.used.append(folder.name)

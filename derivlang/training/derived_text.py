@@ -10,14 +10,13 @@ SOURCE, so the other text must not hold its sentences. Sources: Deshpande et al.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import UInt64
 from derivlang.core.errors import DataError
-from derivlang.core.messages import counted
+from derivlang.core.messages import counted, warn
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of
@@ -29,7 +28,7 @@ SHORTEST = 3  # words of a sentence that measures on held-out text read
 _MOST = 0.01  # share of sentences that two texts may have in common by chance
 
 
-def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64, warn: Callable[[str], None]) -> Check:
+def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64) -> Check:
     """Return the check of the sentences of another text: how many are of the source's held-out text?
 
     trained: uint64[S], the keys of the source's text that is trained on. Its sentences, such as headings that recur,
@@ -62,13 +61,13 @@ def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64,
                 begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
                 example = " ".join(batch.strings()[begin:end].to_pylist())
             every, shared = every + len(some), shared + len(both)
-        _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source), warn)
+        _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source))
         return {OVERLAP: shared}
 
     return check
 
 
-def _say(shared: int, every: int, example: str, heldout: str, other: str, warn: Callable[[str], None]) -> None:
+def _say(shared: int, every: int, example: str, heldout: str, other: str) -> None:
     """Warn of sentences that are not held out, or raise DataError if they are too many."""
     if not shared:
         return

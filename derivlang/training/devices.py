@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sysconfig
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,6 +17,7 @@ import numpy as np
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import DerivlangWarning
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +41,15 @@ def processes() -> Any:
 def is_main() -> bool:
     """Return whether this is the first or only process."""
     return bool(processes().is_main_process)
+
+
+@contextmanager
+def only_main_warns() -> Iterator[None]:
+    """Let only the first of several processes warn."""
+    with warnings.catch_warnings():
+        if not is_main():
+            warnings.simplefilter("ignore", DerivlangWarning)
+        yield
 
 
 def without_accelerators() -> bool:

@@ -8,11 +8,12 @@ any two languages, so their tokenizer comes from a checkpoint, and the pipeline 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import warn
 from derivlang.core.settings import declared
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.pipeline import Pipeline
@@ -50,7 +51,7 @@ def check_text(objective: Objective, options: Mapping[str, Any], *, source: bool
         raise UsageError("there is no text to encode without --source", where="--data-only", id="unused-option")
 
 
-def prepare_pairs(settings: TrainingSettings, paths: RunPaths, warn: Callable[[str], None]) -> Prepared:
+def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
     """Return the inputs of a run without a source. Raise UsageError if tokenizer or transforms need one."""
     pipeline = Pipeline.parse(settings.spec)
     if paths.tokenizer is None or not is_foreign(paths.tokenizer):

@@ -1,23 +1,35 @@
-"""The plan of a run: what to train, on what, and where; of options for the command and for `derivlang.pretrain`."""
+"""The plan of a run: what to train, on what, and where; of options for the command and for `derivlang.pretrain` alike.
+
+    a given option  >  the value in the model's config  >  the default
+
+options: values by the name of the setting; None, or left out: not given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.messages import warn
 from derivlang.core.settings import declared, given
+from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import digest
 from derivlang.training import run_folder
-from derivlang.training.begun_from import with_tokenizer
+from derivlang.training.begun_from import has_language_ids, with_tokenizer
 from derivlang.training.config import ModelConfig
+from derivlang.training.devices import can_compile, has_bf16, only_main_warns, use_threads
+from derivlang.training.foreign import checkpoint_folder, config_of
+from derivlang.training.language import Language, read_languages
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.settings import Duration, RunPaths, TrainingSettings
+from derivlang.training.pairs_only import SPEC, check_text
+from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,8 @@ class RunPlan:
     """What is to be trained, on what, and where.
 
     settings: with the objective and the spec in their usual spelling; model_config: of the model that they name. Both
-    as `options.settings_of` gives them. request: None for an objective that reads only the pairs of a file.
+    as `settings_of` gives them. request: None for an objective that reads only the pairs of a file. resume: whether a
+    run that is there goes on; before: its record. force: whether one is replaced.
     """
 
     settings: TrainingSettings
@@ -33,6 +46,10 @@ class RunPlan:
     request: SourceRequest | None
     paths: RunPaths
     duration: Duration = Duration()
+    log: LogSettings = LogSettings()
+    resume: bool = False
+    force: bool = False
+    before: dict[str, Any] | None = None
 
     @property
     def objective(self) -> Objective:
@@ -45,41 +62,37 @@ class RunPlan:
         return digest([self.settings, self.request, paths, self.duration, self.model_config])
 
 
+@only_main_warns()
 def plan_of(
     settings: TrainingSettings,
     model_config: ModelConfig,
     request: SourceRequest | None,
     out: Path,
+    log: LogSettings,
     options: Mapping[str, Any],
     *,
     resume: bool,
-    warn: Callable[[str], None],
+    force: bool,
 ) -> RunPlan:
-    """Return the plan of a run, for the command and for `derivlang.pretrain` alike.
+    """Return the plan of a run, and warn of an option without effect.
 
-    settings, model_config: as of `settings_of`. resume: whether a run in `out` goes on. warn: called for an option
-    without effect. Raise DerivlangError for options that do not fit a file that they name.
+    settings, model_config, log: as of `settings_of`. Raise DerivlangError for options that do not fit a file that they
+    name.
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
-    settings = _as_before(settings, options, before)
+    # Its version may have had another default, and a run that it began from may be gone.
+    recorded = (before or {}).get("settings", {}).get("language_ids")
+    if options.get("language_ids") is None and isinstance(recorded, bool):
+        settings = replace(settings, language_ids=recorded)
     paths = RunPaths(run=out, parser=options.get("parser"), parses=options.get("parses"), **given(RunPaths, options))
     _check_size(options["vocab_size"], with_tokenizer(paths, settings, before).tokenizer)
-    plan = RunPlan(settings, model_config, request, paths, Duration(**given(Duration, options)))
-    _warn_of_unread(options, plan.objective, warn)
+    duration = Duration(**given(Duration, options))
+    plan = RunPlan(settings, model_config, request, paths, duration, log, resume, force, before)
+    # The cells of a study, which give factors, share settings: nothing is said of these.
+    for one in declared(TrainingSettings).values() if not options["factor"] else ():
+        if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
+            warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
     return plan
-
-
-def _as_before(
-    settings: TrainingSettings, options: Mapping[str, Any], before: Mapping[str, Any] | None
-) -> TrainingSettings:
-    """Return the settings with the language ids of a run to resume, unless the user asked for some.
-
-    before: its record. Its version may have had another default, and a run that it began from may be gone.
-    """
-    recorded = (before or {}).get("settings", {}).get("language_ids")
-    if options.get("language_ids") is not None or not isinstance(recorded, bool):
-        return settings
-    return replace(settings, language_ids=recorded)
 
 
 def _check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
@@ -94,11 +107,110 @@ def _check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
     )
 
 
-def _warn_of_unread(options: Mapping[str, Any], objective: Objective, warn: Callable[[str], None]) -> None:
-    """Warn of a setting that the objective does not read.
+def settings_of(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig, LogSettings]:
+    """The settings, the model's description and the log settings, of options by name; None: not asked for.
 
-    The cells of a study, which give factors, share settings: nothing is said of these.
+    source: None if it is not given, as the option `spec` may be: an objective may read only the pairs of a file. Set
+    the number of torch threads as well. Raise UsageError for wrong values.
     """
-    for one in declared(TrainingSettings).values() if not options["factor"] else ():
-        if one.subject and one.name not in objective.reads() and options[one.name] is not None:
-            warn(f"{objective.name} has no {one.subject}, so {one.option} has no effect")
+    machine = Machine(**given(Machine, options))
+    precision = machine.precision if machine.precision != "auto" else "bf16" if has_bf16() else "fp32"
+    settings, model_config = _settings(source, {**options, "precision": precision})
+    use_threads(machine.threads, model_config.width)
+    log_settings = LogSettings(
+        **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
+    )
+    if log_settings.tracker:
+        from derivlang.training.trainer import check_trackers  # imported late: it loads torch
+
+        check_trackers(tuple(log_settings.tracker))
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    return settings, model_config, log_settings
+
+
+def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
+    """Return the source of a run; --language gives it with others, or is changed to the short form of two languages.
+
+    Languages with texts of their own, and those that a file names, as --pairs en-fr=FILE, have no short form. options:
+    by name, changed in place. Raise UsageError for languages that are wrong.
+    """
+    if not options.get("language"):
+        return source
+    asked = read_languages(options["language"])
+    first, second = asked[:2]
+    parts = first.part, second.part
+    short = [Language(name=first.name, text=first.text, part=first.part)]
+    short.append(Language(name=second.name, t=second.t, part=second.part))
+    halves = parts == ("1/2", "2/2")
+    named = options.get("dictionary") or any("=" in str(file) for file in options.get("pairs") or ())
+    if list(asked) == short and (halves or not any(parts)) and not named:
+        options |= {"language": (), "halves": halves or None}
+    else:
+        options["language"] = tuple(map(str, asked))
+    options["spec"] = second.t
+    return first.text
+
+
+def check_options(source: str | None, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for wrong values, as `settings_of`, without loading torch."""
+    _settings(source, {**options, "precision": "fp32"})
+    for kind in (LogSettings, Duration, Machine):
+        kind(**given(kind, options))
+
+
+def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig]:
+    """Return what `settings_of` does but for the log. The precision is none that follows from the machine."""
+    asked = given(TrainingSettings, options)
+    elsewhere = None if options.get("init") is None else checkpoint_folder(options["init"])
+    if elsewhere is None:
+        model_config = ModelConfig.read(asked["model"])
+        described = _described(model_config, asked["model"])
+    else:
+        model_config, tied = _of_checkpoint(elsewhere, asked, options["init"])
+        described = {**model_config.training, "tie": tied}
+    if options.get("tokens") is not None or options.get("epochs") is not None:
+        described["steps"] = None  # they follow from the data
+    elif asked.get("steps", described.get("steps")) is None:
+        raise UsageError(
+            f"the model {asked['model']} does not say how long to train",
+            where="--steps",
+            fix="give --steps",
+            id="usage",
+        )
+    objective = read_objective(asked["objective"])
+    check_text(objective, options, source=source is not None, spec=options["spec"] is not None)
+    if options.get("init") is None:
+        told = objective.gets_language_ids(model_config)
+    else:  # as the model that it begins from
+        told = elsewhere is None and has_language_ids(options["init"])
+    values = {"language_ids": told, **described, **asked, "objective": str(objective)}
+    spec = SPEC if options["spec"] is None else options["spec"]
+    return TrainingSettings(source=source or "", spec=str(Pipeline.parse(spec)), **values), model_config
+
+
+def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:
+    """Return the config of a checkpoint and whether its embeddings are tied; `asked["model"]` becomes its name.
+
+    Raise UsageError if another model was asked for.
+    """
+    if asked["model"] != declared(TrainingSettings)["model"].default:
+        raise UsageError(
+            f"{name} is a model already, but --model {asked['model']} asks for another one",
+            where="--model",
+            fix="leave one of them out",
+            id="other-model",
+        )
+    asked["model"] = name
+    return config_of(folder, name)
+
+
+def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
+    """The settings of [training] in a model's description. Raise UsageError for an unknown name."""
+    names = [one.name for one in declared(TrainingSettings).values() if one.in_file]
+    for name in model_config.training:
+        if name not in names:
+            raise unknown("setting of [training]", name, names, where=where)
+    settings = dict(model_config.training)
+    for name in {"dict_coverage", "parallel"} & settings.keys():  # 12.5 and "1/3" are both percents
+        settings[name] = str(settings[name])
+    return settings

@@ -14,8 +14,6 @@ from typing import Any
 from derivlang.core.errors import DataError
 from derivlang.core.messages import warn
 from derivlang.engine.batches import Source
-from derivlang.engine.events import Events
-from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical.settings import DictionaryOptions
 from derivlang.lexical.tokenizer import Tokenizer
@@ -25,7 +23,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training import derived_text
 from derivlang.training.data import Data
-from derivlang.training.data_folder import LANGUAGES, DataFolder, Say
+from derivlang.training.data_folder import LANGUAGES, DataFolder
 from derivlang.training.encode import Check, encode, take
 from derivlang.training.language import OPTION, by_text, only_file
 from derivlang.training.languages import (
@@ -90,19 +88,17 @@ def prepare_data(
     settings: TrainingSettings,
     request: SourceRequest,
     paths: RunPaths,
-    warn: Say = warn,
-    say: Say = lambda message: None,
     *,
     lengths: Collection[int] = (),
 ) -> Prepared:
     """Return tokenizer, twin, dictionary and encoded data. Existing ones, also of a concurrent run, are reused.
 
-    warn, say: called with warnings, and with what begins. lengths: row lengths for which the source is encoded, besides
-    `seq_len`. Raise DerivlangError if existing files do not fit the settings.
+    lengths: row lengths for which the source is encoded, besides `seq_len`. Raise DerivlangError if existing files do
+    not fit the settings.
     """
     path = paths.data or paths.run / "data"
     origin = None if paths.data_as_is else Origin.of(request)
-    folder = DataFolder(path, settings, request, paths, origin, warn, say)
+    folder = DataFolder(path, settings, request, paths, origin)
     given = read_dictionaries(paths.dictionary, settings.asked, warn) if settings.language else []
     only = None if settings.language else only_file(paths.dictionary, "--dictionary")
 
@@ -154,7 +150,7 @@ def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Dat
                 id="unknown-subwords",
             )
         if told := unknown_warning(share, side, where, hint):
-            folder.warn(told)
+            warn(told)
 
 
 def _dictionaries(
@@ -168,7 +164,7 @@ def _dictionaries(
     for number, (language, reader) in enumerate(zip(folder.settings.asked, languages.readers, strict=True)):
         if reader.twin is not None and reader.twin.map.overlap != 100:
             path = _dictionary(folder.of(language), files[TOKENIZER])
-            read[number] = read_entries(path, languages, folder.warn, number)
+            read[number] = read_entries(path, languages, warn, number)
             files[f"{LANGUAGES}/{language.name}/{DICTIONARY}"] = path
     if given:
         return spelt(given, read, languages)
@@ -189,9 +185,8 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
     )
 
     def write(fresh: Path) -> None:
-        with stage("making the dictionary"):
-            placed = replace(options, out=fresh / DICTIONARY)
-            dictionaries.make_dictionary(str(plain), folder.request, placed, folder.warn)
+        placed = replace(options, out=fresh / DICTIONARY)
+        dictionaries.make_dictionary(str(plain), folder.request, placed)
 
     recipe = {**dictionaries.choice_of(options), "tokenizer": Tokenizer.load(tokenizer).recipe["sha256"]}
     return folder.made("dictionary", {**recipe, **identity_of(Pipeline((plain,)))}, write) / DICTIONARY
@@ -207,7 +202,7 @@ def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int])
         else:
             if texts:
                 trained = texts[0][lengths[0]].keys
-                check = derived_text.overlap_check(folder.request, text.request, trained, folder.warn)
+                check = derived_text.overlap_check(folder.request, text.request, trained)
             read = _encoded(text, some, check)
         texts.append({length: read(length) for length in lengths})
     return {length: tuple(text[length] for text in texts) for length in lengths}
@@ -233,16 +228,14 @@ def _encoded(folder: DataFolder, languages: Languages, check: Check | None) -> C
         parser=paths.parser,
         parses=paths.parses,
         limit=settings.limit,
-        events=Events(folder.warn),
     )
 
     def read(length: int) -> Data:
-        with stage("encoding"):
-            return encode(
-                partial(folder.made, what="encoding"), source, languages,
-                split=split, seq_len=length, limit=settings.limit, packing=_packing(settings, length),
-                check=check if length == settings.seq_len else None,
-            )  # fmt: skip
+        return encode(
+            partial(folder.made, what="encoding"), source, languages,
+            split=split, seq_len=length, limit=settings.limit, packing=_packing(settings, length),
+            check=check if length == settings.seq_len else None,
+        )  # fmt: skip
 
     return read
 

@@ -6,9 +6,9 @@ an error for other settings or other data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,40 +30,25 @@ from derivlang.training.checks import (
     check_settings_fit,
     check_texts,
 )
-from derivlang.training.devices import processes
+from derivlang.training.devices import only_main_warns, processes
 from derivlang.training.init_weights import Init, copy_embeddings
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
-from derivlang.training.objectives.base import Context, Objective
+from derivlang.training.objectives.base import Context
 from derivlang.training.pairs_only import prepare_pairs
 from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs
-from derivlang.training.settings import Duration, LogSettings, Resolved, RunPaths, TrainingSettings
+from derivlang.training.settings import Duration, Resolved, TrainingSettings
 from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages
 from derivlang.training.trainer import train
 
 
-@dataclass(frozen=True, slots=True)
-class Callbacks:
-    """Callbacks for warnings and for what begins, and the settings of logging."""
-
-    warn: Callable[[str], None] = warn
-    say: Callable[[str], None] = lambda message: None
-    log: LogSettings = field(default_factory=LogSettings)
-
-    def silent(self) -> Callbacks:
-        """Return the callbacks of a process that logs and saves at the same steps, but writes nothing."""
-        log = replace(self.log, logged=LogSettings().logged, tensorboard=None, wandb=None, tracker=())
-        return Callbacks(lambda message: None, log=log)
-
-
-def pretrain(
-    plan: RunPlan, *, resume: bool = False, force: bool = False, callbacks: Callbacks = Callbacks()
-) -> dict[str, Any]:
+@only_main_warns()
+def pretrain(plan: RunPlan) -> dict[str, Any]:
     """Pre-train a model. After any error, `resume` can continue from the run's folder, which is held by one run.
 
     While another run holds the folder, the same call waits if it is to `resume`.
@@ -78,41 +63,44 @@ def pretrain(
     run, ranks = plan.paths.run, processes()
     main = ranks.is_main_process
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
-        callbacks = callbacks.silent()
+        plan = replace(plan, log=plan.log.silent())
 
-    with _held(plan, callbacks.warn, resume=resume, force=force) if main else nullcontext():
+    with _held(plan) if main else nullcontext():
         # Everything up to the loop is done by the main process first; the others then reuse its files.
         with ranks.main_process_first():
             # Data. Nothing is written to the run's folder before every check has passed.
-            before = run_folder.record_to_resume(run, resume=resume, force=force) if main else run_folder.read(run)
+            before = _record_to_resume(plan) if main else run_folder.read(run)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
             check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False)
-            inputs, loader = _data(plan, callbacks, before)
+            inputs, loader = _data(plan, before)
             prepared = inputs.prepared
             if before is not None:
                 inputs.check_same_run(before, run)
                 if main:
-                    run_folder.restore_copies(run, prepared.languages.pipeline, prepared.files, before, callbacks.warn)
+                    run_folder.restore_copies(run, prepared.languages.pipeline, prepared.files, before)
                 if before["status"] == "done" and before.get("result"):
                     if main:
-                        run_folder.restore_model(run, before, callbacks.warn)
+                        run_folder.restore_model(run, before)
                     return {**before["result"], "doses": before.get("doses", {})}
-            last = None if before is None else _last_checkpoint(run, inputs.fingerprint, callbacks)
+            last = None if before is None else _last_checkpoint(run, inputs.fingerprint)
             check_division(plan.settings, loader.streams, ranks.num_processes)
 
             # Model
             lm = _model(inputs, last)
-            record = inputs.record(n_parameters(lm), plan.request, before, tuple(callbacks.log.factor))
+            record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.log.factor))
             if ranks.device.type == "cpu":  # an accelerator says itself that its memory is full; a CPU's process dies
                 check_step(plan.settings, lm, loader, world=ranks.num_processes, goes_on=last is not None)
             if main:
-                _write_folder(plan, prepared, record, callbacks.warn, fresh=before is None)
+                if before is None:
+                    needed = [*prepared.files.values(), *folders_begun_from(plan.paths, plan.settings)]
+                    run_folder.clear(run, needed)
+                run_folder.create(run, prepared.languages.pipeline, prepared.files, record)
 
         # Loop
         steps = inputs.resolved.steps
-        log = log_within(callbacks.log, plan.duration.budget, plan.settings.steps or steps, steps)
+        log = log_within(plan.log, plan.duration.budget, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
                 trained = train(
@@ -128,38 +116,54 @@ def pretrain(
 
 
 @contextmanager
-def _held(plan: RunPlan, warn: Callable[[str], None], *, resume: bool, force: bool) -> Iterator[None]:
+def _held(plan: RunPlan) -> Iterator[None]:
     """Hold the folder of a run, unless the run is finished and nothing will be written. Raise StoreError as `held`."""
     run, settings = plan.paths.run, plan.settings
-    before = run_folder.record_to_resume(run, resume=resume, force=force)  # said at once, not after the other run
+    before = _record_to_resume(plan)  # said at once, not after the other run
     if before is not None and before["status"] == "done":
         sweep(run)
         yield
         return
     # The lock says what is trained: a process with the same plan waits for this one, any other is refused.
     told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
-    with held(run, plan.fingerprint, told, warn, what="a model in this folder", waits=resume, lock=run / LOCK):
+    with held(run, plan.fingerprint, told, what="a model in this folder", waits=plan.resume, lock=run / LOCK):
         yield
 
 
-def _data(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None) -> tuple[RunInputs, Loader]:
-    """Return what the model depends on, and the loader of its rows. before: the record of the resumed run."""
+def _record_to_resume(plan: RunPlan) -> dict[str, Any] | None:
+    return run_folder.record_to_resume(plan.paths.run, resume=plan.resume, force=plan.force)
+
+
+def _data(plan: RunPlan, before: dict[str, Any] | None) -> tuple[RunInputs, Loader]:
+    """Return what the model depends on, and the loader of its rows. before: the record of the resumed run.
+
+    Raise DerivlangError if a stream lacks something.
+    """
     settings, paths, objective = plan.settings, plan.paths, plan.objective
     init = Init.of_run(paths, settings, before, causal=objective.causal)
-    prepared = prepare(plan, callbacks, before)
-    loader = _loader(settings, paths, objective, prepared, init)
+    prepared = prepare(plan, before)
+    needs = {need.name: need.prepare(prepared) for need in objective.needs()}
+    pairs = paired_languages(settings, paths.pairs)
+    material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, needs)
+    streams = open_streams(objective, material)
+    check_pairs(paths.pairs, objective, streams)
+    context = Context(LanguageIds.of(prepared.languages, settings.replacements), settings.mask, needs)
+    # A run that begins from another one does not see its rows and masks again.
+    seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
+    loader = Loader(streams, objective, context, seed, settings.accumulate)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
-    steps = _steps(settings, plan.duration, loader, _material(settings, paths, prepared))
-    check_all_read(settings, loader.streams, steps)
+    steps = _steps(settings, plan.duration, loader, material)
+    check_all_read(settings, streams, steps)
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
-        callbacks.warn(f"the run ends after {counted(steps, 'step')}, {what}")
+        warn(f"the run ends after {counted(steps, 'step')}, {what}")
     resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
-    given = resolved, objective, plan.model_config, prepared, loader.streams, init
+    given = resolved, objective, plan.model_config, prepared, streams, init
     return RunInputs(*given, of_files=are_of_files(settings, paths.pairs)), loader
 
 
-def prepare(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None = None) -> Prepared:
+@only_main_warns()
+def prepare(plan: RunPlan, before: dict[str, Any] | None = None) -> Prepared:
     """Return the inputs of a run, with the tokenizer of what it begins from. before: the record of a resumed run.
 
     Raise DerivlangError if they cannot be made, or if existing ones do not fit.
@@ -167,30 +171,9 @@ def prepare(plan: RunPlan, callbacks: Callbacks, before: dict[str, Any] | None =
     settings, objective = plan.settings, plan.objective
     paths = with_tokenizer(plan.paths, settings, before)
     if plan.request is None:
-        return prepare_pairs(settings, paths, callbacks.warn)
+        return prepare_pairs(settings, paths)
     check_languages(settings, paths.tokenizer, objective)
-    lengths = objective.row_lengths(settings)
-    return prepare_data(settings, plan.request, paths, callbacks.warn, callbacks.say, lengths=lengths)
-
-
-def _loader(
-    settings: TrainingSettings, paths: RunPaths, objective: Objective, prepared: Prepared, init: Init | None
-) -> Loader:
-    """Return the loader of a run, for one process. Raise DerivlangError if a stream lacks something."""
-    needs = {need.name: need.prepare(prepared) for need in objective.needs()}
-    streams = open_streams(objective, replace(_material(settings, paths, prepared), found=needs))
-    check_pairs(paths.pairs, objective, streams)
-    vocabulary = LanguageIds.of(prepared.languages, settings.replacements)
-    context = Context(vocabulary, settings.mask, needs)
-    # A run that begins from another one does not see its rows and masks again.
-    seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
-    return Loader(streams, objective, context, seed, settings.accumulate)
-
-
-def _material(settings: TrainingSettings, paths: RunPaths, prepared: Prepared) -> StreamInputs:
-    """Return what streams are opened from."""
-    pairs = paired_languages(settings, paths.pairs)
-    return StreamInputs(settings, prepared.languages, prepared.encoded, pairs)
+    return prepare_data(settings, plan.request, paths, lengths=objective.row_lengths(settings))
 
 
 def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, material: StreamInputs) -> int:
@@ -199,19 +182,19 @@ def _steps(settings: TrainingSettings, duration: Duration, loader: Loader, mater
         return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:
         return max(1, round(duration.epochs * loader.steps_per_epoch))
-    assert settings.steps is not None  # `asked_settings` refuses settings without a duration
+    assert settings.steps is not None  # `settings_of` refuses settings without a duration
     return steps_within(duration.budget, settings.steps, loader, material)
 
 
-def _last_checkpoint(run: Path, fingerprint: str, callbacks: Callbacks) -> Checkpoint | None:
+def _last_checkpoint(run: Path, fingerprint: str) -> Checkpoint | None:
     """Return the checkpoint to resume, None if there is none. Raise StoreError if it is of another run."""
-    last = checkpoint.newest(run, callbacks.warn)
+    last = checkpoint.newest(run)
     if last is None:
         return None
     if last.fingerprint != fingerprint:
         raise StoreError("belongs to another run", where=str(last.folder), fix="give another folder", id="other-run")
     if not checkpoint.has_log(run, last):
-        callbacks.warn(f"{run / LOG} is not what was written until step {last.step:,}; it is written again")
+        warn(f"{run / LOG} is not what was written until step {last.step:,}; it is written again")
     return last
 
 
@@ -236,16 +219,6 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         check_reset(lm)
     freeze(lm, settings.freeze)
     return lm
-
-
-def _write_folder(
-    plan: RunPlan, prepared: Prepared, record: dict[str, Any], warn: Callable[[str], None], *, fresh: bool
-) -> None:
-    """Write the folder of a run as it is before the first step. fresh: whether an earlier run is to be removed."""
-    run = plan.paths.run
-    if fresh:
-        run_folder.clear(run, [*prepared.files.values(), *folders_begun_from(plan.paths, plan.settings)], warn)
-    run_folder.create(run, prepared.languages.pipeline, prepared.files, record)
 
 
 def _reached(run: Path, inputs: RunInputs) -> dict[str, Any]:

@@ -11,12 +11,13 @@ until then, and results of evaluations have hashes of their own.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.messages import warn
 from derivlang.core.seal import check_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.foreign import OTHER_FILES, is_foreign
@@ -212,7 +213,7 @@ def record_to_resume(run: Path, *, resume: bool, force: bool) -> dict[str, Any] 
     )
 
 
-def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> None:
+def clear(run: Path, needed: Iterable[Path]) -> None:
     """Remove the files of an earlier run except its encoded data, and warn of files that are not of it, which stay.
 
     Raise UsageError if a needed path is among them.
@@ -234,7 +235,7 @@ def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> Non
     # The record last: a run that is killed in between leaves what --force removes again.
     kept = remove_files(run, [name for name in (*FILE_NAMES, *RESULTS) if name != RUN])
     remove_files(run, [RUN])
-    warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run", warn)
+    warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run")
 
 
 def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: dict[str, Any]) -> None:
@@ -256,9 +257,7 @@ def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: dic
     write(run, record)
 
 
-def restore_copies(
-    run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: Mapping[str, Any], warn: Callable[[str], None]
-) -> None:
+def restore_copies(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: Mapping[str, Any]) -> None:
     """Copy again what a run to resume has lost of its tokenizers, lexicon, dictionary and spec files, and say so.
 
     files: as of `create`. record: run.json. Raise StoreError if the file to copy is gone, or is not the one that the
@@ -332,7 +331,7 @@ def _silent(message: str) -> None:
     pass
 
 
-def restore_model(run: Path, record: dict[str, Any], warn: Callable[[str], None]) -> None:
+def restore_model(run: Path, record: dict[str, Any]) -> None:
     """Write the model of a finished run again from its last checkpoint, if it is missing, and say so.
 
     Raise StoreError if that checkpoint is missing or damaged, or if a file of the run does not match its record.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -356,6 +356,10 @@ class LogSettings(LogOptions):
         tensorboard: OptionalPath = _READ
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
+
+    def silent(self) -> LogSettings:
+        """Return the settings of a process that logs and saves at the same steps, but writes nothing."""
+        return replace(self, logged=LogSettings.logged, tensorboard=None, wandb=None, tracker=())
 
 
 @dataclass(frozen=True, kw_only=True)
