@@ -62,7 +62,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.plan import settings_of
-    from derivlang.training.settings import LogSettings, Resolved
+    from derivlang.training.settings import LogSettings
     from derivlang.training.speed import made_up, vocabulary_of
     from derivlang.training.streams.packed import Packed, PackedRows
     from derivlang.training.trainer import train
@@ -70,7 +70,6 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     torch.set_num_threads(1)
     options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": steps, "threads": 1}
     settings, _, _ = settings_of("made-up", options)
-    resolved = Resolved(settings, settings.vocab_size, steps)
     data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
     context = Context(vocabulary_of(settings.vocab_size, data.special_ids), settings.mask)
     rows = OpenStream(Packed(), PackedRows((data, data)), settings.batch_size, 0)
@@ -90,7 +89,7 @@ def _measure(way: str, steps: int) -> dict[str, float]:
         if way == "derivlang":
             began = time.process_time()
             log_settings = LogSettings(save_every=10 * steps)
-            train(Path(folder), resolved, lm, loader, fingerprint="", log_settings=log_settings)
+            train(Path(folder), settings, lm, loader, fingerprint="", log_settings=log_settings)
         elif way == "plain loop":
             began = time.process_time()
             _plain(lm, data, settings)

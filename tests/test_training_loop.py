@@ -50,8 +50,6 @@ from tests.training import (
     model_file,
     network,
     pair,
-    resolve,
-    resolved,
     rows_batch,
     settings,
     stream_rows,
@@ -478,7 +476,7 @@ def test_the_log(objective: str, weights: dict[str, float], tmp_path: Path) -> N
     counts = [micros[0].counts for micros in made.steps(0, 7)]
     at = np.cumsum([sum(found.subwords.values()) for found in counts])
     assert [entry["tokens"] for entry in entries] == [at[entry["step"] - 1] for entry in entries]
-    wanted = resolved(steps=7)
+    wanted = settings(steps=7)
     assert [entry["lr"] for entry in entries] == [wanted.learning_rate_at(entry["step"] - 1) for entry in entries]
     for begin, entry in zip([0, 2, 3, 4, 6], entries, strict=True):
         since = counts[begin : entry["step"]]
@@ -650,16 +648,16 @@ def test_a_damaged_log_is_written_again(unfinished: Path, line: str, tmp_path: P
 
 
 def test_the_learning_rate() -> None:
-    wanted = resolved(steps=20, warmup=0.2, learning_rate=1.0)
+    wanted = settings(steps=20, warmup=0.2, learning_rate=1.0)
     assert [wanted.learning_rate_at(step) for step in range(4)] == [0.25, 0.5, 0.75, 1.0]
     assert [wanted.learning_rate_at(step) for step in range(4, 21)] == pytest.approx(
         [(20 - step) / 16 for step in range(4, 21)]
     )
-    flat = resolved(steps=5, warmup=0.0, learning_rate=1.0)
+    flat = settings(steps=5, warmup=0.0, learning_rate=1.0)
     assert [flat.learning_rate_at(step) for step in range(5)] == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
     for steps in (1, 2, 3, 50):
         for warmup in (0.0, 0.02, 0.5, 0.99):
-            found = [resolved(steps=steps, warmup=warmup).learning_rate_at(step) for step in range(steps)]
+            found = [settings(steps=steps, warmup=warmup).learning_rate_at(step) for step in range(steps)]
             assert all(0 < rate < 3.000001e-3 for rate in found), (steps, warmup, found)
 
 
@@ -1037,7 +1035,7 @@ def read_back(record: dict[str, Any]) -> TrainingSettings:
 
 def test_settings_read_back() -> None:
     for wanted in (settings(), settings("dict-mlm:rate=70", limit=5, tie=False, coverage="12.5", precision="bf16")):
-        assert read_back(json.loads(json.dumps(record_of(resolve(wanted))))) == wanted
+        assert read_back(json.loads(json.dumps(record_of(wanted)))) == wanted
 
 
 def test_the_record_of_a_run(tmp_path: Path) -> None:
@@ -1114,7 +1112,7 @@ def test_the_record_leaves_out_what_is_not_read(objective: str, own: str, tmp_pa
     record = runs.read(tmp_path / "run")
     assert not {"parallel", "pair_length"} & record["settings"].keys()
     assert ("coverage" in record["settings"]) == (own == "dictionary")
-    assert record["settings"].keys() | record["unread"].keys() == record_of(resolved()).keys()
+    assert record["settings"].keys() | record["unread"].keys() == record_of(settings()).keys()
     assert not record["settings"].keys() & record["unread"].keys()
     assert record["parallel"] is None
     assert record.pop(own)["coverage"] == "50"
@@ -1128,9 +1126,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     wanted, model_config = settings(), ModelConfig.read(model_file())
 
     def fingerprint(wanted: TrainingSettings, model_config: ModelConfig, found: Prepared, **more: Any) -> str:
-        tlm = loader("tlm")
-        asked = resolve(wanted)
-        return RunInputs(asked, tlm.objective, model_config, found, tlm.streams, **{"init": None, **more}).fingerprint
+        return RunInputs(wanted, model_config, found, loader("tlm"), **more).fingerprint
 
     prints = {fingerprint(wanted, model_config, pair())}
     other: dict[str, Any] = {
@@ -1142,7 +1138,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
         "own": "positions", "replacements": "both", "languages": "source", "halves": True, "derived_source": "x",
         "tokenizer_for": "both",
     }  # fmt: skip
-    assert set(other) == set(record_of(resolve(wanted)))
+    assert set(other) == set(record_of(wanted))
     names = {name: one for one, name in RECORDED.items()}
     for name, value in other.items():
         prints.add(fingerprint(replace(wanted, **{names.get(name, name): value}), model_config, pair()))

@@ -63,7 +63,8 @@ def options(folder: Path, names: str = "en fr de", known: str = "en-fr en-de", *
 
 def opened(folder: Path, out: Path, **more: Any) -> tuple[Any, Any]:
     """The inputs of a run that is not trained, and its loader."""
-    return _data(Pretrain.of({"out": out, **options(folder, **more)}).planned(), None)
+    inputs = _data(Pretrain.of({"out": out, **options(folder, **more)}).planned(), None)
+    return inputs, inputs.loader
 
 
 def trained(folder: Path, out: Path, **more: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.run import pretrain
-from derivlang.training.settings import RECORDED, Duration, LogSettings, Resolved, RunPaths, TrainingSettings
+from derivlang.training.settings import RECORDED, Duration, LogSettings, RunPaths, TrainingSettings
 from derivlang.training.streams.base import PairedLanguages, RowSource, Stream, StreamInputs
 from derivlang.training.trainer import LossModule
 
@@ -116,15 +116,6 @@ def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) ->
         "vocab_size": 300,
     }
     return TrainingSettings(**{**given, **changes})
-
-
-def resolved(**changes: Any) -> Resolved:
-    """Settings as a run records them. changes: of settings."""
-    return resolve(settings(**changes))
-
-
-def resolve(found: TrainingSettings) -> Resolved:
-    return Resolved(found, found.vocab_size, found.steps)
 
 
 def data_folder() -> Path:

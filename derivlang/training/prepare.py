@@ -177,11 +177,11 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
     # An overlap keeps words, but every vocabulary entry still has a twin.
     options = DictionaryOptions(
         out=Path(DICTIONARY),
-        coverage=settings.coverage,
-        by=settings.dictionary_by,
+        coverage=settings.dict_coverage,
+        by=settings.dict_by,
         level="token",
         tokenizer=tokenizer,
-        seed=settings.dictionary_seed,
+        seed=settings.dict_seed,
     )
 
     def write(fresh: Path) -> None:

@@ -23,11 +23,11 @@ from derivlang.training.derived_text import OVERLAP
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
 from derivlang.training.init_weights import Init
-from derivlang.training.loader import OpenStream
+from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepare import Prepared
-from derivlang.training.settings import CHOSEN, Resolved, TrainingSettings
+from derivlang.training.settings import CHOSEN, RECORDED, TrainingSettings
 from derivlang.training.translations import DICTIONARY
 
 # Raise it when the same settings and data give another model.
@@ -38,22 +38,24 @@ RULE_VERSION = 3
 class RunInputs:
     """Everything that a run's model depends on.
 
-    init: what it begins from, None for a new model. of_files: whether all sentence pairs are of files, and none of
-    the corpus.
+    settings: with what follows from the data. loader: of all processes together. init: what it begins from, None for a
+    new model. of_files: whether all sentence pairs are of files, and none of the corpus.
     """
 
-    resolved: Resolved
-    objective: Objective
+    settings: TrainingSettings
     model_config: ModelConfig
     prepared: Prepared
-    streams: tuple[OpenStream, ...]
-    init: Init | None
+    loader: Loader
+    init: Init | None = None
     of_files: bool = False
 
     @property
-    def settings(self) -> TrainingSettings:
-        """The settings as they were asked."""
-        return self.resolved.settings
+    def objective(self) -> Objective:
+        return self.loader.objective
+
+    @property
+    def streams(self) -> tuple[OpenStream, ...]:
+        return self.loader.streams
 
     @property
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -70,14 +72,14 @@ class RunInputs:
         """The settings that the objective does not read."""
         files = {"dictionary"} if self.prepared.given else set()
         reads = self.objective.reads(files | ({"pairs"} if self.of_files else set()))
-        return {name: value for name, value in record_of(self.resolved).items() if name in CHOSEN - reads}
+        return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN - reads}
 
     @property
     def fingerprint(self) -> str:
         """16 hex digits of everything that the model depends on."""
         prepared = self.prepared
         parts = (
-            record_of(self.resolved),
+            record_of(self.settings),
             self._config,
             [[data.fingerprint for data in prepared.encoded[length]] for length in sorted(prepared.encoded)],
             None if prepared.pairs is None else prepared.pairs.sha256,
@@ -113,7 +115,7 @@ class RunInputs:
             "fingerprint": before["fingerprint"],
         }
         wanted = {
-            **record_of(self.resolved),
+            **record_of(self.settings),
             "init": self.init and self.init.facts["run"],
             "data": self.prepared.fingerprints(0, 1) or "",
             "derived_data": self.prepared.fingerprints(1),
@@ -177,7 +179,7 @@ class RunInputs:
             "spec": Pipeline.parse(settings.spec).stored,
             "objective": settings.objective,
             "seed": settings.seed,
-            "steps": self.resolved.steps,
+            "steps": settings.steps,
             "step": 0,
             "tokens": 0,
             "seconds": 0.0,
@@ -199,7 +201,7 @@ class RunInputs:
             "fingerprint": self.fingerprint,
             "pipeline": prepared.languages.fingerprint(),
             **files,
-            "settings": {name: value for name, value in record_of(self.resolved).items() if name not in unread},
+            "settings": {name: value for name, value in record_of(self.settings).items() if name not in unread},
             "unread": unread,
             "reading": None if request is None else reading_of(request),
             "streams": {
@@ -233,14 +235,19 @@ class RunInputs:
         settings, prepared = self.settings, self.prepared
         if prepared.pairs is None:
             return None
-        chosen = {"coverage": settings.coverage, "by": settings.dictionary_by, "seed": settings.dictionary_seed}
+        chosen = {"coverage": settings.dict_coverage, "by": settings.dict_by, "seed": settings.dict_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
         return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
 
 
-def record_of(resolved: Resolved) -> dict[str, Any]:
-    """Return the settings as run.json keeps them; their spec means the same to later versions."""
-    return resolved.record() | {"spec": Pipeline.parse(resolved.settings.spec).stored}
+def record_of(settings: TrainingSettings) -> dict[str, Any]:
+    """Return the settings as run.json keeps them, `language` only if it is given.
+
+    Their spec means the same to later versions.
+    """
+    every = asdict(settings)
+    record = {RECORDED.get(name, name): every[name] for name in every if name != "language" or settings.language}
+    return record | {"spec": Pipeline.parse(settings.spec).stored}
 
 
 def reading_of(request: SourceRequest) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.record import RunInputs
-from derivlang.training.settings import Duration, Resolved, TrainingSettings
+from derivlang.training.settings import Duration, TrainingSettings
 from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages
 from derivlang.training.trainer import train
 
@@ -74,7 +74,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
             if main and before is not None:  # a file that is missing is written again
                 run_folder.check_files(run, before, missing=False)
-            inputs, loader = _data(plan, before)
+            inputs = _data(plan, before)
             prepared = inputs.prepared
             if before is not None:
                 inputs.check_same_run(before, run)
@@ -85,13 +85,13 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
                         run_folder.restore_model(run, before)
                     return {**before["result"], "doses": before.get("doses", {})}
             last = None if before is None else _last_checkpoint(run, inputs.fingerprint)
-            check_division(plan.settings, loader.streams, ranks.num_processes)
+            check_division(plan.settings, inputs.streams, ranks.num_processes)
 
             # Model
             lm = _model(inputs, last)
             record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.log.factor))
             if ranks.device.type == "cpu":  # an accelerator says itself that its memory is full; a CPU's process dies
-                check_step(plan.settings, lm, loader, world=ranks.num_processes, goes_on=last is not None)
+                check_step(plan.settings, lm, inputs.loader, world=ranks.num_processes, goes_on=last is not None)
             if main:
                 if before is None:
                     needed = [*prepared.files.values(), *folders_begun_from(plan.paths, plan.settings)]
@@ -99,13 +99,12 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
                 run_folder.create(run, prepared.languages.pipeline, prepared.files, record)
 
         # Loop
-        steps = inputs.resolved.steps
+        steps = inputs.settings.steps or 0
         log = log_within(plan.log, plan.duration.budget, plan.settings.steps or steps, steps)
         try:
             with stage("training", "steps", steps):
-                trained = train(
-                    run, inputs.resolved, lm, loader, fingerprint=inputs.fingerprint, last=last, log_settings=log
-                )
+                options: Any = {"fingerprint": inputs.fingerprint, "last": last, "log_settings": log}
+                trained = train(run, inputs.settings, lm, inputs.loader, **options)
         except BaseException:  # also an interrupt: run.json says how far the run has come
             if main:
                 run_folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
@@ -134,8 +133,8 @@ def _record_to_resume(plan: RunPlan) -> dict[str, Any] | None:
     return run_folder.record_to_resume(plan.paths.run, resume=plan.resume, force=plan.force)
 
 
-def _data(plan: RunPlan, before: dict[str, Any] | None) -> tuple[RunInputs, Loader]:
-    """Return what the model depends on, and the loader of its rows. before: the record of the resumed run.
+def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
+    """Return what the model depends on. before: the record of the resumed run.
 
     Raise DerivlangError if a stream lacks something.
     """
@@ -157,9 +156,9 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> tuple[RunInputs, Load
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         warn(f"the run ends after {counted(steps, 'step')}, {what}")
-    resolved = Resolved(settings, prepared.languages.tokenizer.size, steps)
-    given = resolved, objective, plan.model_config, prepared, streams, init
-    return RunInputs(*given, of_files=are_of_files(settings, paths.pairs)), loader
+    resolved = replace(settings, vocab_size=prepared.languages.tokenizer.size, steps=steps)
+    of_files = are_of_files(settings, paths.pairs)
+    return RunInputs(resolved, plan.model_config, prepared, loader, init, of_files)
 
 
 @only_main_warns()
@@ -234,7 +233,7 @@ def _finish(
     run: Path, inputs: RunInputs, record: dict[str, Any], trained: dict[str, Any], *, main: bool
 ) -> dict[str, Any]:
     """Write the model and the record of a finished run, and return its result. trained: what `train` returned."""
-    steps = inputs.resolved.steps
+    steps = inputs.settings.steps or 0
     reached = inputs.reached(steps, trained["subwords"], trained["seconds"], trained["counts"])
     result = {
         "out": str(run),

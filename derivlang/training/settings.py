@@ -1,8 +1,8 @@
 """What a training run can be told: settings that a model depends on, and those that it does not.
 
-    TrainingSettings  what the model depends on, as it was asked        Duration     how long to train
-    Resolved          the same, with what follows from the data         Machine      what of the machine to use
-    RunPaths          where a run reads and writes                      LogSettings  log, checkpoints
+    TrainingSettings  what the model depends on                         Duration     how long to train
+    RunPaths          where a run reads and writes                      Machine      what of the machine to use
+    LogSettings       log, checkpoints
 
 Each setting is declared once (core/settings.py). Help pages import this module, which therefore imports nothing heavy.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -211,7 +211,11 @@ class TrainingOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(TrainingOptions):
-    """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values."""
+    """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values.
+
+    Once the data is there, vocab_size is the number of entries of the tokenizer, which may have been given, and steps
+    is what follows from a number of sub-words or epochs (`Duration`).
+    """
 
     if TYPE_CHECKING:
         language: Names = _READ
@@ -248,36 +252,13 @@ class TrainingSettings(TrainingOptions):
     def parallel_rate(self) -> Fraction:
         return percent(str(self.parallel), "--parallel")
 
-    coverage = property(lambda self: str(self.dict_coverage))
-    dictionary_by = property(lambda self: self.dict_by)
-    dictionary_seed = property(lambda self: self.dict_seed)
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The settings of a run with what follows from its data; run.json records these.
-
-    vocab_size: number of entries of the tokenizer, which may have been given. steps: number of updates of the weights,
-    which may follow from a number of sub-words or epochs (`Duration`).
-    """
-
-    settings: TrainingSettings
-    vocab_size: int
-    steps: int
-
-    def record(self) -> dict[str, Any]:
-        """Return every setting by name; `language` only if it is given."""
-        settings = {RECORDED.get(name, name): value for name, value in asdict(self.settings).items()}
-        if not settings["language"]:
-            del settings["language"]
-        return settings | {"vocab_size": self.vocab_size, "steps": self.steps}
-
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of a step, from 0. It rises linearly in the warm-up, then falls linearly to 0."""
-        highest, warm = self.settings.learning_rate, round(self.settings.warmup * self.steps)
+        steps = self.steps or 0
+        warm = round(self.warmup * steps)
         if step < warm:
-            return highest * (step + 1) / warm
-        return highest * (self.steps - step) / max(self.steps - warm, 1)
+            return self.learning_rate * (step + 1) / warm
+        return self.learning_rate * (steps - step) / max(steps - warm, 1)
 
 
 RECORDED = {"dict_coverage": "coverage", "dict_by": "dictionary_by", "dict_seed": "dictionary_seed"}  # in run.json

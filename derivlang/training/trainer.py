@@ -36,7 +36,8 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.kernels import use_kernels
 from derivlang.training.loader import Loader
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share
-from derivlang.training.settings import LogSettings, Resolved, TrainingSettings
+from derivlang.training.record import record_of
+from derivlang.training.settings import LogSettings, TrainingSettings
 
 SAVE_SECONDS = 600.0  # between checkpoints to resume from
 
@@ -44,7 +45,7 @@ SAVE_SECONDS = 600.0  # between checkpoints to resume from
 @within_memory()
 def train(
     run: Path,
-    resolved: Resolved,
+    settings: TrainingSettings,
     lm: Any,
     loader: Loader,
     *,
@@ -64,11 +65,11 @@ def train(
 
     with _tracking():
         trackers = trackers_of(log_settings, run, resumed=last is not None)
-    trainer = Trainer(resolved.settings, lm, loader, last, trackers, compile=log_settings.compile)
+    trainer = Trainer(settings, lm, loader, last, trackers, compile=log_settings.compile)
     accelerator, progress = trainer.accelerator, Progress(last, masks=not loader.objective.causal)
-    main, step, n_steps = accelerator.is_main_process, 0 if last is None else last.step, resolved.steps
+    main, step, n_steps = accelerator.is_main_process, 0 if last is None else last.step, settings.steps or 0
     with _tracking():
-        accelerator.init_trackers(run.resolve().name, resolved.record())
+        accelerator.init_trackers(run.resolve().name, record_of(settings))
     if main:
         checkpoint.write_log(run, progress.log)
         checkpoint.remove_old(run, log_settings.keep, step)  # a killed process may have left some that it was removing
@@ -86,7 +87,7 @@ def train(
         if last is None and not n_steps:
             save()
         for micros in trainer.loader.on_device(step, n_steps, accelerator.device):
-            rate = resolved.learning_rate_at(step)
+            rate = settings.learning_rate_at(step)
             trainer.update(micros, step, rate, progress)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here

@@ -70,7 +70,7 @@ class SentencePairs(Stream):
         for data, numbers in material.texts(length):
             own = [pairs.sides for pairs in material.pairs if pairs.path is None and pairs.left in numbers]
             if own:
-                rate, seed = material.settings.parallel_rate, material.settings.dictionary_seed
+                rate, seed = material.settings.parallel_rate, material.settings.dict_seed
                 parts.append(DerivedPairs(data, rate, own, seed=seed, shortest=self.shortest))
         return parts[0] if len(parts) == 1 else JoinedPairs(parts)
 

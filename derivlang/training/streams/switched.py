@@ -49,7 +49,7 @@ class CodeSwitched(SentencePairs):
 
     def source(self, material: StreamInputs, links_file: Path | None = None) -> PairSource:
         """Return each sentence of every text with itself, in each language of the text."""
-        length, seed = self.length(material.settings) // 2, material.settings.dictionary_seed
+        length, seed = self.length(material.settings) // 2, material.settings.dict_seed
         parts = [
             DerivedPairs(data, Fraction(100), [(number, number) for number in numbers], seed=seed)
             for data, numbers in material.texts(length)
@@ -81,7 +81,7 @@ class CodeSwitched(SentencePairs):
                 fix="give --tokenizer: derivlang tokenizer train SOURCE --text OTHER, or leave --pairs out",
                 id="other-tokenizer",
             )
-        length, seed = self.length(settings), settings.dictionary_seed
+        length, seed = self.length(settings), settings.dict_seed
         parts = [
             FilePairs(code_switched(read_pairs(path), dictionary, self.switch, seed, of), languages, length // 2 - 2)
             for of, path in files
