@@ -72,7 +72,7 @@ def _show_data(plan: Any, prepared: Any) -> None:
         subwords, rows = other.n_subwords, other.n_instances(other.numbers[-1])
         counts |= {"derived_subwords": subwords, "derived_rows": rows}
         line += f", and {subwords:,} in {counted(rows, 'row')} of {plan.settings.derived_source}"
-    echo(json.dumps({"data": str(plan.paths.data or plan.paths.run / "data"), **counts}) if as_json() else line)
+    echo(json.dumps({"data": str(plan.paths.home), **counts}) if as_json() else line)
 
 
 def _show(plan: Any, result: dict[str, Any]) -> None:

@@ -14,18 +14,46 @@ from typing import Any, Literal
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.lexicon import Lexicon
+from derivlang.engine.job import Job
+from derivlang.engine.plan import source_files
 from derivlang.formats.progress import stage
 from derivlang.lexical.train import TextToDerive
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import name_of, request_of_text
+from derivlang.sources.find import find, name_of, request_of_text
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.language import Language, by_text
-from derivlang.training.origin import Origin
 from derivlang.training.settings import RunPaths, TrainingSettings
 
 Make = Callable[[str, Mapping[str, Any], Callable[[Path], object]], Path]  # of a kind and a recipe, by `write`
 LANGUAGES = "languages"  # in the folder of a run: the files of each of several languages
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The text that tokenizers and dictionaries are made of, by the hashes of its files: a part of their names.
+
+    files, heldout: names and hashes of the files of the first split and of the held-out one, as of `source_files`.
+    reading: how they are read.
+    """
+
+    files: list[dict[str, Any]]
+    heldout: list[dict[str, Any]]
+    reading: dict[str, Any]
+
+    @classmethod
+    def of(cls, request: SourceRequest) -> Origin:
+        """Return the files of a source as they are now."""
+        corpus = find(request)
+        first, heldout = corpus.splits[0], corpus.heldout
+        hashed = source_files(Job(corpus, encoding=request.encoding), [first, heldout])
+        files, other = ([file for file in hashed if file["split"] == split] for split in (first, heldout))
+        return cls(files, other, corpus.reading(request.encoding))
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """What a recipe says of the text."""
+        return {"files": self.files, "reading": self.reading}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,12 +64,15 @@ class DataFolder:
     in it that the run uses.
     """
 
-    path: Path
     settings: TrainingSettings
     request: SourceRequest
     paths: RunPaths
     origin: Origin | None
     used: list[str] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        return self.paths.home
 
     @property
     def pipeline(self) -> Pipeline:
@@ -92,7 +123,16 @@ class DataFolder:
             with stage(what or f"making the {kind}"):
                 write(fresh)
 
-        folder = made_of.made(self.path, kind, {**recipe, **self.origin.recipe}, written, self._check_source)
+        def check() -> None:
+            if self.origin != Origin.of(self.request):
+                raise DataError(
+                    "has changed while it was read",
+                    where=self.request.source,
+                    fix="run the same command again",
+                    id="source-changed",
+                )
+
+        folder = made_of.made(self.path, kind, {**recipe, **self.origin.recipe}, written, check)
         self.used.append(folder.name)
         return folder
 
@@ -110,12 +150,3 @@ class DataFolder:
             fix="leave out --data-as-is, which makes nothing from the source",
             id="data",
         )
-
-    def _check_source(self) -> None:
-        if self.origin != Origin.of(self.request):
-            raise DataError(
-                "has changed while it was read",
-                where=self.request.source,
-                fix="run the same command again",
-                id="source-changed",
-            )

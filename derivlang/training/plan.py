@@ -28,8 +28,10 @@ from derivlang.training.language import Language, read_languages
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.pairs_only import SPEC, check_text
 from derivlang.training.settings import Duration, LogSettings, Machine, RunPaths, TrainingSettings
+
+_SPEC = "identity"  # of sentence pairs without a source
+_FILES = ("dictionary", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +180,36 @@ def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingS
             id="usage",
         )
     objective = read_objective(asked["objective"])
-    check_text(objective, options, source=source is not None, spec=options["spec"] is not None)
+    _check_text(objective, options, source=source is not None, spec=options["spec"] is not None)
     if options.get("init") is None:
         told = objective.gets_language_ids(model_config)
     else:  # as the model that it begins from
         told = elsewhere is None and has_language_ids(options["init"])
     values = {"language_ids": told, **described, **asked, "objective": str(objective)}
-    spec = SPEC if options["spec"] is None else options["spec"]
+    spec = _SPEC if options["spec"] is None else options["spec"]
     return TrainingSettings(source=source or "", spec=str(Pipeline.parse(spec)), **values), model_config
+
+
+def _check_text(objective: Objective, options: Mapping[str, Any], *, source: bool, spec: bool) -> None:
+    """Raise UsageError if a source or transforms are missing that the objective needs, or if options have no source.
+
+    options: of `pretrain`. source, spec: whether they are given.
+    """
+    if source and spec:
+        return
+    if objective.reads_text({name for name in _FILES if options.get(name)}):
+        pairs = "" if objective.reads_text(_FILES) else ", or sentence pairs with --pairs"
+        raise UsageError(
+            f"is missing: {objective.name} reads the text of a source and of its derived language",
+            where="--t" if source else "--source",
+            fix=f"give --source and --t{pairs}",
+            id="missing-option",
+        )
+    for one in declared(SourceRequest).values() if not source else ():
+        if one.option and options.get(one.name) not in (None, (), one.default):
+            raise UsageError("has no effect without --source", where=one.option, fix="leave it out", id="unused-option")
+    if not source and options.get("data_only"):
+        raise UsageError("there is no text to encode without --source", where="--data-only", id="unused-option")
 
 
 def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:

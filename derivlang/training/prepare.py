@@ -11,32 +11,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import warn
 from derivlang.engine.batches import Source
 from derivlang.lexical import dictionary as dictionaries
+from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.settings import DictionaryOptions
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
-from derivlang.training import derived_text
 from derivlang.training.data import Data
-from derivlang.training.data_folder import LANGUAGES, DataFolder
-from derivlang.training.encode import Check, encode, take
+from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
+from derivlang.training.derived_text import overlap_check
+from derivlang.training.encode import encode, take
 from derivlang.training.language import OPTION, by_text, only_file
 from derivlang.training.languages import (
     SOURCE,
     TOKENIZER,
     Languages,
+    of_texts,
     twin_trans,
 )
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.joint import SCRIPT_HINT
-from derivlang.training.origin import Origin
 from derivlang.training.prepare_languages import identity_of, languages_of
-from derivlang.training.settings import Packing, RunPaths, TrainingSettings
+from derivlang.training.settings import RunPaths, TrainingSettings
 from derivlang.training.translations import DICTIONARY, Translations, joined, read_entries, read_words
 from derivlang.training.word_dictionaries import WordDictionary, check_direction, read_dictionaries, spelt
 
@@ -48,10 +49,10 @@ class Prepared:
     """The inputs of training.
 
     folder: of the data, shared by runs. files: what a run keeps to use its model, by name: folders of tokenizers, a
-    fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of pairs only
-    (pairs_only.py). pairs: the dictionary; without a twin it is one of words, None if none was given. given: the name
-    of the file of a dictionary that was given, "" if it was made. origin: the files of the source; None if the data was
-    taken without it. used: the names of the folders of data that the run uses.
+    fitted lexicon, a dictionary. encoded: the texts for each row length, the source's first; none of a run that reads
+    only pairs. pairs: the dictionary; without a twin it is one of words, None if none was given. given: the name of the
+    file of a dictionary that was given, "" if it was made. origin: the files of the source; None if the data was taken
+    without it. used: the names of the folders of data that the run uses.
     """
 
     folder: Path
@@ -96,9 +97,7 @@ def prepare_data(
     lengths: row lengths for which the source is encoded, besides `seq_len`. Raise DerivlangError if existing files do
     not fit the settings.
     """
-    path = paths.data or paths.run / "data"
-    origin = None if paths.data_as_is else Origin.of(request)
-    folder = DataFolder(path, settings, request, paths, origin)
+    folder = DataFolder(settings, request, paths, None if paths.data_as_is else Origin.of(request))
     given = read_dictionaries(paths.dictionary, settings.asked, warn) if settings.language else []
     only = None if settings.language else only_file(paths.dictionary, "--dictionary")
 
@@ -126,7 +125,35 @@ def prepare_data(
         check_direction(one, languages, texts, names)
     files_given = [f"{names[one.left]}-{names[one.right]}={one.path.name}" for one in given]
     name = ", ".join(files_given or [path.name for path in paths.dictionary])
-    return Prepared(path, languages, files, pairs, encoded, name, origin, folder.used)
+    return Prepared(folder.path, languages, files, pairs, encoded, name, folder.origin, folder.used)
+
+
+def prepare_pairs(settings: TrainingSettings, paths: RunPaths) -> Prepared:
+    """Return the inputs of a run without a source. Raise UsageError if tokenizer or transforms need one.
+
+    Its sentence pairs may be of any two languages, so their tokenizer comes from a checkpoint.
+    """
+    pipeline = Pipeline.parse(settings.spec)
+    if paths.tokenizer is None or not is_foreign(paths.tokenizer):
+        raise UsageError(
+            "without a source, the pairs need the tokenizer of a checkpoint",
+            where="--tokenizer",
+            fix="give --init or --tokenizer of a checkpoint, or --source and --t",
+            id="tokenizer",
+        )
+    if pipeline.needs_counts():
+        raise UsageError(
+            f"{pipeline} keeps words that are chosen from a source",
+            where="--t",
+            fix="give --source, or leave --t out",
+            id="missing-option",
+        )
+    tokenizer, dictionary = ForeignTokenizer.load(paths.tokenizer), only_file(paths.dictionary, "--dictionary")
+    pairs = None if dictionary is None else read_words(dictionary, warn)
+    languages = of_texts(pipeline, tokenizer, pipeline.fit())
+    prepared = Prepared(paths.home, languages, {}, pairs, {}, "" if dictionary is None else dictionary.name)
+    own = prepared.made("tokenizer", {"of": tokenizer.fingerprint}, tokenizer.save)
+    return replace(prepared, files={TOKENIZER: own})
 
 
 def _check_unknown(folder: DataFolder, languages: Languages, texts: Sequence[Data]) -> None:
@@ -194,52 +221,32 @@ def _dictionary(folder: DataFolder, tokenizer: Path) -> Path:
 
 def _encoded_texts(folder: DataFolder, languages: Languages, lengths: list[int]) -> dict[int, tuple[Data, ...]]:
     """Return the texts for each row length, each in its languages; without --language, in both: runs share it."""
+    settings = folder.settings
     texts: list[dict[int, Data]] = []
-    for text, numbers in zip(folder.texts(), by_text(folder.settings.asked), strict=True):
-        some, check = languages.of(numbers) if folder.settings.language else languages, None
-        if text.origin is None:
-            read = _taken(text, some, "--derived-source" if texts else "--source")
-        else:
-            if texts:
-                trained = texts[0][lengths[0]].keys
-                check = derived_text.overlap_check(folder.request, text.request, trained)
-            read = _encoded(text, some, check)
-        texts.append({length: read(length) for length in lengths})
-    return {length: tuple(text[length] for text in texts) for length in lengths}
+    for text, numbers in zip(folder.texts(), by_text(settings.asked), strict=True):
+        some = languages.of(numbers) if settings.language else languages
+        source, check = None if text.origin is None else _source(text, some), None
+        if source is not None and texts:
+            check = overlap_check(folder.request, text.request, texts[0][settings.seq_len].keys)
+        read: dict[int, Data] = {}
+        for length in lengths:
+            is_first = length == settings.seq_len
+            packing = settings.packing if is_first else "sentences"  # pairs are always of whole sentences
+            if source is None:
+                option = "--derived-source" if texts else "--source"
+                read[length] = take(text, some, seq_len=length, packing=packing, option=option)
+            else:
+                read[length] = encode(
+                    partial(text.made, what="encoding"), source, some,
+                    split=source.corpus.splits[0], seq_len=length, limit=settings.limit, packing=packing,
+                    check=check if is_first else None,
+                )  # fmt: skip
+        texts.append(read)
+    return {length: tuple(read[length] for read in texts) for length in lengths}
 
 
-def _taken(folder: DataFolder, languages: Languages, option: str) -> Callable[[int], Data]:
-    """Return a function that gives the data of a row length as it is, without its source, which `option` names."""
-
-    def read(length: int) -> Data:
-        packing = _packing(folder.settings, length)
-        return take(folder, languages, seq_len=length, packing=packing, option=option)
-
-    return read
-
-
-def _encoded(folder: DataFolder, languages: Languages, check: Check | None) -> Callable[[int], Data]:
-    """Return a function that encodes a text for a row length, unless that is done. check: as of `encode`."""
-    settings, paths, split = folder.settings, folder.paths, find(folder.request).splits[0]
-    source = Source.open(
-        languages.pipeline,
-        folder.request,
-        splits=(split,),
-        parser=paths.parser,
-        parses=paths.parses,
-        limit=settings.limit,
-    )
-
-    def read(length: int) -> Data:
-        return encode(
-            partial(folder.made, what="encoding"), source, languages,
-            split=split, seq_len=length, limit=settings.limit, packing=_packing(settings, length),
-            check=check if length == settings.seq_len else None,
-        )  # fmt: skip
-
-    return read
-
-
-def _packing(settings: TrainingSettings, length: int) -> Packing:
-    """Return the packing of a row length: pairs are always of whole sentences."""
-    return settings.packing if length == settings.seq_len else "sentences"
+def _source(folder: DataFolder, languages: Languages) -> Source:
+    """Return the text to encode, with trees if an order needs them."""
+    paths, split = folder.paths, find(folder.request).splits[0]
+    parsing: dict[str, Any] = {"limit": folder.settings.limit, "parser": paths.parser, "parses": paths.parses}
+    return Source.open(languages.pipeline, folder.request, splits=(split,), **parsing)

@@ -26,7 +26,7 @@ from derivlang.lexical.train import TextToDerive
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import name_of, request_of_text
-from derivlang.training.data_folder import LANGUAGES, DataFolder
+from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
 from derivlang.training.languages import (
     DERIVED_TOKENIZER,
     LEXICON,
@@ -39,7 +39,6 @@ from derivlang.training.languages import (
     of_twin,
     twin_trans,
 )
-from derivlang.training.origin import Origin
 from derivlang.training.settings import TokenizerFor
 from derivlang.transforms.fitting import read_lexicon
 

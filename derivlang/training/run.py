@@ -37,10 +37,9 @@ from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context
-from derivlang.training.pairs_only import prepare_pairs
 from derivlang.training.plan import RunPlan
 from derivlang.training.positions import check_reset
-from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.prepare import Prepared, prepare_data, prepare_pairs
 from derivlang.training.record import RunInputs
 from derivlang.training.settings import Duration, TrainingSettings
 from derivlang.training.streams.base import StreamInputs, are_of_files, paired_languages

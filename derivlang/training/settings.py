@@ -383,3 +383,8 @@ class RunPaths(DataPaths):
     run: Path
     parser: str | None = None
     parses: Path | None = None
+
+    @property
+    def home(self) -> Path:
+        """The folder of tokenizers and encoded data."""
+        return self.data or self.run / "data"
