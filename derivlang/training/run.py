@@ -92,10 +92,12 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             if ranks.device.type == "cpu":  # an accelerator says itself that its memory is full; a CPU's process dies
                 check_step(plan.settings, lm, inputs.loader, world=ranks.num_processes, goes_on=last is not None)
             if main:
+                sweep(run)
                 if before is None:
                     needed = [*prepared.files.values(), *folders_begun_from(plan.paths, plan.settings)]
                     run_folder.clear(run, needed)
-                run_folder.create(run, prepared.languages.pipeline, prepared.files, record)
+                    run_folder.create(run, prepared.languages.pipeline, prepared.files)
+                run_folder.write(run, record)
 
         # Loop
         steps = inputs.settings.steps or 0

@@ -27,7 +27,7 @@ from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
-from derivlang.store.folders import remove_files, replace_folder, sweep
+from derivlang.store.folders import remove_files, replace_folder
 from derivlang.store.foreign import split_files, warn_of_kept
 from derivlang.store.listing import below, check_listed, faults, listed
 from derivlang.store.made_of import RECIPE
@@ -35,7 +35,7 @@ from derivlang.store.record import Kind, check_types, read_record, record_text, 
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
 from derivlang.training.data_folder import LANGUAGES
-from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN, fingerprint_of
+from derivlang.training.languages import DERIVED_TOKENIZER, LEXICON, TOKENIZER, TWIN
 from derivlang.training.translations import DICTIONARY
 
 FORMAT = 2
@@ -110,7 +110,8 @@ def check(record: dict[str, Any]) -> None:
         "training_files": list, "folders": list,
     }  # fmt: skip
     check_types(record, required, optional)
-    check_sealed(record)
+    check_intact(record)
+    check_listed(record[FILES], f"{FILES}.")
     for name in ("training_files", "heldout_files"):
         for file in record.get(name) or ():
             check_types(file, {"split": str, "name": str, "sha256": str}, where=f"{name}.")
@@ -118,12 +119,6 @@ def check(record: dict[str, Any]) -> None:
         check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
     if record.get("init") is not None:
         check_types(record["init"], {"run": str, "weights": str}, {"embeddings": str}, where="init.")
-
-
-def check_sealed(record: dict[str, Any]) -> None:
-    """Raise ValueError if a value of run.json was changed after it was written."""
-    check_intact(record)
-    check_listed(record[FILES], f"{FILES}.")
 
 
 def with_hashes(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,23 +233,20 @@ def clear(run: Path, needed: Iterable[Path]) -> None:
     warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run")
 
 
-def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: dict[str, Any]) -> None:
-    """Write the folder with its record and all files needed to use its model.
+def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path]) -> None:
+    """Write the folder of a new run with all files needed to use its model.
 
-    files: by their names in the folder, as in `Prepared`. A file that is there already is kept.
+    files: by their names in the folder, as in `Prepared`. Raise StoreError, before anything is written, if one is there
+    with another content.
     """
+    copies = _copies(pipeline, files)
+    for name, content in copies.items():
+        if (run / name).exists() and (run / name).read_bytes() != content:
+            fix = "give another folder"
+            raise StoreError("exists already, with another content", where=str(run / name), fix=fix, id="output")
     with disk(run):
-        run.mkdir(parents=True, exist_ok=True)
-        sweep(run)
-        sweep(run / checkpoint.FOLDER)
-        keep_files(run, pipeline)
-        for name, path in files.items():
-            if path.is_dir():
-                _copy(path, run / name)
-            elif path.exists() and not (run / name).exists():
-                with writing(run / name) as out:
-                    out.write(path.read_bytes())
-    write(run, record)
+        for name, content in copies.items():
+            _write_copy(run / name, content)
 
 
 def restore_copies(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: Mapping[str, Any]) -> None:
@@ -263,48 +255,38 @@ def restore_copies(run: Path, pipeline: Pipeline, files: Mapping[str, Path], rec
     files: as of `create`. record: run.json. Raise StoreError if the file to copy is gone, or is not the one that the
     record lists.
     """
-    for name, what in damages(run, record):
-        if what != "is missing" or name.partition("/")[0] in (checkpoint.MODEL, LOG):
+    lost = [name for name, what in damages(run, record) if what == "is missing"]
+    copies = _copies(pipeline, files) if lost else {}
+    for name in lost:
+        if name.partition("/")[0] in (checkpoint.MODEL, LOG):
             continue
-        content = _content_to_copy(name, pipeline, files)
-        if content is None or [len(content), sha256(content).hexdigest()] != record[FILES][name]:
-            raise StoreError(what, where=str(run / name), fix=_RESTORE, id="damaged")
-        (run / name).parent.mkdir(parents=True, exist_ok=True)
-        with writing(run / name) as out:
-            out.write(content)
+        content = copies.get(name, b"")
+        if [len(content), sha256(content).hexdigest()] != record[FILES][name]:
+            raise StoreError("is missing", where=str(run / name), fix=_RESTORE, id="damaged")
+        _write_copy(run / name, content)
         warn(f"{run / name} was missing, and was copied again")
 
 
-def _content_to_copy(name: str, pipeline: Pipeline, files: Mapping[str, Path]) -> bytes | None:
-    """Return what `create` would write to a file of a run: "twin/words.parquet"; None if there is nothing to copy."""
-    folder, _, inside = name.partition("/")
-    if folder == SPEC_FILES:
-        return pipeline.files_to_keep().get(inside)
-    path = files.get(folder)
-    path = None if path is None else path / inside  # of a file, `inside` is empty
-    return path.read_bytes() if path is not None and path.is_file() else None
+def _copies(pipeline: Pipeline, files: Mapping[str, Path]) -> dict[str, bytes]:
+    """Return the content of the copies that a run keeps, by name: "twin/words.parquet"."""
+    copies = {f"{SPEC_FILES}/{name}": content for name, content in pipeline.files_to_keep().items()}
+    for name, path in files.items():
+        for file in below(path, path).values() if path.is_dir() else [path]:
+            if file.exists() and file.name != RECIPE:
+                copies[name + file.as_posix().removeprefix(path.as_posix())] = file.read_bytes()
+    return copies
 
 
 def keep_files(run: Path, pipeline: Pipeline) -> None:
     """Write copies of the files that the spec of a run names: only these are read when the run is evaluated."""
-    for name, content in pipeline.files_to_keep().items():
-        (run / SPEC_FILES).mkdir(exist_ok=True)
-        with writing(run / SPEC_FILES / name) as out:
-            out.write(content)
+    for name, content in _copies(pipeline, {}).items():
+        _write_copy(run / name, content)
 
 
-def _copy(folder: Path, out: Path) -> None:
-    """Copy a tokenizer's folder completely or not at all, unless it is there. Raise StoreError if another one is."""
-    if not split_files(out, _TOKENIZER)[0]:
-
-        def write(fresh: Path) -> None:
-            shutil.copytree(folder, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECIPE))
-
-        replace_folder(out, write, warn=_silent)  # `clear` has named what is foreign
-    elif fingerprint_of(out) != fingerprint_of(folder):
-        raise StoreError(
-            "exists already, with another vocabulary", where=str(out), fix="give another folder", id="output"
-        )
+def _write_copy(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as out:
+        out.write(content)
 
 
 def write(run: Path, record: dict[str, Any]) -> None:
@@ -324,11 +306,7 @@ def finish(run: Path, steps: int) -> None:
             for name in split_files(folder, names)[0]:
                 shutil.copyfile(folder / name, fresh / name)
 
-    replace_folder(run / checkpoint.MODEL, write, MODEL_FILES, record="config.json", warn=_silent)
-
-
-def _silent(message: str) -> None:
-    pass
+    replace_folder(run / checkpoint.MODEL, write, MODEL_FILES, record="config.json", warn=lambda message: None)
 
 
 def restore_model(run: Path, record: dict[str, Any]) -> None:
