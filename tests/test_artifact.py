@@ -23,8 +23,7 @@ from derivlang.parsing.settings import ParserOptions
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import ArtifactKind
 from derivlang.store.record import difference
-from derivlang.training.parser import train_parser
-from derivlang.training.parser_folder import PARSER_FOLDERS
+from derivlang.training.parser import PARSER_FOLDERS, train_parser
 from tests.commands import TREES, run
 from tests.helpers import make
 

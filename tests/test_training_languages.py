@@ -25,8 +25,8 @@ from derivlang.training.language import OPTION, Language, phases_of, read_langua
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import OBJECTIVES
 from derivlang.training.plan import with_languages
+from derivlang.training.row_order import rows_before
 from derivlang.training.run import _data
-from derivlang.training.shares import rows_before
 from tests.commands import run
 from tests.training import batches, weights
 

@@ -16,8 +16,7 @@ import pytest
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.training import run_folder
-from derivlang.training.budget import log_within, steps_within
-from derivlang.training.doses import counts_of
+from derivlang.training.doses import counts_of, log_within, steps_within
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import read_objective

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from derivlang.core.arrays import Ints
 from derivlang.core.errors import UsageError
 from derivlang.training import loader as loaders
-from derivlang.training.ahead import ahead
 from derivlang.training.batch import Step, SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.loader import Loader
+from derivlang.training.loader import Loader, ahead
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import objective_names, read_objective

@@ -76,7 +76,7 @@ class ScoreParser(Command[dict[str, Any]], ParserScoreOptions, DataDir):
 
     def scored(self) -> tuple[str, dict[str, Any]]:
         """Return (the name of the file that is scored, the same)."""
-        from derivlang.training.parser_scores import score_parser
+        from derivlang.training.parser import score_parser
 
         options = self.part(ParserScoreOptions)
         return score_parser(str(self.parser), Path(self.treebank), options, data_dir=self.path("data_dir"))

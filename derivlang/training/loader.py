@@ -11,17 +11,18 @@ step to almost nothing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
-from derivlang.training.ahead import ahead
 from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
@@ -30,6 +31,7 @@ from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 if TYPE_CHECKING:
     import torch
 
+Item = TypeVar("Item")
 _SUBWORDS = 1 << 15  # number of sub-words made at once
 _AHEAD = 4  # maximum number of steps that are ready before the device needs them
 
@@ -205,6 +207,18 @@ class Loader:
                 batches |= block.part(at, which, parts)
             micros.append(Step(number, 1 / parts, batches, counts))
         return micros
+
+
+def ahead(items: Iterator[Item], most: int) -> Iterator[Item]:
+    """Yield the items, made by a thread that is at most `most` of them ahead. An error in it is raised here."""
+    thread, end = ThreadPoolExecutor(1), object()
+    try:
+        made: deque[Any] = deque(thread.submit(next, items, end) for _ in range(most))
+        while (item := made.popleft().result()) is not end:
+            made.append(thread.submit(next, items, end))
+            yield item
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _counts(stream: Stream, rows: SubwordRows, offsets: Int64, n_languages: int) -> list[StepCounts]:

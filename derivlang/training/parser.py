@@ -1,6 +1,11 @@
 """Train a parser on a treebank, score it, and write its folder.
 
 treebank  ->  read and hashed  ->  fit (parsing/training)  ->  8 bits  ->  scored  ->  model.npz, model.json
+
+Its model card records how it was trained, and so whether it may be kept:
+
+{"trained_on": {"a.conllu": "3f…"}, "settings": {"seed": 1, …}, …}
+    ->  {"language": "en", "seed": 1, …, "files": [{"name": "a.conllu", "sha256": "3f…"}], …}
 """
 
 from __future__ import annotations
@@ -11,26 +16,31 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.extras import require
+from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.formats.progress import stage
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import Network
-from derivlang.parsing.model import StoredModel, make_model, read_card, save_model
+from derivlang.parsing.model import CARD, WEIGHTS, StoredModel, load_model, make_model, read_card, save_model
 from derivlang.parsing.read import read_treebank
-from derivlang.parsing.registry import forget_parsers
+from derivlang.parsing.registry import find_parser, forget_parsers
 from derivlang.parsing.scores import mask_rare, score
-from derivlang.parsing.settings import ParserOptions
+from derivlang.parsing.settings import ParserOptions, ParserScoreOptions
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.treebank import Treebank
 from derivlang.sources.treebank import files_of, find_treebank, names_of
-from derivlang.store.artifact import Artifact
+from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.store.disk import held
-from derivlang.store.record import digest
-from derivlang.training.parser_folder import PARSER_FOLDERS, RARE, recipe_of
+from derivlang.store.record import digest, read_record
 
 if TYPE_CHECKING:
     from derivlang.parsing.training.fit import TrainedParser
+
+
+RARE = ", rare words as <unk>"  # ends the name of further scores of the same treebank
+_NEEDED = ("language", "settings", "threads", "licence", "trained_on", "scored_on")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,3 +168,76 @@ def arithmetic(threads: int) -> Iterator[None]:
     finally:
         torch.set_flush_denormal(False)
         torch.set_num_threads(before)
+
+
+def score_parser(
+    parser: str, treebank: Path, options: ParserScoreOptions, *, data_dir: Path | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return (the name of the file that is scored, the scores).
+
+    scores: {"words": N, "UPOS": %, "UAS": %, "LAS": %, "LAS universal": %}. Raise UsageError for a split of a file, and
+    as `find_parser`; DataError for a treebank that cannot be read.
+    """
+    found = find_parser(parser, options.language)
+    treebank = find_treebank(treebank, data_dir)
+    if options.split is not None and not treebank.is_dir():
+        what = "is of a folder, and TREEBANK is one file"
+        raise UsageError(what, where="--split", fix="leave --split out", id="unused-option")
+    split = options.split or "test"
+    file = files_of(treebank, split)[split]
+    bank = read_treebank(file)
+    if options.unk is not None:
+        bank = mask_rare(bank, read_treebank(files_of(find_treebank(options.unk, data_dir))["train"]))
+    with stage("parsing", "words", len(bank.words)):
+        return file.name, score(found, bank)
+
+
+def recipe_of(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what distinguishes a parser from another one: its files and settings.
+
+    score: names of the treebanks in its scores. scored_on: the same with hashes.
+    """
+    scored = card["scored_on"]
+    return {
+        "language": card["language"],
+        "seed": card["settings"]["seed"],
+        "epochs": card["settings"]["epochs"],
+        "threads": card["threads"],
+        "licence": card["licence"],
+        "files": _files(card["trained_on"]),
+        "score": sorted(scored),
+        "scored_on": _files(dict(sorted(scored.items()))),
+    }
+
+
+def _files(hashes: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "sha256": digest} for name, digest in hashes.items()]
+
+
+def read_recipe(folder: Path) -> dict[str, Any]:
+    """Return the recipe of a folder's parser. Raise StoreError for a card that is damaged, or does not record it."""
+    what = "model card of a parser"
+    card = read_record(folder / CARD, what, id="parser-damaged")
+    if any(name not in card for name in _NEEDED):
+        told = "holds a parser whose card does not say how it was trained"
+        raise StoreError(told, where=str(folder), id="output")
+    with parse_errors(str(folder / CARD), what, error=StoreError, id="parser-damaged"):
+        return recipe_of(card)
+
+
+def _check(folder: Path) -> None:
+    """Raise StoreError if the model of a folder is damaged, or does not match its card."""
+    try:
+        load_model(folder)
+    except DataError as error:
+        raise StoreError(error.what, where=error.where, id=error.id) from error
+
+
+PARSER_FOLDERS = ArtifactKind(
+    noun="parser",
+    record=CARD,
+    names=(WEIGHTS, CARD),
+    read=read_recipe,
+    files=lambda recipe: (WEIGHTS,),
+    check=_check,
+)

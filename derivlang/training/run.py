@@ -20,7 +20,6 @@ from derivlang.store.disk import LOCK, held
 from derivlang.store.folders import sweep
 from derivlang.training import checkpoint, run_folder
 from derivlang.training.begun_from import folders_begun_from, with_tokenizer
-from derivlang.training.budget import log_within, steps_within
 from derivlang.training.checkpoint import LOG, Checkpoint
 from derivlang.training.checks import (
     check_all_read,
@@ -31,6 +30,7 @@ from derivlang.training.checks import (
     check_texts,
 )
 from derivlang.training.devices import only_main_warns, processes
+from derivlang.training.doses import log_within, steps_within
 from derivlang.training.init_weights import Init, copy_embeddings
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds

@@ -271,7 +271,7 @@ CHOSEN = frozenset(RECORDED.values()).union(name for name, one in declared(Train
 class Duration(Settings):
     """How long to train, if not for `TrainingSettings.steps`: a number of sub-words, or of epochs over both corpora.
 
-    budget: what the steps hold equal between objectives (budget.py).
+    budget: what the steps hold equal between objectives (doses.py).
     """
 
     heading: ClassVar[str] = "Training"

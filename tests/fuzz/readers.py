@@ -848,10 +848,10 @@ def _trained_card() -> bytes:
     return json.dumps({**card, **more}).encode()
 
 
-@reader("parser card, compared", "json", lambda: [_trained_card()], "training.parser_folder")
+@reader("parser card, compared", "json", lambda: [_trained_card()], "training.parser")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.store.artifact import Artifact
-    from derivlang.training.parser_folder import PARSER_FOLDERS, recipe_of
+    from derivlang.training.parser import PARSER_FOLDERS, recipe_of
 
     shutil.copytree(_parser_folder(), folder / "p")
     (folder / "p" / "model.json").write_bytes(data)

@@ -15,8 +15,7 @@ from derivlang.training.batch import SubwordRows
 from derivlang.training.data import Data
 from derivlang.training.language import OPTION, UNREAD, Language, phases_of
 from derivlang.training.masking import Keys
-from derivlang.training.row_order import row_numbers
-from derivlang.training.shares import rows_before
+from derivlang.training.row_order import row_numbers, rows_before
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 
 
