@@ -13,6 +13,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import load_model
+from derivlang.training.doses import tokens_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
@@ -153,7 +154,7 @@ def test_streams_with_rows_in_some_steps(accumulate: int, tmp_path: Path) -> Non
         parts |= {"size"} if micro.step % 3 == 0 else set()
         entry = each[micro.step + 1]
         assert set(entry["parts"]) == parts
-        tokens += sum(micro.counts.subwords.values())
+        tokens += sum(tokens_of(micro.counts).values())
         assert entry["tokens"] == tokens
         weights = {"size": 1e-4}
         whole = sum(weights.get(part, 1) * value for part, value in entry["parts"].items())

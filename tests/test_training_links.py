@@ -356,7 +356,7 @@ def test_the_dose_of_code_switching_by_a_slow_count(switch: int, coverage: str, 
                     columns = np.flatnonzero(batch.word_ids[row] == word)
                     assert len({row * width + int(c) in label for c in columns}) == 1  # whole words
                     words += 1
-        assert micro.counts.translated == translated
+        assert micro.counts["translated"] == translated
         found.append((translated, len(label)))
     assert switch == 15 or (sum(n for n, _ in found) > 3) == (switch > 0)
     if coverage == "25":

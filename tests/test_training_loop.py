@@ -29,7 +29,7 @@ from derivlang.training import run_folder as runs
 from derivlang.training.batch import Step
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
-from derivlang.training.doses import counts_of, doses_of
+from derivlang.training.doses import doses_of, tokens_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.init_weights import Init
 from derivlang.training.model import build_model
@@ -474,18 +474,18 @@ def test_the_log(objective: str, weights: dict[str, float], tmp_path: Path) -> N
     assert all(set(entry) == ENTRY for entry in entries)
     made = loader(objective)
     counts = [micros[0].counts for micros in made.steps(0, 7)]
-    at = np.cumsum([sum(found.subwords.values()) for found in counts])
+    at = np.cumsum([sum(tokens_of(found).values()) for found in counts])
     assert [entry["tokens"] for entry in entries] == [at[entry["step"] - 1] for entry in entries]
     wanted = settings(steps=7)
     assert [entry["lr"] for entry in entries] == [wanted.learning_rate_at(entry["step"] - 1) for entry in entries]
     for begin, entry in zip([0, 2, 3, 4, 6], entries, strict=True):
         since = counts[begin : entry["step"]]
         assert entry["tokens_per_step"] == {
-            one.stream.name: round(sum(found.subwords[one.stream.name] for found in since) / len(since), 1)
+            one.stream.name: round(sum(found[f"{one.stream.name}_tokens"] for found in since) / len(since), 1)
             for one in made.streams
         }
-        seen = sum(sum(found.subwords.values()) for found in since)
-        assert entry["masked_percent"] == round(100 * sum(found.masked for found in since) / seen, 2)
+        seen = sum(sum(tokens_of(found).values()) for found in since)
+        assert entry["masked_percent"] == round(100 * sum(found["masked"] for found in since) / seen, 2)
         assert entry["parts"].keys() == weights.keys()
         whole = sum(weight * entry["parts"][part] for part, weight in weights.items())
         assert entry["loss"] == pytest.approx(whole, rel=1e-5)
@@ -555,7 +555,7 @@ def test_doses_by_a_plain_loop_over_300_batches(objective: str) -> None:
     read = predicted = in_pairs = pairs = translated = rows_read = 0
     counts: Counter[str] = Counter()
     for micros in made.steps(0, 300):
-        counts.update(counts_of(micros[0].counts))
+        counts.update(micros[0].counts)
         for name, batch in micros[0].batches.items():
             if ":" in name:  # the second view of the same rows
                 continue

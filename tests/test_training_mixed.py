@@ -16,7 +16,7 @@ import pytest
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.training import run_folder
-from derivlang.training.doses import counts_of, log_within, steps_within
+from derivlang.training.doses import log_within, steps_within, tokens_of
 from derivlang.training.loader import Loader
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import read_objective
@@ -56,7 +56,7 @@ def test_the_share_of_the_pairs_is_that_of_their_rows(parallel: str) -> None:
     seen = [of_pairs(stream_rows(made, "rows", step, step + 1)[0]) for step in range(steps)]
     found = int(np.concatenate(seen)[: one.source.n].sum())
     assert abs(found - pairs.n) <= 1
-    tokens = sum(counts_of(micros[0].counts)["pairs_tokens"] for micros in made.steps(0, steps))
+    tokens = sum(micros[0].counts["pairs_tokens"] for micros in made.steps(0, steps))
     assert tokens == pytest.approx(pairs.mean_subwords * pairs.n, rel=one.size / pairs.n)
 
 
@@ -135,8 +135,8 @@ def counted_of_mlm() -> dict[str, int]:
 def counted(made: Loader, steps: int) -> dict[str, int]:
     micros = [micros[0].counts for micros in made.steps(0, steps)]
     return {
-        "tokens": sum(sum(one.subwords.values()) for one in micros),
-        "predictions": sum(one.masked for one in micros),
+        "tokens": sum(sum(tokens_of(one).values()) for one in micros),
+        "predictions": sum(one["masked"] for one in micros),
     }
 
 

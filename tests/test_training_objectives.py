@@ -530,7 +530,7 @@ def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
         for target, label, language in zip(batch.targets, batch.labels, batch.label_language, strict=True):
             assert (language == own[target]) == (label == rows.clean_ids.ravel()[target])
             translated += bool(seen[target] != own[target] or language != own[target])
-        assert micro.counts.translated == translated
+        assert micro.counts["translated"] == translated
         counts.append((translated, len(batch.targets), int(rows.lengths.sum())))
     assert (sum(found for found, _, _ in counts) > 10) == (name not in ("dict-mlm:rate=0", "mlm"))
     trained(tmp_path / "run", name, log_every=2)

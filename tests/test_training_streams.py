@@ -19,6 +19,7 @@ from derivlang.core.arrays import Ints
 from derivlang.core.errors import UsageError
 from derivlang.training import loader as loaders
 from derivlang.training.batch import Step, SubwordRows
+from derivlang.training.doses import tokens_of
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader, ahead
 from derivlang.training.masking import Keys
@@ -257,10 +258,10 @@ def test_numbers_of_a_step_by_a_slow_count(objective: str | Objective) -> None:
     for step in range(4):
         micro = one_step(made, step)
         subwords = {stream: int(micro[stream].attention.sum()) for stream in micro.batches}
-        kinds = {kind: count for kind, count in micro.counts.subwords.items() if kind not in subwords}
-        assert sum(micro.counts.subwords.values()) == sum(subwords.values())
+        kinds = {kind: count for kind, count in tokens_of(micro.counts).items() if kind not in subwords}
+        assert sum(tokens_of(micro.counts).values()) == sum(subwords.values())
         assert not kinds or (str(made.objective)[:3], list(kinds)) == ("xlm", ["pairs"])
-        assert micro.counts.masked == sum(len(micro[stream].targets) for stream in micro.batches)
+        assert micro.counts["masked"] == sum(len(micro[stream].targets) for stream in micro.batches)
         for batch in micro.batches.values():
             spoken = [int((batch.label_language == language).sum()) for language in (SOURCE, DERIVED)]
             assert batch.totals.rows == len(batch.input_ids)
@@ -338,7 +339,7 @@ def test_a_stream_that_has_rows_in_some_steps(every: int, phase: int) -> None:
         assert "rows" in micro
         assert same_batches(micro["rows"], one_step(plain, step)["rows"])
         if step not in steps:
-            assert "pairs" not in micro.counts.subwords
+            assert "pairs" not in tokens_of(micro.counts)
             continue
         other = one_step(plain, steps.index(step))["pairs"]
         assert same_batches(micro["pairs"], other, ("input_ids", "targets", "labels", "label_language")) or every == 1
@@ -362,8 +363,8 @@ def test_two_views_of_a_stream() -> None:
         assert micro["pairs"].clean_ids.tolist() == micro["pairs:2"].clean_ids.tolist()
         one, two = (set(micro[name].targets.tolist()) for name in ("pairs", "pairs:2"))
         assert one != two
-        assert micro.counts.subwords.keys() == {"pairs"}
-        assert micro.counts.masked == len(one)  # the first view counts
+        assert tokens_of(micro.counts).keys() == {"pairs"}
+        assert micro.counts["masked"] == len(one)  # the first view counts
 
 
 def test_masks_of_views_are_independent() -> None:
@@ -386,7 +387,7 @@ def test_rows_without_masks_have_no_targets(stream: Stream) -> None:
     assert len(masked[stream.name].targets) > 0
     batch = micro[stream.name]
     assert len(batch.targets) == len(batch.labels) == len(batch.label_language) == 0
-    assert (batch.totals.masked, batch.totals.by_language, micro.counts.masked) == (0, (0, 0), 0)
+    assert (batch.totals.masked, batch.totals.by_language, micro.counts["masked"]) == (0, (0, 0), 0)
     assert batch.input_ids.tolist() == batch.clean_ids.tolist() == masked[stream.name].clean_ids.tolist()
 
 
@@ -424,7 +425,7 @@ def test_the_second_time_an_instance_is_masked_otherwise() -> None:
 
 def test_a_step_without_masked_positions() -> None:
     micro = one_step(loader(rate=1e-9), 0)
-    assert (micro["rows"].totals.masked, micro.counts.masked, len(micro["rows"].targets)) == (0, 0, 0)
+    assert (micro["rows"].totals.masked, micro.counts["masked"], len(micro["rows"].targets)) == (0, 0, 0)
 
 
 # the thread

@@ -334,7 +334,7 @@ def every_step(made: Loader, first: int, last: int) -> Iterator[Any]:
     """The arrays and numbers of each micro-batch, to be compared."""
     for micros in made.steps(first, last):
         for micro in micros:
-            yield np.array([micro.step, micro.counts.masked, micro.counts.translated, *micro.counts.subwords.values()])
+            yield np.array([micro.step, *(micro.counts[name] for name in sorted(micro.counts))])
             for name, batch in micro.batches.items():
                 yield np.array(name)
                 yield from arrays(batch).values()

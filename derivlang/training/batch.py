@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     import torch
 
 
+# Endings of the names of counts by stream, and of both counts of a share that an objective logs.
+TOKENS, SENTENCES = "_tokens", "_sentences"
+SOME, OF = ":some", ":of"
+LANGUAGE = "language "  # and its number
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
     """The sub-words of pieces of text (`data.py`), one after the other, without special ids.
@@ -167,28 +173,15 @@ _ROWS = [field.name for field in fields(SubwordRows) if field.name not in _NOT_O
 _ON_DEVICE = [field.name for field in fields(SubwordRows) if field.name not in {"shared", "translated", "totals"}]
 
 
-@dataclass(frozen=True, slots=True)
-class StepCounts:
-    """Numbers of a whole step. subwords: by stream, without padding. sentences: by stream, parts of sentences or pairs.
-
-    masked: positions to predict in all streams. translated: positions whose input or label is a translation. languages:
-    sub-words of each of more than two languages, else (). Of several views the first counts.
-    """
-
-    subwords: Mapping[str, int]
-    sentences: Mapping[str, int]
-    masked: int
-    translated: int
-    languages: Sequence[int] = ()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """A step's rows of every stream, or the part of them that one process trains on at once, a micro-batch.
 
     `step["rows"]` is the batch of the stream `rows`. step: its number, from 0. share: of the step, 1 / (micro-batches
     * processes), for parts of a loss that do not depend on rows. batches: by stream; a second view is `NAME:2`. counts:
-    of the whole step.
+    numbers of the whole step by name, `rows_tokens`, `rows_sentences`, …, `masked`, `translated`: sub-words without
+    padding; sentences, parts of sentences or pairs; positions to predict; of them, or of their inputs, translations; of
+    more than two languages the sub-words of each. Of several views the first counts.
 
     a step with 8 rows and 2 rows of pairs, 32 sub-words each, in 2 micro-batches      share 0.5
         step["rows"].clean_ids  int64[4, 32]      step["pairs"].clean_ids  int64[1, 32]
@@ -197,7 +190,7 @@ class Step:
     step: int
     share: float
     batches: Mapping[str, SubwordRows]
-    counts: StepCounts
+    counts: Mapping[str, int]
 
     def __getitem__(self, stream: str) -> SubwordRows:
         return self.batches[stream]

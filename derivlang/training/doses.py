@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
-from derivlang.training.batch import StepCounts
+from derivlang.training.batch import LANGUAGE, OF, SENTENCES, SOME, TOKENS
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.clm import Clm
@@ -34,21 +34,9 @@ from derivlang.training.settings import Budget, LogSettings
 from derivlang.training.streams.base import StreamInputs
 from derivlang.training.streams.packed import Packed
 
-# Endings of the counts of a stream, and of both counts of a share that an objective logs.
-TOKENS, SENTENCES = "_tokens", "_sentences"
-_LANGUAGE = "language "  # and its number
-SOME, OF = ":some", ":of"
 _POSITIONS = 1 << 20  # in which predictions are counted
 _NEAR = 0.05  # maximum difference from the budget, as a share of it
 _NAMES = {"tokens": "sub-words", "predictions": "predictions"}
-
-
-def counts_of(step: StepCounts) -> dict[str, int]:
-    """Return the counts of a step by name: `rows_tokens`, `rows_sentences`, …, `masked`, `translated`."""
-    counts = {name + TOKENS: count for name, count in step.subwords.items()}
-    counts |= {name + SENTENCES: count for name, count in step.sentences.items()}
-    counts |= {f"{_LANGUAGE}{number}": count for number, count in enumerate(step.languages)}
-    return counts | {"masked": step.masked, "translated": step.translated}
 
 
 def tokens_of(counts: Mapping[str, int]) -> dict[str, int]:
@@ -100,7 +88,7 @@ def doses_of(
         "passes": epochs[streams[0].stream.name],
         "tokens": sum(seen.values()),
     }
-    doses |= {f"tokens_of_{name}": counts[f"{_LANGUAGE}{number}"] for number, name in enumerate(languages)}
+    doses |= {f"tokens_of_{name}": counts[f"{LANGUAGE}{number}"] for number, name in enumerate(languages)}
     for kind in seen:
         doses |= {kind + ending: counts[kind + ending] for ending in (TOKENS, SENTENCES)}
     for one in streams:
@@ -179,4 +167,4 @@ def _per_step(budget: Budget, loader: Loader) -> float:
         return loader.subwords_per_step
     positions = sum(float(one.size) * one.source.length for one in loader.streams)
     n = max(1, int(_POSITIONS / positions))
-    return sum(micros[0].counts.masked for micros in loader.steps(0, n)) / n
+    return sum(micros[0].counts["masked"] for micros in loader.steps(0, n)) / n

@@ -11,7 +11,7 @@ step to almost nothing.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
-from derivlang.training.batch import Step, StepCounts, SubwordRows, Totals
+from derivlang.training.batch import LANGUAGE, SENTENCES, TOKENS, Step, SubwordRows, Totals
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
@@ -81,7 +81,7 @@ class Block:
     offsets: Int64
     views: dict[str, SubwordRows]
     totals: dict[str, list[Totals]]
-    counts: list[StepCounts]
+    counts: list[dict[str, int]]
 
     def part(self, at: int, which: int, parts: int) -> dict[str, SubwordRows]:
         """Return the which-th of `parts` micro-batches of the at-th step, by view."""
@@ -198,7 +198,9 @@ class Loader:
     def _step(self, number: int, blocks: list[Block]) -> list[Step]:
         """Return the micro-batches of this process for a step. blocks: of the streams that have rows in it."""
         here = [(block, block.steps.index(number)) for block in blocks]
-        counts = _together([block.counts[at] for block, at in here])
+        counts: Counter[str] = Counter()
+        for block, at in here:
+            counts.update(block.counts[at])
         parts, first = self.accumulate * self.world, self.rank * self.accumulate
         micros = []
         for which in range(first, first + self.accumulate):
@@ -221,52 +223,31 @@ def ahead(items: Iterator[Item], most: int) -> Iterator[Item]:
         thread.shutdown(wait=False, cancel_futures=True)
 
 
-def _counts(stream: Stream, rows: SubwordRows, offsets: Int64, n_languages: int) -> list[StepCounts]:
-    """Return the counts of a stream in each step. offsets: int64[n + 1], where the rows of each of n steps begin.
+def _counts(stream: Stream, rows: SubwordRows, offsets: Int64, n_languages: int) -> list[dict[str, int]]:
+    """Return the counts of a stream in each of n steps. offsets: int64[n + 1], where the rows of each begin.
 
     Parts of sentences that are rows of their own count each, a pair counts once.
     """
     n_sentences = rows.sentence_ids.max(axis=1) + 1
-    subwords, sentences = {}, {}
+    counts: dict[str, list[int]] = {}
     for kind, some in stream.kinds(rows).items():
         counted = np.zeros(len(rows.lengths), bool)
         counted[some] = True
-        subwords[kind] = _sums(rows.lengths * counted, offsets)
-        sentences[kind] = _sums(n_sentences * counted, offsets)
+        counts[kind + TOKENS] = _sums(rows.lengths * counted, offsets)
+        counts[kind + SENTENCES] = _sums(n_sentences * counted, offsets)
     # positions whose input or label is a translation
     other = rows.label_language != rows.language.ravel()[rows.targets]
     if rows.translated is not None:
         other |= rows.translated.ravel()[rows.targets]
     cuts = np.searchsorted(rows.targets, offsets * rows.shape[1])
-    masked, translated = lengths_of(cuts).tolist(), _sums(other, cuts)
-    languages: list[list[int]] = [[]] * (len(offsets) - 1)
+    counts["masked"], counts["translated"] = lengths_of(cuts).tolist(), _sums(other, cuts)
     if n_languages > 2:
         spoken = np.where(np.arange(rows.shape[1]) < rows.lengths[:, None], rows.language, n_languages)
         keys = spoken + (n_languages + 1) * owners(offsets)[:, None].astype(np.int64)
-        numbers = np.bincount(keys.ravel(), minlength=(n_languages + 1) * len(languages))
-        languages = numbers.reshape(len(languages), -1)[:, :n_languages].tolist()
-    return [
-        StepCounts(
-            {kind: numbers[at] for kind, numbers in subwords.items()},
-            {kind: numbers[at] for kind, numbers in sentences.items()},
-            masked[at],
-            translated[at],
-            languages[at],
-        )
-        for at in range(len(offsets) - 1)
-    ]
-
-
-def _together(counts: list[StepCounts]) -> StepCounts:
-    """Return the counts of all streams of a step."""
-    subwords: dict[str, int] = {}
-    sentences: dict[str, int] = {}
-    for one in counts:
-        subwords.update(one.subwords)
-        sentences.update(one.sentences)
-    languages = [sum(some) for some in zip(*(one.languages for one in counts), strict=True)]
-    masked, translated = (sum(getattr(one, name) for one in counts) for name in ("masked", "translated"))
-    return StepCounts(subwords, sentences, masked, translated, languages)
+        numbers = np.bincount(keys.ravel(), minlength=(n_languages + 1) * (len(offsets) - 1))
+        by_language = numbers.reshape(-1, n_languages + 1).T[:n_languages]
+        counts |= {f"{LANGUAGE}{number}": of.tolist() for number, of in enumerate(by_language)}
+    return [{name: of[at] for name, of in counts.items()} for at in range(len(offsets) - 1)]
 
 
 def _totals(rows: SubwordRows, offsets: Int64) -> list[Totals]:

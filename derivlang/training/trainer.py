@@ -16,7 +16,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
@@ -28,10 +28,10 @@ from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.keys import text_key
 from derivlang.formats.progress import steps_done
 from derivlang.training import checkpoint
-from derivlang.training.batch import Step, StepCounts
+from derivlang.training.batch import OF, SOME, Step
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.devices import processes, within_memory, without_accelerators
-from derivlang.training.doses import OF, SOME, counts_of, percentages, tokens_of
+from derivlang.training.doses import percentages, tokens_of
 from derivlang.training.encoder import Encoder
 from derivlang.training.kernels import use_kernels
 from derivlang.training.loader import Loader
@@ -268,10 +268,10 @@ class Progress:
             self._sums[name] = self._sums[name] + value.float() if name in self._sums else value.float()
             self._here.add(name)
 
-    def step(self, norm: Any, counts: StepCounts) -> None:
+    def step(self, norm: Any, counts: Mapping[str, int]) -> None:
         """Add the gradient norm and the counts of a step."""
-        self._window.update(counts_of(counts))
-        self.subwords += sum(counts.subwords.values())
+        self._window.update(counts)
+        self.subwords += sum(tokens_of(counts).values())
         self._sums["norm"] = self._sums["norm"] + norm if "norm" in self._sums else norm
         self._steps.update({*self._here, "norm"})
         self._here.clear()
