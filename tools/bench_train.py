@@ -27,15 +27,16 @@ from derivlang.training.speed import made_up_run, steps_per_second
 
 def bench(settings: TrainingSettings, model_config: ModelConfig, seconds: float, *, compile: bool) -> dict[str, Any]:
     """Train on made-up rows for some seconds. Tokens are positions of the rows, and memory is the peak in bytes."""
-    net, loader = made_up_run(settings, model_config, compile=compile)
-    device, per_step = net.lm.device, settings.batch_size * settings.seq_len
-    tokens = per_step * steps_per_second(net, loader, settings, seconds)
+    trainer, loader = made_up_run(settings, model_config, compile=compile)
+    lm = trainer.net.lm
+    device, per_step = lm.device, settings.batch_size * settings.seq_len
+    tokens = per_step * steps_per_second(trainer, loader, settings, seconds)
     # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
     if device.type == "cuda":
         peak = torch.cuda.max_memory_allocated()
     else:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    flop = flop_per_token(net.lm, settings.seq_len, 1.0 if model_config.causal else settings.mask)
+    flop = flop_per_token(lm, settings.seq_len, 1.0 if model_config.causal else settings.mask)
     rate = matrix_rate(device, bf16=settings.precision == "bf16")
     began = time.perf_counter()
     made = sum(1 for _ in loader.steps(0, 20))
@@ -44,7 +45,7 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, seconds: float,
         "matrix_rate_fraction": tokens * flop / rate,
         "matrix_rate": rate,
         "flop_per_token": flop,
-        "parameters": sum(p.numel() for p in net.lm.parameters()),
+        "parameters": sum(p.numel() for p in lm.parameters()),
         "loader_tokens_per_second": made * per_step / (time.perf_counter() - began),
         "peak_memory": peak,
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",

@@ -15,8 +15,7 @@ from derivlang.core.arrays import offsets_of, owners
 from derivlang.core.keys import mix
 from derivlang.training.config import ModelConfig
 from derivlang.training.data import Data
-from derivlang.training.devices import device_of, within_memory
-from derivlang.training.kernels import use_kernels
+from derivlang.training.devices import processes, within_memory
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.masking import LanguageIds
@@ -26,13 +25,13 @@ from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import Packed, PackedRows
-from derivlang.training.trainer import LossModule, optimizer_of
+from derivlang.training.trainer import Progress, Trainer
 
 _SPECIALS = 12
 
 
-def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compile: bool) -> tuple[LossModule, Loader]:
-    """Return (a new model with its loss, on the device; the loader of made-up rows).
+def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compile: bool) -> tuple[Trainer, Loader]:
+    """Return (the trainer of a new model, on the device; the loader of made-up rows).
 
     Raise UsageError `memory` if a step does not fit into a CPU's memory.
     """
@@ -41,7 +40,6 @@ def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compil
     objective = read_objective("clm" if model_config.causal else "mlm")
     rows = OpenStream(Packed(), PackedRows((data, data)), settings.batch_size, 0)
     loader = Loader((rows,), objective, context, settings.seed)
-    device = device_of(None)
     lm = build_model(
         model_config,
         context.vocabulary.size,
@@ -50,18 +48,16 @@ def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compil
         tie=settings.tie,
         language_ids=settings.language_ids,
         seed=settings.seed,
-    ).to(device)
-    if device.type == "cpu":
+    )
+    if processes().device.type == "cpu":
         check_step(settings, lm, loader)
-    use_kernels(lm, device, settings.precision, compile=compile)
-    net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1, compile=compile)
-    return net.to(device), loader
+    return Trainer(settings, lm, loader, compile=compile), loader
 
 
 @within_memory()
-def steps_per_second(net: LossModule, loader: Loader, settings: TrainingSettings, seconds: float) -> float:
+def steps_per_second(trainer: Trainer, loader: Loader, settings: TrainingSettings, seconds: float) -> float:
     """Train for some seconds after a warm-up, and return the number of steps per second."""
-    optimizer, device = optimizer_of(net, settings), net.lm.device
+    device, progress = trainer.net.lm.device, Progress(None)
     every = 5 if device.type == "cuda" else 2  # steps between looks at the clock, which wait for a GPU
     began = 0.0
     for step, micros in enumerate(loader.on_device(0, 1 << 40, device)):
@@ -73,12 +69,7 @@ def steps_per_second(net: LossModule, loader: Loader, settings: TrainingSettings
                 began = now
             elif now - began >= seconds:
                 break
-        with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            loss, _ = net(micros[0])
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        trainer.update(micros, step, settings.learning_rate, progress)
     return (step - every) / (now - began)
 
 
