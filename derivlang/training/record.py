@@ -102,27 +102,7 @@ class RunInputs:
         """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""
         if before["fingerprint"] == self.fingerprint:
             return
-        dictionary = before.get("dictionary") or before.get("alignment_dictionary") or {}
-        pairs, model = self.prepared.pairs, self.settings.model
-        recorded = {
-            **before["settings"],
-            **(before.get("unread") or {}),
-            "init": (before.get("init") or {}).get("run"),
-            "data": before.get("data"),
-            "derived_data": before.get("derived_data"),
-            "dictionary": dictionary.get("sha256"),
-            "streams": {name: facts.get("sha256") for name, facts in (before.get("streams") or {}).items()},
-            "fingerprint": before["fingerprint"],
-        }
-        wanted = {
-            **record_of(self.settings),
-            "init": self.init and self.init.facts["run"],
-            "data": self.prepared.fingerprints(0, 1) or "",
-            "derived_data": self.prepared.fingerprints(1),
-            "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
-            "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
-            "fingerprint": self.fingerprint,
-        }
+        recorded, wanted = _compared(before), _compared(self.record(0, None, None, ()))
         # The same command means other settings if the model's own have changed since.
         former = " ".join(
             f"{declared(TrainingSettings)[name].option} {recorded[name]}"
@@ -142,7 +122,8 @@ class RunInputs:
                 "derived_data": "the encoded text of its derived language is another one",
                 "streams": "its sentence pairs are others",
                 "dictionary": f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}",
-                "fingerprint": f"the config of the model {model}, or derivlang's rules, have changed since",
+                "fingerprint": f"the config of the model {self.settings.model}, or derivlang's rules, have changed "
+                "since",
             },
         )
 
@@ -238,6 +219,21 @@ class RunInputs:
         chosen = {"coverage": settings.dict_coverage, "by": settings.dict_by, "seed": settings.dict_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
         return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
+
+
+def _compared(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of run.json is named if a run to resume is another one."""
+    dictionary = record.get("dictionary") or record.get("alignment_dictionary") or {}
+    return {
+        **record["settings"],
+        **(record.get("unread") or {}),
+        "init": (record.get("init") or {}).get("run"),
+        "data": record.get("data"),
+        "derived_data": record.get("derived_data"),
+        "dictionary": dictionary.get("sha256"),
+        "streams": {name: facts.get("sha256") for name, facts in (record.get("streams") or {}).items()},
+        "fingerprint": record["fingerprint"],
+    }
 
 
 def record_of(settings: TrainingSettings) -> dict[str, Any]:
