@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 from derivlang.cli.generated import as_json, command_line
@@ -42,7 +43,7 @@ def _pretrain(asked: _ResumedPretrain) -> None:
     from derivlang.training.devices import is_main
     from derivlang.training.record import levels_of
 
-    with Bar(shown=not as_json() and is_main()):
+    with Bar(shown=not as_json()) if is_main() else nullcontext():
         plan = asked.planned()
         made = asked.made(plan)
     out, before = plan.paths.run, plan.before

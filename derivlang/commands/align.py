@@ -47,7 +47,36 @@ class AlignWords(Command[dict[str, Any]], AlignTrainOptions):
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "model", "symmetrise", "sentences", "links", "seconds"}; with an encoder "encoder", "layer"
         and "cut" in place of "symmetrise". No file is left half-written."""
-        return link_texts(Path(self.source), Path(self.target), self.out or STDOUT, self.part(AlignTrainOptions), warn)
+        from derivlang.align.bitext import encode
+        from derivlang.store.files import held_file, refuse_source, writing
+
+        source, target, out = Path(self.source), Path(self.target), self.path("out") or STDOUT
+        options = self.part(AlignTrainOptions)
+        refuse_source(out, (source, target), "a file of links")
+        align, told_of = _aligner(options)
+        with held_file(out, f"align train {source} {target}, {options.model}", source, target, options):
+            with stage("reading"):
+                sides = [_lines(path, options.encoding) for path in (source, target)]
+            began = time.perf_counter()
+            try:
+                links = align(encode(sides[0], sides[1], lower=options.lower))
+            except DataError as error:
+                if error.where is None:  # the aligner knows no files
+                    error.where = f"{source}, {target}"
+                raise
+            seconds = time.perf_counter() - began
+            with stage("writing", "rows", len(links)), writing(out, replace=options.force) as stream:
+                for line in links.lines():
+                    stream.write(line.encode() + b"\n")
+                    rows_done(1)
+        return {
+            "out": str(out),
+            "model": options.model,
+            **told_of,
+            "sentences": len(links),
+            "links": len(links.source),
+            "seconds": round(seconds, 3),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,72 +94,35 @@ class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
     gold: PathLike
 
     def __call__(self) -> dict[str, float]:
-        """Return {"precision", "recall", "f1", "aer"}, from 0 to 1."""
-        return link_scores(Path(self.links), Path(self.gold), self.part(AlignScoreOptions))
+        """Return {"precision", "recall", "f1", "aer"}, from 0 to 1.
 
+        Raise DataError for a link outside its sentences, if texts are given.
+        """
+        from derivlang.align.bitext import encode_lines
+        from derivlang.align.links import check_range, parse_lines
+        from derivlang.align.score import score
+        from derivlang.core.arrays import lengths_of
 
-def link_texts(
-    source: Path, target: Path, out: Path, options: AlignTrainOptions, warn: Callable[[str], None]
-) -> dict[str, Any]:
-    """Link the words of two texts, write the links to `out`, and return what `AlignWords` returns."""
-    from derivlang.align.bitext import encode
-    from derivlang.store.files import held_file, refuse_source, writing
-
-    refuse_source(out, (source, target), "a file of links")
-    align, told_of = _aligner(options, warn)
-    with held_file(out, f"align train {source} {target}, {options.model}", source, target, options):
-        with stage("reading"):
-            sides = [_lines(path, options.encoding) for path in (source, target)]
-        began = time.perf_counter()
+        options, files = self.part(AlignScoreOptions), (Path(self.links), Path(self.gold))
+        predicted, wanted = (parse_lines(_lines(path, options.encoding), str(path)) for path in files)
+        sizes = [
+            None if path is None else lengths_of(encode_lines(_lines(path, options.encoding))[1])
+            for path in (options.source, options.target)
+        ]
+        for path, some in zip(files, (predicted, wanted), strict=True):
+            check_range(some, sizes[0], sizes[1], str(path))
+        firsts = [min((*some.source, *some.target), default=0) for some in (predicted, wanted)]
+        if min(firsts) == 0 < max(firsts):
+            path = files[int(firsts[1] > 0)]
+            warn(f"{path}: no link has a 0, so its words seem to be numbered from 1; links number words from 0")
         try:
-            links = align(encode(sides[0], sides[1], lower=options.lower))
+            return score(predicted, wanted).as_dict()
         except DataError as error:
-            if error.where is None:  # the aligner knows no files
-                error.where = f"{source}, {target}"
+            error.where = ", ".join(map(str, files))
             raise
-        seconds = time.perf_counter() - began
-        with stage("writing", "rows", len(links)), writing(out, replace=options.force) as stream:
-            for line in links.lines():
-                stream.write(line.encode() + b"\n")
-                rows_done(1)
-    return {
-        "out": str(out),
-        "model": options.model,
-        **told_of,
-        "sentences": len(links),
-        "links": len(links.source),
-        "seconds": round(seconds, 3),
-    }
 
 
-def link_scores(links: Path, gold: Path, options: AlignScoreOptions) -> dict[str, float]:
-    """Return what `ScoreLinks` returns. Raise DataError for a link outside its sentences, if texts are given."""
-    from derivlang.align.bitext import encode_lines
-    from derivlang.align.links import check_range, parse_lines
-    from derivlang.align.score import score
-    from derivlang.core.arrays import lengths_of
-
-    predicted, wanted = (parse_lines(_lines(path, options.encoding), str(path)) for path in (links, gold))
-    sizes = [
-        None if path is None else lengths_of(encode_lines(_lines(path, options.encoding))[1])
-        for path in (options.source, options.target)
-    ]
-    for path, some in ((links, predicted), (gold, wanted)):
-        check_range(some, sizes[0], sizes[1], str(path))
-    firsts = [min((*some.source, *some.target), default=0) for some in (predicted, wanted)]
-    if min(firsts) == 0 < max(firsts):
-        path = (links, gold)[int(firsts[1] > 0)]
-        warn(f"{path}: no link has a 0, so its words seem to be numbered from 1; links number words from 0")
-    try:
-        return score(predicted, wanted).as_dict()
-    except DataError as error:
-        error.where = f"{links}, {gold}"
-        raise
-
-
-def _aligner(
-    options: AlignTrainOptions, warn: Callable[[str], None]
-) -> tuple[Callable[[Bitext], Links], dict[str, Any]]:
+def _aligner(options: AlignTrainOptions) -> tuple[Callable[[Bitext], Links], dict[str, Any]]:
     """Return (what links a bitext, its settings for the summary). Raise UsageError for an aligner of the other kind."""
     from derivlang.align.align import MODELS, AlignOptions, align_bitext
     from derivlang.align.similarity import METHODS

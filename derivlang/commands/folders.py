@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from derivlang.core.slug import slug
+from derivlang.formats.progress import reader
 
 _LONGEST = 60  # maximum number of characters in each part of a name
 _NAMED = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_-]+")
@@ -29,6 +30,16 @@ _NEUTRAL = frozenset(
     "source spec out as_json force workers engine parses data_dir threads device resume tensorboard wandb trackers "
     "keep save_every log_every shard_tokens data data_only data_as_is factors".split()
 )
+
+
+def chosen_folder(
+    out: Path | None, source: str, spec: str = "", options: Mapping[str, object] | None = None, *, last: str = ""
+) -> Path:
+    """Return the folder that a user gave or, saying so when the work begins, `default_folder`."""
+    if out is None:
+        out = default_folder(source, spec, options, last=last)
+        reader().begins(f"writing to {out}{os.sep}")
+    return out
 
 
 def default_folder(source: str, spec: str = "", options: Mapping[str, object] | None = None, *, last: str = "") -> Path:

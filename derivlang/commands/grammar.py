@@ -62,12 +62,32 @@ class CountOrders(Command[dict[str, Any]], GrammarCountOptions):
     out: OptionalPath = _file("File of counts to write.", unset="TREEBANK.counts.tsv, here")
 
     def __call__(self) -> dict[str, Any]:
-        """Return {"out", "sentences", "relations", "pairs", "fingerprint"}."""
-        from derivlang.commands.counts_file import count_file
+        """Return {"out", "sentences", "relations", "pairs", "fingerprint"}.
+
+        Raise StoreError if the file is there with another content, unless it is to be replaced.
+        """
+        from derivlang.commands.grammar_file import check_out
+        from derivlang.engine.watch import FileStamp, unchanged
+        from derivlang.grammar.counts import count, text_of
+        from derivlang.store.files import held_file, write_texts
 
         treebanks = _several(self.treebanks)
-        out = self.out or _default_out(self, treebanks, ".counts.tsv")
-        return count_file(treebanks, out, self.part(GrammarCountOptions), warn)
+        out = self.path("out") or _default_out(self, treebanks, ".counts.tsv")
+        check_out(out, treebanks, "a file of counts")
+        names = ", ".join(path.name for path in treebanks)
+        about = {"language": self.language, "treebanks": names, "licence": self.licence}
+        # The same treebanks give the same bytes, so the file needs no recipe beside it.
+        with held_file(out, f"grammar count {treebanks[0]}", treebanks, self.part(GrammarCountOptions)):
+            with unchanged({path: FileStamp.of(path) for path in treebanks}):
+                counts = count(treebanks, {key: value for key, value in about.items() if value})
+            write_texts(out, {out.name: text_of(counts)}, replace=self.force)
+        return {
+            "out": str(out),
+            "sentences": int(counts.about["sentences"]),
+            "relations": len({relation for relation, _ in counts.sides}),
+            "pairs": len(counts.pairs),
+            "fingerprint": counts.fingerprint,
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

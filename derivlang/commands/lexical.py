@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from derivlang.commands.command import Command, Spec, pipeline_of, transforms
-from derivlang.commands.folders import default_folder
+from derivlang.commands.folders import chosen_folder
 from derivlang.commands.shared import set_size
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
-from derivlang.formats.progress import found, reader, stage
+from derivlang.formats.progress import found, stage
 from derivlang.lexical.settings import (
     DictionaryChoice,
     DictionaryFormat,
@@ -143,10 +142,7 @@ class TrainTokenizer(Command[dict[str, Any]], TokenizerOptions, SourceOptions):
         left half-written."""
         from derivlang.lexical.train import train
 
-        out = self.out
-        if out is None:
-            out = default_folder(str(self.source), options=self.changed(), last="tokenizer")
-            reader().begins(f"writing to {out}{os.sep}")
+        out = chosen_folder(self.path("out"), str(self.source), options=self.changed(), last="tokenizer")
         request = self.part(SourceRequest, source=str(self.source))
         return {"out": str(out), **train(request, out, self.part(TokenizerOptions), found=found)}
 
@@ -169,8 +165,6 @@ class MakeTwin(Command[dict[str, Any]], TwinOptions):
         left half-written."""
         from derivlang.lexical.twin_folder import make_twin, trans_of
 
-        out, folder = self.out, Path(self.tokenizer)
-        if out is None:
-            out = default_folder(str(folder), str(trans_of(pipeline_of(self.spec))), self.changed())
-            reader().begins(f"writing to {out}{os.sep}")
+        folder, trans = Path(self.tokenizer), str(trans_of(pipeline_of(self.spec)))
+        out = chosen_folder(self.path("out"), str(folder), trans, self.changed())
         return {"out": str(out), **make_twin(folder, str(self.spec), out, self.part(TwinOptions), found=found)}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
 from derivlang.commands.command import Command
-from derivlang.commands.folders import default_folder
+from derivlang.commands.folders import chosen_folder
 from derivlang.core.settings import setting
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.formats.progress import found, reader
@@ -43,10 +42,8 @@ class TrainParser(Command[dict[str, Any]], ParserOptions, DataDir):
         from derivlang.sources.treebank import find_treebank
         from derivlang.training.parser import train_parser
 
-        treebank, out = find_treebank(Path(self.treebank), self.path("data_dir")), self.out
-        if out is None:
-            out = default_folder(treebank.name, last="parser")
-            reader().begins(f"writing to {out}{os.sep}")
+        treebank = find_treebank(Path(self.treebank), self.path("data_dir"))
+        out = chosen_folder(self.path("out"), treebank.name, last="parser")
         options = self.part(ParserOptions)
         return train_parser(
             treebank, out, options, data_dir=self.path("data_dir"), force=self.force, report=reader().tell, found=found

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.command import Command, Spec, transforms
-from derivlang.commands.folders import default_folder
+from derivlang.commands.folders import chosen_folder
 from derivlang.core.extras import require_torch
 from derivlang.core.settings import declared, setting
 from derivlang.engine.options import ParserNames
@@ -63,7 +62,6 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
     def planned(self) -> RunPlan:
         """Return what is to be trained."""
         require_torch()
-        from derivlang.training.devices import is_main
         from derivlang.training.plan import plan_of, settings_of, with_languages
 
         kind: type = type(self)
@@ -72,14 +70,11 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
             for name, one in declared(kind).items()
         }
         values["spec"] = None if self.spec is None else str(self.spec)
-        source, out = with_languages(None if self.source is None else str(self.source), values), self.path("out")
+        source = with_languages(None if self.source is None else str(self.source), values)
         settings, model_config, log = settings_of(source, values)
-        if out is None:
-            changed = self.changed("objective", "precision", "compile")
-            name = source or " ".join(map(str, values["pairs"] or ()))
-            out = default_folder(name, settings.spec, changed, last=settings.objective)
-            if is_main():
-                reader().begins(f"writing to {out}{os.sep}")
+        name = source or " ".join(map(str, values["pairs"] or ()))
+        changed = self.changed("objective", "precision", "compile")
+        out = chosen_folder(self.path("out"), name, settings.spec, changed, last=settings.objective)
         request = None if source is None else self.part(SourceRequest, source=source)
         log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
         going = {"resume": self.goes_on, "force": self.force}

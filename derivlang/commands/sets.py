@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from derivlang.commands.command import Command, Result, Spec, transforms
-from derivlang.commands.folders import default_folder
+from derivlang.commands.folders import chosen_folder
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
@@ -80,10 +80,8 @@ class MakeSet(MakingSource["DerivedSet"], RunOptions, ColumnOptions):
         from derivlang.commands.results import DerivedSet
         from derivlang.engine.make import make
 
-        pipeline, out = seeded_pipeline(self.spec, self.seed), self.out
-        if out is None:
-            out = default_folder(str(self.source), str(pipeline), self.changed("seed"))
-            reader().begins(f"writing to {out}{os.sep}")
+        pipeline = seeded_pipeline(self.spec, self.seed)
+        out = chosen_folder(self.path("out"), str(self.source), str(pipeline), self.changed("seed"))
         return DerivedSet(out, make(pipeline, self.request(), self.part(MakeOptions, out=out)))
 
 
