@@ -46,7 +46,7 @@ def test_pairs_of_a_file_are_those_of_the_corpus(files: Path, name: str) -> None
     read = FilePairs(read_pairs(files / name), prepared.languages, 510)
     derived = DerivedPairs(prepared.data, 100, seed=1)
     assert len(read.sizes) == len(derived.sizes) > 50
-    assert read.facts()["cut_sentences"] == read.facts()["short_pairs"] == 0
+    assert read.facts["cut_sentences"] == read.facts["short_pairs"] == 0
     for number in range(len(read.sizes)):
         ours, links = sides(read, number)
         theirs, exact = sides(derived, number)
@@ -81,7 +81,7 @@ def test_long_pairs_are_cut_in_proportion(files: Path, room: int) -> None:
     assert (cut.sizes > 0).all()
     short = whole.sizes.max(axis=1) <= room
     assert (cut.sizes[short] == whole.sizes[short]).all()
-    assert cut.facts()["cut_sentences"] == int((~short).sum()) > 0
+    assert cut.facts["cut_sentences"] == int((~short).sum()) > 0
     for number in range(len(whole.sizes)):
         (ours, theirs), (every, _) = (sides(found, number) for found in (cut, whole))
         for side in (SOURCE, DERIVED):
@@ -111,7 +111,7 @@ def test_empty_sides_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "a.source").write_text("we walk\n\nyes .\n")
     (tmp_path / "a.derived").write_text("walk we\nno\n. yes\n")
     found = FilePairs(read_pairs(tmp_path / "a"), pair().languages, 30)
-    assert (len(found.sizes), found.facts()["sentences"], found.facts()["short_pairs"]) == (2, 3, 1)
+    assert (len(found.sizes), found.facts["sentences"], found.facts["short_pairs"]) == (2, 3, 1)
     assert found.links(np.arange(2)).shape == (2, 0)
 
 
@@ -121,7 +121,7 @@ def test_short_sides_are_left_out_and_counted(tmp_path: Path) -> None:
     file, languages = read_pairs(tmp_path / "a"), pair().languages
     sizes = FilePairs(file, languages, 30).sizes.min(axis=1)
     found = FilePairs(file, languages, 30, shortest=int(sizes[1]))
-    assert (found.sizes.min(axis=1).tolist(), found.facts()["short_pairs"]) == ([sizes[1]], 2)
+    assert (found.sizes.min(axis=1).tolist(), found.facts["short_pairs"]) == ([sizes[1]], 2)
     with pytest.raises(DerivlangError, match=r"no sentence pair of 29 or more sub-words per side"):
         FilePairs(file, languages, 30, shortest=29)
 

@@ -218,8 +218,8 @@ def test_links_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(linked, "align_bitext", lambda *_: pytest.fail("the links are there"))
         again = AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path))
     assert of_each(again) == of_each(first)
-    assert again.facts() == first.facts()
-    assert first.facts()["aligner"] == "hmm"
+    assert again.facts == first.facts
+    assert first.facts["aligner"] == "hmm"
     AlignedPairs(DerivedPairs(pairs.data, 50, seed=1), "hmm", languages, partial(made, tmp_path))
     assert len(list(tmp_path.iterdir())) == 2
     file.write_bytes(file.read_bytes()[:-1])
@@ -254,8 +254,8 @@ def test_eflomal_is_another_model_of_the_same_interface(tmp_path: Path, monkeypa
     fake.__spec__ = sys.__spec__
     monkeypatch.setitem(sys.modules, "eflomal", fake)
     found = AlignedPairs(pairs, "eflomal", languages, partial(made, tmp_path))
-    assert found.facts()["aligner"] == "eflomal"
-    assert found.facts()["sha256"] != AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path)).facts()["sha256"]
+    assert found.facts["aligner"] == "eflomal"
+    assert found.facts["sha256"] != AlignedPairs(pairs, "hmm", languages, partial(made, tmp_path)).facts["sha256"]
     assert all(len(links) > 0 for links in of_each(found))
     assert (0, 0) in of_each(found)[0]
 

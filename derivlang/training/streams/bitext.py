@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -163,7 +162,7 @@ class FilePairs(PairSource):
         self.linked = (
             no_links(len(some)) if file.links is None else lifted(file.links, words, encoded, starts, kept, some)
         )
-        self._facts = {
+        self.facts = {
             "sentences": len(whole),
             "cut_sentences": int((kept < whole).any(axis=1).sum()),
             "short_pairs": len(whole) - len(some),
@@ -185,9 +184,6 @@ class FilePairs(PairSource):
 
     def links(self, pairs: Int64) -> Int64:
         return self.linked.of(pairs, self.sizes)
-
-    def facts(self) -> dict[str, Any]:
-        return self._facts
 
 
 def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) -> Int64:

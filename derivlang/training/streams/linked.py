@@ -17,7 +17,6 @@ from hashlib import sha256
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -82,17 +81,14 @@ class AlignedPairs(PairSource):
         words, encoded = (sides[0].offsets, sides[1].offsets), (sides[0].encoded, sides[1].encoded)
         starts = np.stack([offsets_of(self.sizes[:, side])[:-1] for side in range(2)], axis=1)
         self.linked = lifted(links, words, encoded, starts, self.sizes, np.arange(len(self.sizes)))
-        both = sha256(f"{pairs.facts().get('sha256')} {digest}".encode()).hexdigest()
-        self._facts = pairs.facts() | {"aligner": model, "links": len(links.source), "sha256": both}
+        both = sha256(f"{pairs.facts.get('sha256')} {digest}".encode()).hexdigest()
+        self.facts = {**pairs.facts, "aligner": model, "links": len(links.source), "sha256": both}
 
     def side(self, pairs: Int64, side: int) -> Pieces:
         return self.pairs.side(pairs, side)
 
     def links(self, pairs: Int64) -> Int64:
         return self.linked.of(pairs, self.sizes)
-
-    def facts(self) -> dict[str, Any]:
-        return self._facts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any
@@ -31,11 +31,13 @@ class PairSource(ABC):
     """P sentence pairs.
 
     sizes, languages: int64[P, 2], number of sub-words and language of each side. special_ids: for the ends of rows.
+    facts: counts for run.json and the report.
     """
 
     sizes: Int64
     languages: Int64
     special_ids: SpecialIds
+    facts: Mapping[str, Any]
 
     @abstractmethod
     def side(self, pairs: Int64, side: int) -> Pieces:
@@ -44,10 +46,6 @@ class PairSource(ABC):
     @abstractmethod
     def links(self, pairs: Int64) -> Int64:
         """Return int64[2, L]: linked positions in `side(pairs, 0)` and in `side(pairs, 1)`."""
-
-    def facts(self) -> dict[str, Any]:
-        """Return the counts for run.json and the report."""
-        return {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +91,7 @@ class DerivedPairs(PairSource):
         some = (sizes >= shortest).all(axis=1)  # words of other scripts may have no sub-words
         self.pieces, self.sizes, self.languages = pieces[some], sizes[some], languages[some]
         first_kind = (self.languages == kinds[0]).all(axis=1)
-        self._facts = {
+        self.facts = {
             "sentences": len(chosen),
             "cut_sentences": int((last - first > 1).sum()),
             "short_pairs": int((~some).sum()),
@@ -114,17 +112,20 @@ class DerivedPairs(PairSource):
     def links(self, pairs: Int64) -> Int64:
         return self.data.links(self.pieces[pairs], *self.languages[pairs].T)
 
-    def facts(self) -> dict[str, Any]:
-        return self._facts
-
 
 class JoinedPairs(PairSource):
-    """The pairs of several sources, one after the other."""
+    """The pairs of several sources, one after the other. facts: sums of the counts, and one hash of all."""
 
     def __init__(self, parts: Sequence[PairSource]):
         self.parts, self.special_ids = parts, parts[0].special_ids
         self.bounds = offsets_of(np.array([len(part.sizes) for part in parts]))
         self.sizes, self.languages = (np.concatenate([getattr(one, name) for one in parts]) for name in _BY_PAIR)
+        counts: Counter[str] = Counter()
+        for part in parts:
+            counts.update({name: value for name, value in part.facts.items() if isinstance(value, int)})
+        hashes = [part.facts["sha256"] for part in parts if "sha256" in part.facts]
+        of_all = {"sha256": sha256("".join(hashes).encode()).hexdigest()} if hashes else {}
+        self.facts = dict(counts) | of_all
 
     def _of(self, pairs: Int64) -> Iterator[tuple[PairSource, Int64, Int64]]:
         """Yield each source, the places in `pairs` that are its, and its numbers of these pairs."""
@@ -147,15 +148,6 @@ class JoinedPairs(PairSource):
                 ends[side] = expand_ranges(offsets_of(sizes)[at], sizes[at])[ends[side]]
             found.append(ends)
         return np.concatenate(found, axis=1)
-
-    def facts(self) -> dict[str, Any]:
-        """Return the sums of the counts, and one hash of all."""
-        every = [part.facts() for part in self.parts]
-        counts: Counter[str] = Counter()
-        for facts in every:
-            counts.update({name: value for name, value in facts.items() if isinstance(value, int)})
-        hashes = [facts["sha256"] for facts in every if "sha256" in facts]
-        return dict(counts) | ({"sha256": sha256("".join(hashes).encode()).hexdigest()} if hashes else {})
 
 
 _BY_PAIR = ("sizes", "languages")

@@ -91,7 +91,8 @@ class PairRows(RowSource):
 
     def facts(self) -> dict[str, Any]:
         shortest = {"shortest": self.stream.shortest} if self.stream.shortest > 1 else {}
-        return self.source.facts() | {"pairs": len(self.source.sizes), "rows": self.n, "length": self.length} | shortest
+        counts = {"pairs": len(self.source.sizes), "rows": self.n, "length": self.length}
+        return {**self.source.facts, **counts, **shortest}
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         """Return rows with both sides of their pairs.
