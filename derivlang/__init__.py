@@ -125,7 +125,7 @@ _WHERE = {
     "derive": "api",
     "derive_lines": "api",
     "dictionary": "commands.lexical:MakeDictionary",
-    "finish": "commands.ranks:FinishSet",
+    "finish": "commands.sets:FinishSet",
     "fit_grammar": "commands.grammar:FitGrammar",
     "grammar_probs": "commands.grammar:GrammarProbs",
     "make": "commands.sets:MakeSet",
@@ -134,9 +134,9 @@ _WHERE = {
     "pairs": "commands.lexical:WritePairs",
     "param": "core.spec",
     "parse": "commands.sets:ParseSource",
-    "plan": "commands.ranks:PlanSet",
+    "plan": "commands.sets:PlanSet",
     "pretrain": "commands.pretrain:Pretrain",
-    "push": "commands.push:Push",
+    "push": "commands.results:Push",
     "register": "transforms.registry",
     "report": "commands.report:WriteReport",
     "reproduce": "commands.studies:ReproduceStudy",
@@ -150,7 +150,7 @@ _WHERE = {
     "train_parser": "commands.parser:TrainParser",
     "twin": "commands.lexical:MakeTwin",
     "view": "api",
-    "work": "commands.ranks:WorkOnSet",
+    "work": "commands.sets:WorkOnSet",
 }
 
 

@@ -7,7 +7,7 @@ import click
 from derivlang.cli.generated import command_line
 from derivlang.cli.options import show_set
 from derivlang.cli.types import OUT_FOLDER
-from derivlang.commands.ranks import FinishSet
+from derivlang.commands.sets import FinishSet
 
 command = command_line(
     FinishSet, "finish", show_set, arguments=[click.Argument(["place"], type=OUT_FOLDER)],

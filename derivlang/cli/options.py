@@ -14,7 +14,7 @@ import click
 
 from derivlang.cli.counts import sentences, templates_of
 from derivlang.cli.messages import echo, is_quiet, say, tell
-from derivlang.commands.shared import set_size as set_size
+from derivlang.commands.folders import set_size as set_size
 from derivlang.display.bar import ProgressBar
 from derivlang.formats.places import STDOUT, located
 from derivlang.formats.progress import LOOKING, Unit

@@ -9,7 +9,7 @@ from typing import Any
 from derivlang.cli.generated import command_line
 from derivlang.cli.messages import echo
 from derivlang.cli.types import source_argument
-from derivlang.commands.ranks import PlanSet
+from derivlang.commands.sets import PlanSet
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import setting

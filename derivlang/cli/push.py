@@ -9,7 +9,7 @@ import click
 from derivlang.cli.generated import command_line
 from derivlang.cli.messages import echo
 from derivlang.cli.types import FOLDER
-from derivlang.commands.push import Push
+from derivlang.commands.results import Push
 from derivlang.core.messages import counted
 
 

@@ -16,7 +16,7 @@ from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar
 from derivlang.cli.types import SET
 from derivlang.commands.command import Command
-from derivlang.commands.shared import set_size
+from derivlang.commands.folders import set_size
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.messages import counted
 from derivlang.formats.places import check_local

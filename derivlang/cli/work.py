@@ -9,7 +9,7 @@ import click
 from derivlang.cli.generated import command_line
 from derivlang.cli.messages import echo
 from derivlang.cli.types import OUT_FOLDER
-from derivlang.commands.ranks import WorkOnSet
+from derivlang.commands.sets import WorkOnSet
 from derivlang.core.messages import counted
 
 

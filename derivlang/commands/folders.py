@@ -1,4 +1,4 @@
-"""Default names of output folders, made from the source, the transforms and the other options.
+"""Results that are folders, and their default names, made from the source, the transforms and the other options.
 
     make --t trans,inv wikitext103                wikitext103.trans-inv
     make --t perm corpus.txt.gz                   corpus.txt.gz.perm
@@ -11,12 +11,17 @@ or spells it differently, eight hex digits of a hash of the whole follow.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from derivlang.core.errors import DerivlangError
 from derivlang.core.slug import slug
+from derivlang.formats.places import PathLike, located
 from derivlang.formats.progress import reader
 
 _LONGEST = 60  # maximum number of characters in each part of a name
@@ -85,3 +90,44 @@ def _part(text: str) -> str:
 
 def _text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class InFolder:
+    """Something in a folder. path: the folder, which may be given as a text, also as a URL.
+
+    is_there: whether it was just made. Raise StoreError if it is not there.
+    """
+
+    path: Path
+
+    def __init__(self, path: PathLike, *, is_there: bool = False) -> None:
+        object.__setattr__(self, "path", located(path))
+        if not is_there:
+            self.facts()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `repr` shows beside the path."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        try:
+            facts = self.facts()
+        except DerivlangError:  # something was damaged since
+            facts = {}
+        shown = [repr(str(self.path)), *(f"{name}={value!r}" for name, value in facts.items())]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def set_size(derived: Path, split: str | None = None) -> int | None:
+    """Bytes of the shards of a derived set, or of a split of it; None if there are none."""
+    try:
+        return sum(path.stat().st_size for path in derived.glob(f"data/{glob.escape(split or '')}*.parquet")) or None
+    except OSError:
+        return None

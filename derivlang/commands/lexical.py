@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from derivlang.commands.command import Command, Spec, pipeline_of, transforms
-from derivlang.commands.folders import chosen_folder
-from derivlang.commands.shared import set_size
+from derivlang.commands.folders import chosen_folder, set_size
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage

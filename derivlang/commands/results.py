@@ -1,4 +1,4 @@
-"""Results that are folders: `DerivedSet`, and what is done with one."""
+"""`DerivedSet`, and what is done with a set or another result: `export`, `undo`, `push`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from derivlang.commands.command import Command, method
-from derivlang.commands.shared import InFolder, set_size
+from derivlang.commands.folders import InFolder, set_size
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.extras import require_torch
 from derivlang.core.settings import setting, typed
 from derivlang.display.bar import ProgressBar
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import stage
-from derivlang.store.settings import ExportOptions, FileOptions
+from derivlang.store.settings import ExportOptions, FileOptions, PushOptions
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -111,6 +111,34 @@ class Undo(Command[list[dict[str, Any]]], FileOptions):
         derived = located(self.derived)
         with stage("undoing", total=set_size(derived, self.split)):
             return undo_to(derived, self.split, self.out or STDOUT, force=self.force)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Push(Command[dict[str, Any]], PushOptions):
+    """Send a derived set, a run or a study to a repository of the Hugging Face hub.
+
+    A set goes to a dataset repository, a run or a study to a model repository, which is made unless it is there. Files
+    are checked against their hashes first. Only files of the result are sent, and none that the hub has already. What
+    an earlier push has left there is removed; other files stay. A repository of another result, or of anything else, is
+    refused without --force. All files come in one commit (above 1,000 in several, the record last), so an interrupted
+    push is never taken for a whole result; the same command goes on.
+
+    The token comes from `hf auth login` or HF_TOKEN.
+
+    \b
+    derivlang push OUT my-name/demo-inverted --dry-run
+    """
+
+    result: PathLike
+    repository: str
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "kind", "repository", "revision", "url", "files", "commit", "sent", "removed"}: files has the
+        bytes of each file by its name, the last three are the last commit and numbers of files, and null of a dry
+        run."""
+        from derivlang.studies.push import push
+
+        return push(located(self.result), self.repository, self.part(PushOptions))
 
 
 class DerivedSet(InFolder):

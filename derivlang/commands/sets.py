@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from derivlang.commands.command import Command, Result, Spec, transforms
 from derivlang.commands.folders import chosen_folder
@@ -19,10 +19,12 @@ from derivlang.engine.options import (
     ColumnOptions,
     LabelOptions,
     MakeOptions,
+    PlanOptions,
+    RankOptions,
     RowOptions,
     RunOptions,
 )  # fmt: skip
-from derivlang.formats.places import OptionalPath, PathLike, located
+from derivlang.formats.places import OptionalPath, PathLike, RequiredPath, located
 from derivlang.formats.progress import reader
 from derivlang.sources.request import SourceOptions, SourceRequest
 
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from derivlang.commands.results import DerivedSet
     from derivlang.pipeline import Pipeline
 
-out_setting = partial(setting, None, also="-o", writes=True, place=located)
-seed_setting = partial(
+_out_setting = partial(setting, None, also="-o", writes=True, place=located)
+_seed_setting = partial(
     setting, None, "Seed of the transforms that state no seed.", minimum=0, maximum=2**63 - 1, unset="1"
 )
 TRANSFORMS = "Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them."
@@ -71,9 +73,9 @@ class MakeSet(MakingSource["DerivedSet"], RunOptions, ColumnOptions):
 
     source: PathLike
     spec: Annotated[Spec, transforms(TRANSFORMS)]
-    out: OptionalPath = out_setting("Folder or URL to write.", unset="SOURCE.TRANSFORMS, here")
+    out: OptionalPath = _out_setting("Folder or URL to write.", unset="SOURCE.TRANSFORMS, here")
     _: KW_ONLY
-    seed: int | None = seed_setting()
+    seed: int | None = _seed_setting()
 
     def __call__(self) -> DerivedSet:
         """Return the set. Finished shards are kept."""
@@ -104,7 +106,7 @@ class ParseSource(MakingSource["DerivedSet"], RunOptions):
         "parses": OptionNeeds(excludes="--out"),
     }
     source: PathLike
-    out: OptionalPath = out_setting("Folder or URL to write.", unset="the cache that make reads")
+    out: OptionalPath = _out_setting("Folder or URL to write.", unset="the cache that make reads")
 
     def __call__(self) -> DerivedSet:
         """Return the set, which `make` takes as its source."""
@@ -117,6 +119,85 @@ class ParseSource(MakingSource["DerivedSet"], RunOptions):
             reader().begins(f"writing to {parses_folder(options)}{os.sep}, where make reads parses")
         summary = parse(self.request(), options, Events())
         return DerivedSet(summary["out"], summary)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlanSet(MakingSource[dict[str, Any]], PlanOptions, ColumnOptions):
+    """Plan the derived set of SOURCE, or its parse, for ranks on one or many machines.
+
+    Prints the commands that make the set: `derivlang work` for each rank, then `derivlang finish`. It has the bytes
+    that `derivlang make` writes.
+
+    \b
+    derivlang plan --t trans,inv demo -o OUT
+    derivlang plan --t trans,inv wikitext103 --data-dir DIR -o OUT
+    """
+
+    source: PathLike
+    spec: Annotated[Spec | None, transforms(TRANSFORMS)]
+    out: Annotated[RequiredPath, _out_setting("Folder or URL of the set, which all ranks see.")]
+    _: KW_ONLY
+    seed: int | None = _seed_setting()
+    defer: bool = setting(
+        False, "Let the ranks hash and count the source, before they derive it.", excludes="--workers"
+    )
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "stage", "plan", "tasks", "done"}: the stage that comes next, "count" or "derive"; the hash of
+        the plan, None before it is made; the numbers of all tasks of that stage, and of those that are done. Without
+        transforms, a parse of the source is planned."""
+        from derivlang.engine.events import Events
+        from derivlang.engine.ranks import plan
+
+        if self.spec is None and self.seed is not None:
+            raise UsageError("a parse draws nothing", where="--seed", fix="leave it out", id="unused-option")
+        pipeline = None if self.spec is None else seeded_pipeline(self.spec, self.seed)
+        return plan(pipeline, self.request(), self.part(MakeOptions, out=located(self.out)), Events(), defer=self.defer)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorkOnSet(Command[dict[str, Any]], RankOptions):
+    """Run the tasks of one rank of the set that `derivlang plan` planned in PLACE.
+
+    Rank R of N takes the tasks R, R + N, R + 2 N and so on. Tasks that are done already are left as they are, so the
+    same command goes on after a stop. Without --rank, the environment of an array job says which rank this is.
+
+    \b
+    sbatch --array=0-3 --wrap 'derivlang work OUT --world 4'
+    derivlang work OUT --rank 0 --world 4
+    """
+
+    place: PathLike
+
+    def __call__(self) -> dict[str, Any]:
+        """Return {"out", "rank", "world", "counted", "made", "found", "words", "seconds"}: the numbers of tasks that
+        were counted, that were made and that had been made already, and of words of those made now."""
+        from derivlang.engine.events import Events
+        from derivlang.engine.launchers import rank_of
+        from derivlang.engine.ranks import work
+
+        rank, world = rank_of(self.part(RankOptions))
+        wait = not self.no_wait
+        return work(located(self.place), rank, world, Events(), trust=self.trust, stage=self.stage, wait=wait)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FinishSet(Command["DerivedSet"]):
+    """Finish the set that `derivlang plan` planned in PLACE, when all tasks are done.
+
+    \b
+    derivlang finish OUT
+    """
+
+    place: PathLike
+
+    def __call__(self) -> DerivedSet:
+        """Return the set. Raise StoreError if a task is not done."""
+        from derivlang.commands.results import DerivedSet
+        from derivlang.engine.events import Events
+        from derivlang.engine.ranks import finish
+
+        return DerivedSet(self.place, finish(located(self.place), Events()))
 
 
 def seeded_pipeline(spec: Spec, seed: int | None) -> Pipeline:

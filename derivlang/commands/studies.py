@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.command import Command
+from derivlang.commands.folders import InFolder
 from derivlang.commands.report import WriteReport
-from derivlang.commands.shared import InFolder
 from derivlang.core.settings import setting
 from derivlang.display.bar import ProgressBar
 from derivlang.formats.places import OptionalPath, PathLike

@@ -6,8 +6,8 @@ from typing import Any
 
 from derivlang.commands.command import function, method
 from derivlang.commands.evaluate import Evaluate
+from derivlang.commands.folders import InFolder
 from derivlang.commands.results import Export
-from derivlang.commands.shared import InFolder
 from derivlang.formats.places import PathLike
 
 

@@ -105,10 +105,6 @@ class Loader:
     rank: int = 0
     world: int = 1
 
-    def of_process(self, rank: int, world: int) -> Loader:
-        """Return the loader of one of several processes."""
-        return replace(self, rank=rank, world=world)
-
     def with_rows(self, rows: int, of: int) -> Loader:
         """Return the loader of a smaller step, in one micro-batch. rows: kept of the step's `of` rows.
 

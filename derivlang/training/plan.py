@@ -182,7 +182,7 @@ def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingS
     objective = read_objective(asked["objective"])
     _check_text(objective, options, source=source is not None, spec=options["spec"] is not None)
     if options.get("init") is None:
-        told = objective.gets_language_ids(model_config)
+        told = objective.language_ids and model_config.takes_languages
     else:  # as the model that it begins from
         told = elsewhere is None and has_language_ids(options["init"])
     values = {"language_ids": told, **described, **asked, "objective": str(objective)}

@@ -46,16 +46,11 @@ def row_numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
     for epoch in range(begin // n, (end - 1) // n + 1):
         here = at // n == epoch
         places = at[here] % n
-        if is_computed(n):
+        if n > SORTED:
             out[here] = _computed(what, seed, n, epoch, places)
         else:
             out[here] = _sorted(what, seed, n, epoch)[places]
     return out
-
-
-def is_computed(n: int) -> bool:
-    """Return whether the order of n rows is computed and not sorted, in versions after 0.3."""
-    return n > SORTED
 
 
 @lru_cache(maxsize=4)  # of the streams of a step

@@ -60,7 +60,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
     """
     # Settings
     run, ranks = plan.paths.run, processes()
-    main = ranks.is_main_process
+    main, going = ranks.is_main_process, {"resume": plan.resume, "force": plan.force}
     if not main:  # processes wait for each other where they log and save, so all must do so at the same steps
         plan = replace(plan, log=plan.log.silent())
 
@@ -68,7 +68,7 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
         # Everything up to the loop is done by the main process first; the others then reuse its files.
         with ranks.main_process_first():
             # Data. Nothing is written to the run's folder before every check has passed.
-            before = _record_to_resume(plan) if main else run_folder.read(run)
+            before = run_folder.record_to_resume(run, **going) if main else run_folder.read(run)
             check_settings_fit(plan.settings, plan.objective, plan.model_config)
             check_texts(plan.settings, plan.objective, of_files=are_of_files(plan.settings, plan.paths.pairs))
             if main and before is not None:  # a file that is missing is written again
@@ -119,7 +119,8 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
 def _held(plan: RunPlan) -> Iterator[None]:
     """Hold the folder of a run, unless the run is finished and nothing will be written. Raise StoreError as `held`."""
     run, settings = plan.paths.run, plan.settings
-    before = _record_to_resume(plan)  # said at once, not after the other run
+    # Said at once, not after the other run.
+    before = run_folder.record_to_resume(run, resume=plan.resume, force=plan.force)
     if before is not None and before["status"] == "done":
         sweep(run)
         yield
@@ -128,10 +129,6 @@ def _held(plan: RunPlan) -> Iterator[None]:
     told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
     with held(run, plan.fingerprint, told, what="a model in this folder", waits=plan.resume, lock=run / LOCK):
         yield
-
-
-def _record_to_resume(plan: RunPlan) -> dict[str, Any] | None:
-    return run_folder.record_to_resume(plan.paths.run, resume=plan.resume, force=plan.force)
 
 
 def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:

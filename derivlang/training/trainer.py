@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -142,7 +143,8 @@ class Trainer:
         self.optimizer, self._weights = optimizer_of(self.net, settings), list(self.net.parameters())
         if last is not None:
             last.restore(self.optimizer, self.net.state)
-        self.loader = loader.of_process(self.accelerator.process_index, self.accelerator.num_processes)
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        self.loader = replace(loader, rank=rank, world=world)
 
     def update(self, micros: list[Step], step: int, learning_rate: float, progress: Progress) -> None:
         """Update the weights by the gradients of a step, and count it. micros: its micro-batches, on the device."""

@@ -97,10 +97,6 @@ class Objective(Parameterised):
         """Whether rows of one language are enough: for its streams, and without a dictionary or links."""
         return not self.needs() and all(stream.of_one_language for stream in self.streams())
 
-    def gets_language_ids(self, model_config: ModelConfig) -> bool:
-        """Return whether a new model gets the language of each position, unless the user says otherwise."""
-        return self.language_ids and model_config.takes_languages
-
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         """Raise UsageError if the settings or the model exclude the objective; called before anything is made."""
         return None

@@ -159,9 +159,9 @@ class FilePairs(PairSource):
         if file.spoken is not None:  # of a sentence and its copy
             self.languages[:] = file.spoken[0][file.source.offsets[:-1][some]][:, None]
         words = file.source.offsets, file.derived.offsets
-        self.linked = (
-            no_links(len(some)) if file.links is None else lifted(file.links, words, encoded, starts, kept, some)
-        )
+        self.linked = PairLinks(np.zeros((2, 0), np.int64), np.zeros(len(some) + 1, np.int64))
+        if file.links is not None:
+            self.linked = lifted(file.links, words, encoded, starts, kept, some)
         self.facts = {
             "sentences": len(whole),
             "cut_sentences": int((kept < whole).any(axis=1).sum()),
@@ -196,11 +196,6 @@ def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) ->
     limit = np.where(longest <= room, whole[:, side], limit)
     edge = encoded.offsets[np.searchsorted(encoded.offsets, starts + limit, "right") - 1] - starts
     return np.where((limit < whole[:, side]) & (edge > 0), edge, limit)
-
-
-def no_links(n_pairs: int) -> PairLinks:
-    """Return the links of pairs without any."""
-    return PairLinks(np.zeros((2, 0), np.int64), np.zeros(n_pairs + 1, np.int64))
 
 
 def lifted(
