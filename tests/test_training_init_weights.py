@@ -14,10 +14,11 @@ import torch
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.training.begun_from import model_of
 from derivlang.training.config import ModelConfig
-from derivlang.training.init_weights import Init
+from derivlang.training.init_weights import init_model, init_of
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import freeze, is_tied
+from derivlang.training.settings import RunPaths
 from tests.tiny_runs import seal
 from tests.training import built, log, model_file, pair, settings, trained, weights
 
@@ -42,9 +43,9 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def begun(init: Path | str, **changes: Any) -> Any:
     """The model that a run would begin with."""
     wanted = settings(**changes)
-    return Init.of(str(init), wanted.embeddings, causal=False).model(
-        wanted, ModelConfig.read(wanted.model), pair().languages, 32
-    )
+    facts = init_of(RunPaths(run=Path("run"), init=str(init)), wanted, None, causal=False)
+    assert facts is not None
+    return init_model(facts, wanted, ModelConfig.read(wanted.model), pair().languages, 32)
 
 
 def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> set[str]:

@@ -31,7 +31,6 @@ from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
 from derivlang.training.doses import doses_of, tokens_of
 from derivlang.training.encoder import Encoder
-from derivlang.training.init_weights import Init
 from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
@@ -1146,9 +1145,9 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     prints.add(fingerprint(wanted, model_config, pair(coverage="50")))
     prints.add(fingerprint(wanted, model_config, pair("trans,perm")))
     for facts in ({"weights": "1"}, {"weights": "2"}, {"weights": "1", "embeddings": "3"}):
-        prints.add(fingerprint(wanted, model_config, pair(), init=Init({"run": "a", **facts})))
+        prints.add(fingerprint(wanted, model_config, pair(), init={"run": "a", **facts}))
     assert len(prints) == len(other) + 7
-    again = fingerprint(wanted, model_config, pair(), init=Init({"run": "elsewhere", "weights": "1"}))
+    again = fingerprint(wanted, model_config, pair(), init={"run": "elsewhere", "weights": "1"})
     assert again in prints
 
 

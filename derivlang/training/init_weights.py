@@ -14,8 +14,7 @@ masks are drawn anew: they depend on the weights that a run begins with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,89 +39,76 @@ from derivlang.training.settings import RunPaths, TrainingSettings
 _EMBEDDINGS = "--embeddings"
 
 
-@dataclass(frozen=True, slots=True)
-class Init:
-    """What a run begins from.
+def init_of(
+    paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool
+) -> dict[str, Any] | None:
+    """Return what a run begins from, for run.json: {"run": as given, "weights": hash of its model}; None: a new model.
 
-    facts: for run.json {"run": as given, "weights": hash of its model}; with from=RUN also "embeddings", the hash of
-    that run's model.
+    With from=RUN it has "embeddings", too, the hash of that run's model. A checkpoint that was trained elsewhere is
+    tried at once. before: the record of a run to resume, which suffices. causal: whether the objective needs a causal
+    model. Raise UsageError if there is nothing to take the embeddings from, StoreError if there is no such model.
     """
-
-    facts: dict[str, Any]
-
-    @classmethod
-    def of(cls, run: str, embeddings: str, *, causal: bool) -> Init:
-        """Return the facts of RUN, RUN@STEP, or a checkpoint that was trained elsewhere, which is tried at once.
-
-        causal: whether the objective needs a causal model. Raise StoreError if there is no such model.
-        """
-        elsewhere = checkpoint_folder(run)
-        if elsewhere is not None:
-            lm = load_model(elsewhere, causal=causal)
-            if embeddings != "new":
-                check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
-        path = model_of(run, INIT)[1] if elsewhere is None else elsewhere
-        facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
-        how, _, other = embeddings.partition("=")
-        if how == "from":
-            facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
-        return cls(facts)
-
-    @classmethod
-    def of_run(
-        cls, paths: RunPaths, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool
-    ) -> Init | None:
-        """Return what a run begins from, None for a new model. before: the record of a run to resume, which suffices.
-
-        Raise UsageError if there is nothing to take the embeddings from, else as `of`.
-        """
-        if paths.init is None:
-            if settings.embeddings not in ("keep", "copy"):
-                raise UsageError(
-                    "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
-                )
-            return None
-        if before is not None and (before.get("init") or {}).get("run") == paths.init:
-            return cls(before["init"])
-        return cls.of(paths.init, settings.embeddings, causal=causal)
-
-    def model(self, settings: TrainingSettings, model_config: ModelConfig, languages: Languages, longest: int) -> Any:
-        """Return the language model to begin with.
-
-        longest: number of sub-words in the longest row. Raise UsageError if the run does not fit the settings,
-        StoreError if it cannot be read.
-        """
-        elsewhere = checkpoint_folder(self.facts["run"])
-        run, path = (None, elsewhere) if elsewhere is not None else model_of(self.facts["run"], INIT)
-        how, _, other = settings.embeddings.partition("=")
+    run, (how, _, other) = paths.init, settings.embeddings.partition("=")
+    if run is None:
+        if how not in ("keep", "copy"):
+            raise UsageError(
+                "there is no run to take the embeddings from", where=_EMBEDDINGS, fix="give --init RUN", id="usage"
+            )
+        return None
+    if before is not None and (before.get("init") or {}).get("run") == run:
+        facts: dict[str, Any] = before["init"]
+        return facts
+    elsewhere = checkpoint_folder(run)
+    if elsewhere is not None:
+        lm = load_model(elsewhere, causal=causal)
         if how != "new":
-            _check_tokenizers(run or path, languages, INIT)
-        _check_unchanged(path, self.facts["weights"])
-        specials: list[tuple[int, int]] = []
-        if run is not None:
-            lm = checkpoint.load_model(path)
-        else:
-            lm = load_model(path, causal=model_config.causal)
-            if how == "new":
-                specials = _special_pairs(path, lm, languages)
-        _check_model(lm, settings, model_config, longest, elsewhere=run is None)
+            check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
+    path = model_of(run, INIT)[1] if elsewhere is None else elsewhere
+    facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
+    if how == "from":
+        facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
+    return facts
+
+
+def init_model(
+    facts: Mapping[str, Any], settings: TrainingSettings, model_config: ModelConfig, languages: Languages, longest: int
+) -> Any:
+    """Return the language model to begin with. facts: as of `init_of`.
+
+    longest: number of sub-words in the longest row. Raise UsageError if the run does not fit the settings, StoreError
+    if it cannot be read.
+    """
+    elsewhere = checkpoint_folder(facts["run"])
+    run, path = (None, elsewhere) if elsewhere is not None else model_of(facts["run"], INIT)
+    how, _, other = settings.embeddings.partition("=")
+    if how != "new":
+        _check_tokenizers(run or path, languages, INIT)
+    _check_unchanged(path, facts["weights"])
+    specials: list[tuple[int, int]] = []
+    if run is not None:
+        lm = checkpoint.load_model(path)
+    else:
+        lm = load_model(path, causal=model_config.causal)
         if how == "new":
-            _new_rows(lm, languages.size, specials)
-        set_tie(lm, settings.tie)
-        if how in ("keep", "copy"):
-            return lm
-        source = None
-        if how == "from":
-            other_run, other_path = model_of(other, _EMBEDDINGS)
-            _check_tokenizers(other_run, languages, _EMBEDDINGS)
-            _check_unchanged(other_path, self.facts["embeddings"])
-            source = checkpoint.load_model(other_path)
-            set_tie(source, settings.tie)
-            _check_width(source, lm)
-        std = model_config.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
-        fixed = [new for _, new in specials] or None
-        _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
+            specials = _special_pairs(path, lm, languages)
+    _check_model(lm, settings, model_config, longest, elsewhere=run is None)
+    if how == "new":
+        _new_rows(lm, languages.size, specials)
+    set_tie(lm, settings.tie)
+    if how in ("keep", "copy"):
         return lm
+    source = None
+    if how == "from":
+        other_run, other_path = model_of(other, _EMBEDDINGS)
+        _check_tokenizers(other_run, languages, _EMBEDDINGS)
+        _check_unchanged(other_path, facts["embeddings"])
+        source = checkpoint.load_model(other_path)
+        set_tie(source, settings.tie)
+        _check_width(source, lm)
+    std = model_config.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
+    fixed = [new for _, new in specials] or None
+    _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
+    return lm
 
 
 def copy_embeddings(lm: Any, languages: Languages) -> None:

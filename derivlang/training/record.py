@@ -22,7 +22,6 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.derived_text import OVERLAP
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
-from derivlang.training.init_weights import Init
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed
@@ -38,15 +37,15 @@ RULE_VERSION = 3
 class RunInputs:
     """Everything that a run's model depends on.
 
-    settings: with what follows from the data. loader: of all processes together. init: what it begins from, None for a
-    new model. of_files: whether all sentence pairs are of files, and none of the corpus.
+    settings: with what follows from the data. loader: of all processes together. init: what it begins from, as of
+    `init_of`; None for a new model. of_files: whether all sentence pairs are of files, and none of the corpus.
     """
 
     settings: TrainingSettings
     model_config: ModelConfig
     prepared: Prepared
     loader: Loader
-    init: Init | None = None
+    init: dict[str, Any] | None = None
     of_files: bool = False
 
     @property
@@ -86,7 +85,7 @@ class RunInputs:
             [facts.get("sha256") for facts in self.facts.values()],
             *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             [str(one.size) for one in self.streams],
-            None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
+            None if self.init is None else [self.init["weights"], self.init.get("embeddings")],
             RULE_VERSION,
             self.objective.rules,
         )
@@ -203,7 +202,7 @@ class RunInputs:
             record["derived_data"] = prepared.fingerprints(1)
             record[OVERLAP] = sum(text.recipe.get(OVERLAP, 0) for text in prepared.texts[1:])
         if self.init is not None:
-            record["init"] = self.init.facts
+            record["init"] = self.init
         if levels := levels_of(factors):
             record["factors"] = levels
         earlier = [] if before is None else before.get("environments") or []

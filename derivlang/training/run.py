@@ -31,7 +31,7 @@ from derivlang.training.checks import (
 )
 from derivlang.training.devices import only_main_warns, processes
 from derivlang.training.doses import log_within, steps_within
-from derivlang.training.init_weights import Init, copy_embeddings
+from derivlang.training.init_weights import copy_embeddings, init_model, init_of
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
@@ -137,7 +137,7 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
     Raise DerivlangError if a stream lacks something.
     """
     settings, paths, objective = plan.settings, plan.paths, plan.objective
-    init = Init.of_run(paths, settings, before, causal=objective.causal)
+    init = init_of(paths, settings, before, causal=objective.causal)
     prepared = prepare(plan, before)
     needs = {need.name: need.prepare(prepared) for need in objective.needs()}
     pairs = paired_languages(settings, paths.pairs)
@@ -146,7 +146,7 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
     check_pairs(paths.pairs, objective, streams)
     context = Context(LanguageIds.of(prepared.languages, settings.replacements), settings.mask, needs)
     # A run that begins from another one does not see its rows and masks again.
-    seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
+    seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)
     # A tokenizer that is given has its own size, and a number of epochs needs the number of rows.
     steps = _steps(settings, plan.duration, loader, material)
@@ -203,7 +203,7 @@ def _model(inputs: RunInputs, last: Checkpoint | None) -> Any:
         lm = last.load_model()
         set_tie(lm, settings.tie)
     elif inputs.init is not None:
-        lm = inputs.init.model(settings, model_config, prepared.languages, longest)
+        lm = init_model(inputs.init, settings, model_config, prepared.languages, longest)
     else:
         size, special_ids = prepared.languages.size, prepared.languages.special_ids
         options: Any = {"tie": settings.tie, "language_ids": settings.language_ids, "seed": settings.seed}
