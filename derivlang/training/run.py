@@ -78,10 +78,8 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             if before is not None:
                 inputs.check_same_run(before, run)
                 if main:
-                    run_folder.restore_copies(run, prepared.languages.pipeline, prepared.files, before)
+                    run_folder.restore(run, prepared.languages.pipeline, prepared.files, before)
                 if before["status"] == "done" and before.get("result"):
-                    if main:
-                        run_folder.restore_model(run, before)
                     return {**before["result"], "doses": before.get("doses", {})}
             last = None if before is None else _last_checkpoint(run, inputs.fingerprint)
             check_division(plan.settings, inputs.streams, ranks.num_processes)

@@ -249,11 +249,11 @@ def create(run: Path, pipeline: Pipeline, files: Mapping[str, Path]) -> None:
             _write_copy(run / name, content)
 
 
-def restore_copies(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: Mapping[str, Any]) -> None:
-    """Copy again what a run to resume has lost of its tokenizers, lexicon, dictionary and spec files, and say so.
+def restore(run: Path, pipeline: Pipeline, files: Mapping[str, Path], record: Mapping[str, Any]) -> None:
+    """Write again what a run to resume has lost, and say so: copies of files, and its model, of the last checkpoint.
 
-    files: as of `create`. record: run.json. Raise StoreError if the file to copy is gone, or is not the one that the
-    record lists.
+    files: as of `create`. record: run.json. Raise StoreError if the file to copy or the checkpoint is gone, or if a
+    file is not the one that the record lists.
     """
     lost = [name for name, what in damages(run, record) if what == "is missing"]
     copies = _copies(pipeline, files) if lost else {}
@@ -265,6 +265,11 @@ def restore_copies(run: Path, pipeline: Pipeline, files: Mapping[str, Path], rec
             raise StoreError("is missing", where=str(run / name), fix=_RESTORE, id="damaged")
         _write_copy(run / name, content)
         warn(f"{run / name} was missing, and was copied again")
+    if any(name.partition("/")[0] == checkpoint.MODEL for name in lost):
+        last = checkpoint.of_step(run, record["step"])
+        finish(run, last.step)
+        warn(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {last.step:,}")
+    check_files(run, record)
 
 
 def _copies(pipeline: Pipeline, files: Mapping[str, Path]) -> dict[str, bytes]:
@@ -307,15 +312,3 @@ def finish(run: Path, steps: int) -> None:
                 shutil.copyfile(folder / name, fresh / name)
 
     replace_folder(run / checkpoint.MODEL, write, MODEL_FILES, record="config.json", warn=lambda message: None)
-
-
-def restore_model(run: Path, record: dict[str, Any]) -> None:
-    """Write the model of a finished run again from its last checkpoint, if it is missing, and say so.
-
-    Raise StoreError if that checkpoint is missing or damaged, or if a file of the run does not match its record.
-    """
-    step = record["step"]
-    if any(name.partition("/")[0] == checkpoint.MODEL and what == "is missing" for name, what in damages(run, record)):
-        finish(run, checkpoint.of_step(run, step).step)
-        warn(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {step:,}")
-    check_files(run, record)
