@@ -21,8 +21,7 @@ from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, derive_lines, view
-    from derivlang.commands import align, distance, grammar, lexical, parser, ranks, sets
-    from derivlang.commands import push as pushing
+    from derivlang.commands import align, distance, grammar, lexical, parser, results, sets
     from derivlang.commands import report as reporting
     from derivlang.commands.command import function
     from derivlang.commands.pretrain import Pretrain
@@ -42,16 +41,16 @@ if TYPE_CHECKING:
     align_words = function(align.AlignWords, "align_words")
     count_orders = function(grammar.CountOrders, "count_orders")
     dictionary = function(lexical.MakeDictionary, "dictionary")
-    finish = function(ranks.FinishSet, "finish")
+    finish = function(sets.FinishSet, "finish")
     fit_grammar = function(grammar.FitGrammar, "fit_grammar")
     grammar_probs = function(grammar.GrammarProbs, "grammar_probs")
     make = function(sets.MakeSet, "make")
     match = function(distance.FindMatch, "match")
     pairs = function(lexical.WritePairs, "pairs")
     parse = function(sets.ParseSource, "parse")
-    plan = function(ranks.PlanSet, "plan")
+    plan = function(sets.PlanSet, "plan")
     pretrain = function(Pretrain, "pretrain")
-    push = function(pushing.Push, "push")
+    push = function(results.Push, "push")
     report = function(reporting.WriteReport, "report")
     reproduce = function(ReproduceStudy, "reproduce")
     score_grammar = function(grammar.ScoreGrammar, "score_grammar")
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     tokenizer = function(lexical.TrainTokenizer, "tokenizer")
     train_parser = function(parser.TrainParser, "train_parser")
     twin = function(lexical.MakeTwin, "twin")
-    work = function(ranks.WorkOnSet, "work")
+    work = function(sets.WorkOnSet, "work")
 
 __all__ = [
     "Columns",
