@@ -106,20 +106,7 @@ class Sort(Transform):
         """Return the order by the counts of a file."""
         if self.needs_reference:
             raise needs_lexicon([self])
-        return self.by(self._file()[0], batch)
-
-    def by(self, table: _Table, batch: Batch) -> Order:
-        """Return the order by a table of counts."""
-        start, length, tails = bodies_of(self, batch, "word", self.final)
-        count = np.append(table.counts, 0)[table.places.find(batch.type_hashes)]
-        # Ranks of the types, equal for equal counts: the counts 9 7 0 7 have the ranks 0 1 2 1.
-        rank = np.unique(count if self.first == "rare" else -count, return_inverse=True)[1]
-        words = expand_ranges(start, length)
-        sentence = np.repeat(np.arange(len(length)), length)
-        index = np.arange(batch.n_words, dtype=np.int32)
-        by = np.argsort(sentence * (len(rank) + 1) + rank[batch.words[words]], kind="stable")
-        index[words] = words[by]
-        return Order(index, batch.sentences, tails, batch.n_words)
+        return FittedSort(self, self._file()[0]).order(batch, draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +118,16 @@ class FittedSort:
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch."""
-        return self.sort.by(self.table, batch)
+        start, length, tails = bodies_of(self.sort, batch, "word", self.sort.final)
+        count = np.append(self.table.counts, 0)[self.table.places.find(batch.type_hashes)]
+        # Ranks of the types, equal for equal counts: the counts 9 7 0 7 have the ranks 0 1 2 1.
+        rank = np.unique(count if self.sort.first == "rare" else -count, return_inverse=True)[1]
+        words = expand_ranges(start, length)
+        sentence = np.repeat(np.arange(len(length)), length)
+        index = np.arange(batch.n_words, dtype=np.int32)
+        by = np.argsort(sentence * (len(rank) + 1) + rank[batch.words[words]], kind="stable")
+        index[words] = words[by]
+        return Order(index, batch.sentences, tails, batch.n_words)
 
     def state(self) -> str:
         """Return the section of `lexicon.tsv`: word and count."""
