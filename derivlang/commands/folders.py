@@ -37,13 +37,10 @@ _NEUTRAL = frozenset(
 )
 
 
-def chosen_folder(
-    out: Path | None, source: str, spec: str = "", options: Mapping[str, object] | None = None, *, last: str = ""
-) -> Path:
-    """Return the folder that a user gave or, saying so when the work begins, `default_folder`."""
-    if out is None:
-        out = default_folder(source, spec, options, last=last)
-        reader().begins(f"writing to {out}{os.sep}")
+def named_folder(source: str, spec: str = "", options: Mapping[str, object] | None = None, *, last: str = "") -> Path:
+    """Return `default_folder`, and say so when the work begins."""
+    out = default_folder(source, spec, options, last=last)
+    reader().begins(f"writing to {out}{os.sep}")
     return out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from derivlang.commands.command import Command, Spec, pipeline_of, transforms
-from derivlang.commands.folders import chosen_folder, set_size
+from derivlang.commands.folders import named_folder, set_size
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
@@ -141,7 +141,7 @@ class TrainTokenizer(Command[dict[str, Any]], TokenizerOptions, SourceOptions):
         left half-written."""
         from derivlang.lexical.train import train
 
-        out = chosen_folder(self.path("out"), str(self.source), options=self.changed(), last="tokenizer")
+        out = self.path("out") or named_folder(str(self.source), options=self.changed(), last="tokenizer")
         request = self.part(SourceRequest, source=str(self.source))
         return {"out": str(out), **train(request, out, self.part(TokenizerOptions), found=found)}
 
@@ -165,5 +165,5 @@ class MakeTwin(Command[dict[str, Any]], TwinOptions):
         from derivlang.lexical.twin_folder import make_twin, trans_of
 
         folder, trans = Path(self.tokenizer), str(trans_of(pipeline_of(self.spec)))
-        out = chosen_folder(self.path("out"), str(folder), trans, self.changed())
+        out = self.path("out") or named_folder(str(folder), trans, self.changed())
         return {"out": str(out), **make_twin(folder, str(self.spec), out, self.part(TwinOptions), found=found)}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.commands.command import Command
-from derivlang.commands.folders import chosen_folder
+from derivlang.commands.folders import named_folder
 from derivlang.core.settings import setting
 from derivlang.formats.places import OptionalPath, PathLike
 from derivlang.formats.progress import found, reader
@@ -43,7 +43,7 @@ class TrainParser(Command[dict[str, Any]], ParserOptions, DataDir):
         from derivlang.training.parser import train_parser
 
         treebank = find_treebank(Path(self.treebank), self.path("data_dir"))
-        out = chosen_folder(self.path("out"), treebank.name, last="parser")
+        out = self.path("out") or named_folder(treebank.name, last="parser")
         options = self.part(ParserOptions)
         return train_parser(
             treebank, out, options, data_dir=self.path("data_dir"), force=self.force, report=reader().tell, found=found

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from derivlang.commands.command import Command, Spec, transforms
-from derivlang.commands.folders import chosen_folder
+from derivlang.commands.folders import named_folder
 from derivlang.core.extras import require_torch
 from derivlang.core.settings import declared, setting
 from derivlang.engine.options import ParserNames
@@ -74,7 +74,7 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         settings, model_config, log = settings_of(source, values)
         name = source or " ".join(map(str, values["pairs"] or ()))
         changed = self.changed("objective", "precision", "compile")
-        out = chosen_folder(self.path("out"), name, settings.spec, changed, last=settings.objective)
+        out = self.path("out") or named_folder(name, settings.spec, changed, last=settings.objective)
         request = None if source is None else self.part(SourceRequest, source=source)
         log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
         going = {"resume": self.goes_on, "force": self.force}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from derivlang.commands.command import Command, Result, Spec, transforms
-from derivlang.commands.folders import chosen_folder
+from derivlang.commands.folders import named_folder
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
@@ -83,7 +83,7 @@ class MakeSet(MakingSource["DerivedSet"], RunOptions, ColumnOptions):
         from derivlang.engine.make import make
 
         pipeline = seeded_pipeline(self.spec, self.seed)
-        out = chosen_folder(self.path("out"), str(self.source), str(pipeline), self.changed("seed"))
+        out = self.path("out") or named_folder(str(self.source), str(pipeline), self.changed("seed"))
         return DerivedSet(out, make(pipeline, self.request(), self.part(MakeOptions, out=out)))
 
 
