@@ -300,7 +300,7 @@ def test_the_languages_of_a_run_are_tables(tmp_path: Path, processes: type[Finis
     [
         ('t = "trans,inv"', 't = "trnas"', r"cell 0.5.0.25: .*did you mean trans"),
         ('t = "trans,inv"', 'to = "trans"', r"cell 0.5.0.25: --language la: there is no setting of a language 'to'"),
-        ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be text or a number"),
+        ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be a text or a number"),
         ("[0.25, 0.3]", "[0.25, 0.4]", r"cell 0.4.0.4: --language: the shares .* add up to 1.2, not to 1"),
         ("steps = 2", "steps = 2\n[cell]\nt = 'inv'", "cell 0.5.0.25: --language: cannot be given with --t"),
     ],
@@ -341,7 +341,7 @@ def test_levels_that_are_equal_numbers_but_other_text_are_two(tmp_path: Path) ->
 
 BAD = {
     "a misspelt table": (("[factors]", "[factor]"), "there is no table 'factor'; did you mean factors"),
-    "a misspelt key": (("steps = 2", "step = 2"), "there is no key of .study. 'step'; did you mean steps"),
+    "a misspelt key": (("steps = 2", "step = 2"), r"\[study\]: there is no key 'step'; did you mean steps"),
     "XLM without pairs": (
         ("[cell]", '[cell]\nobjective = "xlm"\nparallel = 0'),
         r"cell identity.0.1: --parallel: 0 % of the sentences are pairs(?s:.*)give an objective without pairs: mlm",
@@ -350,9 +350,9 @@ BAD = {
     "a misspelt option of evaluate": (("[report]", "[evaluate]\ntaks = 'pos'\n[report]"), "'taks'; did you mean task"),
     "an option that the study gives": (("[cell]", "[cell]\nout = 'x'"), "a study gives --out to pretrain itself"),
     "a factor that the study gives": (("seed =", "threads ="), "a study gives --threads"),
-    "a factor without levels": (("[0, 25, 50, 100]", "[]"), "the factor overlap has no levels"),
-    "a level that is no list": (("[1, 2, 3]", "1"), "seed must be a list of levels, got 1"),
-    "a level that is a list": (("[1, 2, 3]", "[[1]]"), "seed has the level .1., which is not a text or a number"),
+    "a factor without levels": (("[0, 25, 50, 100]", "[]"), r"overlap = \[\] must be a list of levels"),
+    "a level that is no list": (("[1, 2, 3]", "1"), "seed = 1 must be a list of levels"),
+    "a level that is a list": (("[1, 2, 3]", "[[1]]"), r"seed = \[\[1\]\] must be a list of levels, which are t"),
     "a level twice": (("[1, 2, 3]", "[1, 2, 1]"), "the factor seed has the level 1 twice"),
     "levels in the place of an option": (("learning-rate = 2e-3", "keep = [1, 2]"), "must be one value, not a list"),
     "a formula without a factor": (("{overlap}", "{overlay}"), "no factor 'overlay'; did you mean overlap"),
@@ -371,11 +371,11 @@ BAD = {
     "no evaluation": (("[report]", "[evaluate]\nmeasure = 'none'\n[report]"), "there is nothing to evaluate"),
     "a baseline that is no level": (("overlap = 0 }", "overlap = 10 }"), "no level of overlap '10'"),
     "a baseline that is no factor": (("{ overlap = 0", "{ overlay = 0"), "no factor 'overlay'; did you mean overlap"),
-    "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline = 0 must be a factor with a level"),
+    "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline must be a table, not 0"),
     "an axis that is no factor": (('x = "overlap"', 'x = "overlay"'), "did you mean overlap"),
     "an outcome that is not evaluated": (("x =", "primary = 'pos.zs'\nx ="), "no outcome 'pos.zs'"),
     "a mistyped measure": (("x =", "primary = 'perplexty.bits'\nx ="), "did you mean perplexity?"),
-    "a misspelt key of the report": (("lines =", "line ="), "key of .report. 'line'; did you mean lines"),
+    "a misspelt key of the report": (("lines =", "line ="), r"\[report\]: there is no key 'line'; did you mean lines"),
     "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
     "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
     "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
@@ -1136,7 +1136,7 @@ def test_a_source_that_would_add_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a" / "test.conllu").write_bytes(b"1\tgo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n")
     with pytest.raises(DataError, match="has no train and no validation split"):
         join([SourceRequest("demo"), SourceRequest(str(tmp_path / "a"))], tmp_path / "out")
-    with pytest.raises(UsageError, match="text has demo twice"):
+    with pytest.raises(UsageError, match=r"text = \[.*\] must be a list of sources, each once"):
         study_of(tmp_path, SMALL.replace('["demo"]', '["demo", "demo"]'))
 
 

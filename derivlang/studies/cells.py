@@ -81,6 +81,8 @@ def cells_of(grid: Grid, shared: Mapping[str, Any], options: Collection[str], pl
     shared: options that factors and [cell] may change. options: names of the options that a factor of the same name
     sets. place: the file, for errors. Raise UsageError for a formula that names no factor.
     """
+    if LANGUAGES in grid.cell:  # the first of them has the source
+        shared = {key: value for key, value in shared.items() if key != "source"}
     for combination in itertools.product(*reversed(grid.axes)):
         levels = {name: level for some in reversed(combination) for name, level in some.items()}
         named = {name: level for name, level in levels.items() if name in options}

@@ -16,7 +16,6 @@ unless it is asked for. A cell may begin from the run of another cell (`cells.py
 from __future__ import annotations
 
 import fnmatch
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,24 +33,17 @@ from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
 from derivlang.studies.cells import Axis, Cell, Grid, cells_of, languages_of, linked, named_in, with_needs, with_paths
-from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, CommandOptions, Level, TypedFloat
-from derivlang.studies.report import read_report, tables_of
-from derivlang.studies.scales import check_known, scaled, scales_of, table_of
+from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, Level, TypedFloat
+from derivlang.studies.report import read_report
+from derivlang.studies.scales import scaled
 from derivlang.studies.settings import SCALES, Extent
+from derivlang.studies.tables import Tables, check_tables
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
 MAXIMUM = 10_000  # cells of a study
 TEXT = "text"  # the source that the sources of `text` or `treebanks` are joined into
 _JOINED = ("text", "treebanks")
-_TABLES = ("study", "factors", "zip", "cell", "languages", "evaluate", "report", "grid", "scale")
-# title: the question, in a line. paper: that asks it, "Name et al. (2022)". table: of the paper.
-_STUDY: dict[str, type] = {
-    "source": str, "text": list, "treebanks": list, "model": str, "steps": int, "workers": int, "threads": int,
-    "title": str, "paper": str, "table": str, "scales": list,
-}  # fmt: skip
-_FORMS = {str: "text", list: "a list of sources", int: "a whole number of at least 1"}
-_GRID = ("name", "factors", "zip", "cell", "languages", "evaluate", "scale", "scales")
 FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in this order, then all others
 
 
@@ -87,7 +79,8 @@ def shipped() -> dict[str, str]:
 
 def scales(name: str) -> list[str]:
     """Return the scales of a shipped study."""
-    return scales_of(tomllib.loads(shipped()[name]), name)
+    found: list[str] = tomllib.loads(shipped()[name])["study"]["scales"]
+    return found
 
 
 def read(
@@ -115,6 +108,7 @@ def read(
         text, place = texts[name], f"{name}-{scale}" if scale else name
     with parse_errors(name, "TOML file", error=UsageError, id="study"):
         tables = tomllib.loads(text, parse_float=TypedFloat)
+    check_tables(tables, place)
     study = _Reader(place, folder, scaled(tables, scale, place)).study(grids, steps, check=check)
     return replace(study, name=f"{study.name}-{scale}") if scale and folder else study
 
@@ -151,12 +145,14 @@ class _Reader:
     tables: Mapping[str, Any]
 
     def study(self, grids: Sequence[str], steps: int | None, *, check: bool) -> StudyFile:
-        check_known(self.tables, _TABLES, "table", self.place)
-        head = self._head()
+        head = self.tables.get("study", {})
+        if len(given := [key for key in ("source", *_JOINED) if key in head]) > 1:
+            what = f"gives both {' and '.join(given[:2])}"
+            raise UsageError(what, where=f"{self.place} [study]", fix="leave one of them out", id="study")
         shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
-        if any(key in head for key in _JOINED):
+        if given and given[0] in _JOINED:
             shared["source"] = TEXT
-        every = self._grids(str(shared.get("source", "")))
+        every = self._grids(shared.get("source", ""))
         names = [grid.name for grid in every if grid.name]
         for name in grids:
             if name not in names:
@@ -165,9 +161,7 @@ class _Reader:
         if (n := sum(grid.n_cells for grid in chosen)) > MAXIMUM:
             fix = "split it into several studies"
             raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
-        without_source = {key: value for key, value in shared.items() if key != "source"}  # [languages] have theirs
-        some = [(grid, without_source if LANGUAGES in grid.cell else shared) for grid in chosen]
-        cells = [cell for grid, own in some for cell in cells_of(grid, own, PRETRAIN.options, self.place)]
+        cells = [cell for grid in chosen for cell in cells_of(grid, shared, PRETRAIN.options, self.place)]
         cells = [replace(cell, options=self._paths(cell)) for cell in cells]
         self._check_distinct(cells, chosen)  # before a trial, in which runs of other lengths become the same
         cells = linked([replace(cell, options=_in_order(cell.options, steps)) for cell in cells], self.place)
@@ -185,98 +179,45 @@ class _Reader:
             workers=head.get("workers", 1),
             threads=head.get("threads"),
             factors=_levels_of(chosen),
-            report=read_report(table_of(self.tables, "report", self.place), _levels_of(every), measured, self.place),
+            report=read_report(self.tables.get("report", {}), _levels_of(every), measured, self.place),
             cells=tuple(cells),
         )
 
-    def _head(self) -> dict[str, Any]:
-        """Return [study]."""
-        where = f"{self.place} [study]"
-        head = table_of(self.tables, "study", self.place)
-        check_known(head, _STUDY, "key of [study]", where)
-        for key, value in head.items():
-            kind, form = _STUDY[key], _FORMS[_STUDY[key]]
-            if (
-                not isinstance(value, kind)
-                or isinstance(value, bool)
-                or not value
-                or (isinstance(value, int) and value < 1)
-            ):
-                raise UsageError(f"{key} = {value!r} must be {form}", where=where, id="bad-value")
-        for key in _JOINED:
-            for source in head.get(key, ()):
-                if not isinstance(source, str):
-                    raise UsageError(f"{key} has {source!r}, which is not a source", where=where, id="bad-value")
-                if head[key].count(source) > 1:
-                    raise UsageError(f"{key} has {source} twice", where=where, fix="name it once", id="study")
-        if len(given := [key for key in ("source", *_JOINED) if key in head]) > 1:
-            raise UsageError(
-                f"gives both {' and '.join(given[:2])}", where=where, fix="leave one of them out", id="study"
-            )
-        return head
-
     def _grids(self, source: str) -> list[Grid]:
         """Return [factors] and [[zip]] as a grid, and the grids of [[grid]]. source: of the study, or ""."""
-        common = self._options(self.tables, "cell", PRETRAIN) | self._languages(self.tables, "", source)
-        evaluate = self._options(self.tables, "evaluate", EVALUATE)
-        grids = []
-        if "factors" in self.tables or "zip" in self.tables:
-            grids.append(Grid("", self._axes(self.tables, ""), common, evaluate))
-        for number, block in enumerate(tables_of(self.tables, "grid", self.place), 1):
-            where = f"grid {number} "
-            check_known(block, _GRID, "key of [[grid]]", self.place)
-            name = block.get("name", "")
-            if not isinstance(name, str):
-                raise UsageError(f"name = {name!r} must be text", where=f"{self.place} [[grid]]", id="bad-value")
-            own = self._options(block, "cell", PRETRAIN, where) | self._languages(block, where, source)
-            measured = self._options(block, "evaluate", EVALUATE, where)
-            grids.append(Grid(name, self._axes(block, where), {**common, **own}, {**evaluate, **measured}))
-        if not grids:
-            raise UsageError(
-                "the study has no factors",
-                where=self.place,
-                fix="write [factors] with a list of levels each, e.g. seed = [1, 2]",
-                id="study",
+        blocks = [(block, f"grid {number} ") for number, block in enumerate(self.tables.get("grid", []), 1)]
+        if {"factors", "zip"} & self.tables.keys():
+            blocks.insert(0, (self.tables, ""))
+        if not blocks:
+            fix = "write [factors] with a list of levels each, e.g. seed = [1, 2]"
+            raise UsageError("the study has no factors", where=self.place, fix=fix, id="study")
+        common = {**self.tables.get("cell", {}), **_languages(self.tables, source)}
+        return [
+            Grid(
+                block.get("name", ""),
+                self._axes(block, where),
+                {**common, **block.get("cell", {}), **_languages(block, source)},
+                {**self.tables.get("evaluate", {}), **block.get("evaluate", {})},
             )
-        return grids
+            for block, where in blocks
+        ]
 
-    def _axes(self, table: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
+    def _axes(self, table: Tables, where: str) -> tuple[Axis, ...]:
         """Return the axes of a grid: first its factors, which are lists that vary freely, then its zipped lists."""
-        factors = [{name: levels} for name, levels in table_of(table, "factors", self.place).items()]
-        axes: list[Axis] = []
-        for kind, blocks in (("[factors]", factors), ("[[zip]]", tables_of(table, "zip", self.place))):
-            place = f"{self.place} {where}{kind}"
-            for block in blocks:
-                lists = {name: _levels(name, value, place, distinct=blocks is factors) for name, value in block.items()}
-                if len({len(levels) for levels in lists.values()}) != 1:
-                    told = ", ".join(f"{name} has {len(levels)}" for name, levels in lists.items()) or "there are none"
-                    raise UsageError(f"the lists must have the same number of levels; {told}", where=place, id="study")
-                axes.append(tuple(dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)))
-        for name, times in Counter(name for axis in axes for name in axis[0]).items():
+        zips = table.get("zip", [])
+        for lists in zips:
+            if len(set(map(len, lists.values()))) != 1:
+                told = ", ".join(f"{name} has {len(levels)}" for name, levels in lists.items()) or "there are none"
+                what = f"the lists must have the same number of levels; {told}"
+                raise UsageError(what, where=f"{self.place} {where}[[zip]]", id="study")
+        free = [{name: levels} for name, levels in table.get("factors", {}).items()]
+        for name, times in Counter(name for lists in (*free, *zips) for name in lists).items():
             if times > 1:
                 raise UsageError(f"the factor {name} is given twice", where=self.place, id="study")
-        return tuple(axes)
-
-    def _options(self, table: Mapping[str, Any], name: str, known: CommandOptions, where: str = "") -> dict[str, Any]:
-        """Return the options of [cell] or [evaluate]."""
-        options = table_of(table, name, self.place)
-        for key, value in options.items():
-            known.check_key(key, value, f"{self.place} {where}[{name}]")
-        return options
-
-    def _languages(self, table: Mapping[str, Any], where: str, source: str) -> dict[str, Any]:
-        """Return [languages] as an option of `pretrain`. source: the text of the first one, unless it has another."""
-        tables = table_of(table, "languages", self.place)
-        for name in tables:
-            for key, value in table_of(tables, name, f"{self.place} {where}[languages]").items():
-                if not isinstance(value, (str, int, float)):
-                    what = f"{key} = {value!r} must be text or a number"
-                    raise UsageError(what, where=f"{self.place} {where}[languages.{name}]", id="bad-value")
-        if not tables:
-            return {}
-        first, *others = tables.items()
-        values = dict([(first[0], {"text": source, **first[1]} if source else first[1]), *others])
-        return {LANGUAGES: list(PRETRAIN.options[LANGUAGES].of_python(values))}
+        return tuple(
+            tuple(dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
+            for lists in (*free, *zips)
+        )
 
     def _paths(self, cell: Cell) -> dict[str, Any]:
         """Return the options of a cell with absolute paths for what lies beside the study's file."""
@@ -344,28 +285,14 @@ class _Reader:
                 read_objective(text_of(cell.options.get("objective", "mlm")))
 
 
-def _levels(name: str, value: Any, where: str, *, distinct: bool) -> list[Level]:
-    """Return the levels of a factor. distinct: whether none may be there twice."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
-        raise UsageError(
-            f"{name!r} is not the name of a factor", where=where, fix="use letters, digits, -, _", id="study"
-        )
-    if name in PRETRAIN.reserved:
-        PRETRAIN.check_key(name, value, where)
-    if not isinstance(value, list):
-        fix = f"write {name} = [{value!r}]" if isinstance(value, (str, int, float)) else None
-        raise UsageError(f"{name} must be a list of levels, got {value!r}", where=where, fix=fix, id="bad-value")
-    if not value:
-        raise UsageError(f"the factor {name} has no levels", where=where, fix="give some, or remove it", id="study")
-    for level in value:
-        if not isinstance(level, (str, int, float)):
-            raise UsageError(
-                f"{name} has the level {level!r}, which is not a text or a number", where=where, id="bad-value"
-            )
-    twice = [text for text, times in Counter(map(text_of, value)).items() if times > 1]
-    if distinct and twice:
-        raise UsageError(f"the factor {name} has the level {twice[0]} twice", where=where, id="study")
-    return value
+def _languages(block: Tables, source: str) -> dict[str, Any]:
+    """Return [languages] as an option of `pretrain`. source: the text of the first one, unless it has another."""
+    tables = block.get("languages")
+    if not tables:
+        return {}
+    first = next(iter(tables))
+    values = {**tables, first: {**({"text": source} if source else {}), **tables[first]}}
+    return {LANGUAGES: list(PRETRAIN.options[LANGUAGES].of_python(values))}
 
 
 def _levels_of(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:

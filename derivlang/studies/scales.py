@@ -18,9 +18,10 @@ scale does not evaluate is left out. The controls of scales.toml are grids of ev
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
@@ -30,87 +31,61 @@ from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.studies.cells import named_in
 from derivlang.studies.commands import TypedFloat
-from derivlang.studies.report import tables_of
 from derivlang.studies.settings import SCALES
+from derivlang.studies.tables import Tables
 
 _PARTS = ("study", "cell", "evaluate", "factors", "report")
-_KEYS = (*_PARTS, "seeds")
-_GRID_PARTS = ("cell", "evaluate", "factors")
 _TEXT = ("source", "text", "treebanks")  # of [study], one of which takes the place of another
-Tables = Mapping[str, Any]
 
 
-def scales_of(tables: Tables, place: str) -> list[str]:
-    """Return the scales that a file names, none if it says nothing of them.
-
-    Raise UsageError for other values, and for tables of other scales.
-    """
-    head = table_of(tables, "study", place)
-    names: Any = head.get("scales", [])
-    if not isinstance(names, list) or (names == [] and "scales" in head):
-        raise UsageError(
-            f"scales = {names!r} must be a list of one scale or more",
-            where=f"{place} [study]",
-            fix='write e.g. scales = ["tiny", "small"], or leave it out',
-            id="bad-value",
-        )
-    check_known(names, SCALES, "scale", f"{place} [study]")
-    _check_scales(tables, names, _KEYS, place)
-    for number, grid in enumerate(tables_of(tables, "grid", place), 1):
-        where = f"{place} grid {number}"
-        if not isinstance(own := grid.get("scales", []), list):
-            raise UsageError("scales must be a list", where=where, fix='write e.g. scales = ["tiny"]', id="bad-value")
-        check_known(own, names, "scale", where, fix="name it in scales of [study]")
-        _check_scales(grid, names, (*_GRID_PARTS, "seeds"), where)
-    return names
-
-
-def _check_scales(table: Tables, names: Collection[str], keys: Collection[str], where: str) -> None:
-    """Raise UsageError for a [scale.…] of a file or a grid that has no effect. names: the scales. keys: of each."""
-    for scales in (every := table_of(table, "scale", where)):
-        check_known(map(str.strip, scales.split(",")), names, "scale", where, fix="name it in scales of [study]")
-        check_known(own := table_of(every, scales, f"{where} [scale]"), keys, f"key of [scale.{scales}]", where)
-        for part in _PARTS:
-            table_of(own, part, f"{where} [scale.{scales}]")
-        if "factors" in own and "factors" not in table:
-            what = f"[scale.{scales}.factors] has no [factors] to change"
-            raise UsageError(what, where=where, fix="write it in the scale of a [[grid]]", id="study")
-        if not isinstance(seeds := own.get("seeds", 1), int) or isinstance(seeds, bool) or seeds < 1:
-            fix = "write a whole number of at least 1"
-            raise UsageError(f"seeds = {seeds!r} is not a number of seeds", where=where, fix=fix, id="bad-value")
-
-
-def scaled(tables: Tables, scale: str | None, place: str) -> dict[str, Any]:
+def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
     """Return the tables of a file at a scale, None for its first one; as they are if the file has no scales.
 
-    Raise UsageError for a scale that the file does not have.
+    place: the file. Raise UsageError for a scale that the file does not have.
     """
-    names = scales_of(tables, place)
-    if scale is not None and not names:
+    scales = tables.get("study", {}).get("scales", [])
+    _check_known(scales, SCALES, f"{place} [study]")
+    _check_scales(tables, scales, place)
+    for number, grid in enumerate(tables.get("grid", []), 1):
+        _check_scales(grid, scales, f"{place} grid {number}")
+    if scale is not None and not scales:
         fix = "leave it out, or write scales = [...] in [study]"
         raise UsageError(f"{place} has no scales", where="--scale", fix=fix, id="bad-value")
-    check_known([scale or names[0]] if names else (), names, "scale", "--scale")
-    if not names:
-        return dict(tables)
-    name = scale or names[0]
-    common, own = _common()[name], _of_scale(tables, name, place)
-    seeds, layers = own.get("seeds", common["seeds"]), [common, tables, own]
-
-    def at_scale(grid: Tables) -> dict[str, Any]:
-        own = _of_scale(grid, name, place)
-        return {**grid, **_overlaid([grid, own], _GRID_PARTS, own.get("seeds", seeds), place)}
-
-    result = {**tables, **_overlaid(layers, _PARTS, seeds, place)}
-    if not _tasks(result["evaluate"]):  # then the scale's fine-tuning has nothing to tune
-        result["evaluate"] = _overlaid(layers[1:], ("evaluate",), seeds, place).get("evaluate", {})
-    grids = [at_scale(grid) for grid in tables_of(tables, "grid", place) if name in grid.get("scales", names)]
-    if _has_zero_shot(result["evaluate"]):
+    if not scales:
+        return tables
+    name = scale or scales[0]
+    _check_known([name], scales, "--scale")
+    common = _common()[name]
+    seeds = _of_scale(tables, name).get("seeds", common["seeds"])
+    result = _overlaid(tables, name, seeds, common)
+    if not _tasks(result):  # then the scale's fine-tuning has nothing to tune
+        result = _overlaid(tables, name, seeds, {**common, "evaluate": {}})
+    grids = [_overlaid(grid, name, seeds, {}) for grid in tables.get("grid", []) if name in grid.get("scales", scales)]
+    if _has_zero_shot(result):
         languages = _languages([result, *(grid for grid in grids if not grid.get("name"))], result)
         controls = [control for control in _common()["controls"] if name in control["scales"]]
-        grids += [at_scale({**control, "factors": {**languages, **control["factors"]}}) for control in controls]
-    if "report" in result:
-        result["report"] = _evaluated(result["report"], [result, *grids], place)
+        grids += [_overlaid({**one, "factors": {**languages, **one["factors"]}}, name, seeds, {}) for one in controls]
+    if rows := result.get("report", {}).get("published"):
+        asked = {task.partition(":")[0] for block in [result, *grids] for task in _tasks(block)}
+        others = [task for task in TASKS.names() if task not in asked]
+        result["report"] = {**result["report"], "published": [row for row in rows if row.get("task") not in others]}
     return {**result, "grid": grids}
+
+
+def _check_scales(table: Tables, scales: Collection[str], where: str) -> None:
+    """Raise UsageError for a scale that a file or a grid names to no effect. scales: of the file."""
+    own = table.get("scale", {})
+    named = chain(table.get("scales", []), *map(_split, own))
+    _check_known(named, scales, where, fix="name it in scales of [study]")
+    if "factors" not in table and (lost := [key for key, changes in own.items() if "factors" in changes]):
+        what = f"[scale.{lost[0]}.factors] has no [factors] to change"
+        raise UsageError(what, where=where, fix="write it in the scale of a [[grid]]", id="study")
+
+
+def _check_known(scales: Iterable[str], known: Collection[str], where: str, *, fix: str | None = None) -> None:
+    for name in scales:
+        if name not in known:
+            raise unknown("scale", name, known, where=where, fix=fix)
 
 
 @cache
@@ -120,41 +95,35 @@ def _common() -> dict[str, Any]:
     return tomllib.loads(text, parse_float=TypedFloat)
 
 
-def check_known(names: Iterable[str], known: Collection[str], what: str, where: str, *, fix: str | None = None) -> None:
-    """Raise UsageError, with similar names, for the first name that is not known. what: a noun for it."""
-    for name in names:
-        if name not in known:
-            raise unknown(what, str(name), known, where=where, fix=fix)
+def _split(names: str) -> list[str]:
+    """Return the scales of a [scale."tiny,base"]."""
+    return [name.strip() for name in names.split(",")]
 
 
-def table_of(tables: Tables, name: str, where: str) -> dict[str, Any]:
-    """Return a table of a file or of a table, {} without it. Raise UsageError if it is something else."""
-    table = tables.get(name, {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{name} is not a table", where=where, fix=f"write [{name}]", id="study")
-    return table
-
-
-def _of_scale(table: Tables, name: str, where: str) -> dict[str, Any]:
+def _of_scale(table: Tables, name: str) -> dict[str, Any]:
     """Return what the [scale.…] of a file or a grid have for a scale: what several scales share, then its own."""
-    every = table_of(table, "scale", where)
+    every = table.get("scale", {})
     merged: dict[str, Any] = {}
     for scales in sorted(every, key=lambda scales: "," not in scales):
-        if name in map(str.strip, scales.split(",")):
+        if name in _split(scales):
             for key, value in every[scales].items():
-                merged[key] = _merged([merged.get(key, {}), value]) if isinstance(value, dict) else value
+                merged[key] = _merged(merged.get(key, {}), value) if isinstance(value, dict) else value
     return merged
 
 
-def _overlaid(layers: Sequence[Tables], parts: Iterable[str], seeds: int, where: str) -> dict[str, Any]:
-    """Return some tables of several layers, without those that are empty. seeds: the number of levels of `seed`."""
-    every = {part: _merged([table_of(layer, part, where) for layer in layers]) for part in parts}
-    if isinstance(levels := every.get("factors", {}).get("seed"), list):
-        every["factors"]["seed"] = levels[:seeds]
-    return {part: table for part, table in every.items() if table}
+def _overlaid(table: Tables, name: str, seeds: int, common: Tables) -> dict[str, Any]:
+    """Return a file or a grid at a scale: its own keys over what is common to all, its [scale.NAME] over both.
+
+    seeds: the number of levels of `seed`, unless the scale has another one.
+    """
+    own = _of_scale(table, name)
+    parts = {part: _merged(*(layer.get(part, {}) for layer in (common, table, own))) for part in _PARTS}
+    if "seed" in parts["factors"]:
+        parts["factors"]["seed"] = parts["factors"]["seed"][: own.get("seeds", seeds)]
+    return {**table, **{part: merged for part, merged in parts.items() if merged}}
 
 
-def _merged(layers: Iterable[Tables]) -> dict[str, Any]:
+def _merged(*layers: Tables) -> dict[str, Any]:
     """Return the keys of all layers; a later layer has priority, and its `text` takes the place of a `source`."""
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -164,31 +133,23 @@ def _merged(layers: Iterable[Tables]) -> dict[str, Any]:
     return merged
 
 
-def _tasks(evaluate: Tables) -> tuple[str, ...]:
-    """Return the tasks of [evaluate]."""
-    return tasks_and_measures(text_of(evaluate.get("task", "none")))[0]
+def _tasks(block: Tables) -> tuple[str, ...]:
+    """Return the tasks of the [evaluate] of a file or a grid."""
+    return tasks_and_measures(text_of(block.get("evaluate", {}).get("task", "none")))[0]
 
 
-def _has_zero_shot(evaluate: Tables) -> bool:
+def _has_zero_shot(tables: Tables) -> bool:
     """Return whether [evaluate] fine-tunes tasks on the source and tests them on the derived language."""
-    regimes = names(text_of(evaluate.get("regime", ",".join(USUAL_REGIMES))), "regime")
-    return bool(_tasks(evaluate)) and "zs" in regimes
+    regimes = text_of(tables.get("evaluate", {}).get("regime", ",".join(USUAL_REGIMES)))
+    return bool(_tasks(tables)) and "zs" in names(regimes, "regime")
 
 
 def _languages(blocks: Iterable[Tables], tables: Tables) -> dict[str, list[Any]]:
     """Return the languages of a study, for its controls: the levels of `t`, and of the factors that it names."""
-    axes = {"t", *named_in(table_of(tables, "cell", "").get("t", ""))}
+    axes = {"t", *named_in(tables.get("cell", {}).get("t", ""))}
     levels: dict[str, list[Any]] = {}
     for block in blocks:
-        for factor, some in table_of(block, "factors", "").items():
-            if factor in axes and isinstance(some, list):
+        for factor, some in block.get("factors", {}).items():
+            if factor in axes:
                 levels[factor] = list(dict.fromkeys([*levels.get(factor, []), *some]))
     return levels
-
-
-def _evaluated(report: dict[str, Any], blocks: Iterable[Tables], place: str) -> dict[str, Any]:
-    """Return [report] without published numbers of tasks that are not evaluated."""
-    asked = {task.partition(":")[0] for block in blocks for task in _tasks(table_of(block, "evaluate", place))}
-    others = [task for task in TASKS.names() if task not in asked]
-    rows = tables_of(report, "published", f"{place} [report]", "report.published")
-    return {**report, **({"published": [row for row in rows if row.get("task") not in others]} if rows else {})}
