@@ -11,9 +11,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,7 +40,7 @@ from derivlang.studies.text import is_joined, join
 from derivlang.training.language import read_languages
 from derivlang.training.record import levels_of
 from tests.commands import ROOT, command_line, environment, run, snapshot
-from tests.study_calls import Here
+from tests.study_calls import Here, here, server
 
 TINY_EVALUATION = (
     "--task pos,ner --seeds 3 --epochs 1,2 --lr 2e-3 --max-length 64 --train-examples 4000 --dev-examples 2000 "
@@ -484,56 +485,53 @@ def test_an_array_has_a_command_for_each_cell(tmp_path: Path) -> None:
     assert (out / "logs").is_dir()
 
 
-@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_no_module_in_the_folder_of_a_study_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
     """Somebody else may have made the folder; a command that runs in it finds modules where the study does."""
-    monkeypatch.setattr(running, "FORKS", forks)
+    monkeypatch.setattr(running, "START", start)
     out = tmp_path / "out"
     out.mkdir()
     for name in ("click", "derivlang"):
         (out / f"{name}.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    monkeypatch.chdir(out)
     step = PlannedCommand("tok", ("tokenizer", "train", "demo", "-o", "tok", "--vocab-size", "200"))
     wrong = replace(step, name="wrong", arguments=(*step.arguments[:-1], "-1"))
-    with running.Processes(Place(out), threads=None) as processes:
-        processes.call(step)
-        with pytest.raises(DataError, match=r"wrong: .*vocab"):
-            processes.call(wrong)
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"wrong: .*vocab"):
+        running.in_server(partial(running.run_steps, [step, wrong], Path()), Place(Path()), None, said.append)
+    assert said == ["tok", "wrong"]
     assert (out / "tok" / "tokenizer.json").exists()
     assert not (out / "ran").exists()
 
 
 def test_a_call_that_is_killed_takes_no_other_with_it(tmp_path: Path) -> None:
-    model = str(written(tmp_path, MODEL, "small.toml"))
-    options = f"--source demo --t trans,inv --model {model} --steps 1000000 --threads 1".split()
-    (tmp_path / "logs").mkdir()
-    server = running.Server(tmp_path, environment())
-    try:
-        with ThreadPoolExecutor() as pool:
-            codes = {}
-            for name in ("a", "b"):
-                arguments = ("pretrain", *options, "-o", str(tmp_path / name))
-                codes[name] = pool.submit(server.call, arguments, tmp_path / f"{name}.log")
-            for name in codes:
-                wait_for((tmp_path / name / "log.jsonl").exists)
-            calls = children(server._process.pid)
-            assert len(calls) == 2
-            os.kill(calls[0], signal.SIGKILL)
-            wait_for(lambda: sum(code.done() for code in codes.values()) == 1)
-            tokenizer = ("tokenizer", "train", "demo", "-o", str(tmp_path / "tok"), "--vocab-size", "200")
-            assert server.call(tokenizer, tmp_path / "tok.log") == 0
-            server._process.kill()  # as for lack of memory: what it has begun ends as well
-            assert sorted(code.result() for code in codes.values()) == [-15, -9]
-            wait_for(lambda: not Path("/proc", str(calls[1])).exists())
-            assert server.call(tokenizer, tmp_path / "tok.log") == -15
-    finally:
-        server.end()
+    study, out = small(tmp_path, text=SMALL.replace("steps = 3", "steps = 1_000_000")), tmp_path / "out"
+    said: list[str] = []
+    with ThreadPoolExecutor() as pool:
+        ran = pool.submit(run_study, only(study, ["trans-inv.mlm.*"]), Place(out, workers=2), said.append)
+        try:
+            logs = [out / "runs" / f"trans-inv.mlm.{seed}" / "log.jsonl" for seed in (1, 2)]
+            wait_for(lambda: all(log.exists() for log in logs) or ran.done())
+            (process,) = children(os.getpid())
+            first, second = children(process)
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: len(said) > 1 or ran.done())
+            assert said == ["text", "trans-inv.mlm.1 failed, 1 to go"]
+            assert Path("/proc", str(second)).exists()
+        finally:
+            for process in children(os.getpid()):
+                os.kill(process, signal.SIGKILL)  # as for lack of memory: what it has begun ends as well
+        with pytest.raises(DataError, match=r"processes.log: the process of its steps has ended"):
+            ran.result()
+        wait_for(lambda: not Path("/proc", str(second)).exists())
 
 
 def children(process: int) -> list[int]:
     """The processes that a process has started."""
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    texts = [task.read_text() for task in Path(f"/proc/{process}/task").glob("*/children")]
+    return sorted(int(child) for child in " ".join(texts).split())
 
 
 def wait_for(done: Callable[[], bool]) -> None:
@@ -546,16 +544,13 @@ def wait_for(done: Callable[[], bool]) -> None:
 # Running, with processes that only write their record
 
 
-class Finished:
-    """A server whose calls end at once. Runs of `fail` end with an error; `pretrain` writes the record of a run."""
+class Finished(Here):
+    """Processes that end at once. Runs of `fail` end with an error; `pretrain` writes the record of a run."""
 
     calls: ClassVar[list[str]]
     fail: ClassVar[tuple[str, ...]]
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        self.folder = folder
-
-    def call(self, arguments: Sequence[str], log: Path) -> int:
+    def run(self, arguments: Sequence[str], folder: Path, log: Path) -> int:
         function = arguments[0]
         run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[1]
         self.calls.append(f"{function} {Path(run).name}")
@@ -563,12 +558,9 @@ class Finished:
             log.write_text("derivlang: the loss became NaN or infinite [not-finite]\n")
             return 1
         if function == "pretrain":
-            (self.folder / run).mkdir(parents=True)
-            (self.folder / run / "run.json").write_text(json.dumps(sealed({"status": "done", "fingerprint": run})))
+            (folder / run).mkdir(parents=True)
+            (folder / run / "run.json").write_text(json.dumps(sealed({"status": "done", "fingerprint": run})))
         return 0
-
-    def end(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -577,7 +569,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> type[Finished]:
         calls: ClassVar[list[str]] = []
         fail: ClassVar[tuple[str, ...]] = ()
 
-    monkeypatch.setattr(running, "Server", Own)
+    monkeypatch.setattr(running, "in_server", server(Own))
     return Own
 
 
@@ -886,7 +878,7 @@ def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path) -> None:
 def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "Server", Here)
+    monkeypatch.setattr(running, "in_server", here)
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
     study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
@@ -1051,16 +1043,14 @@ def test_a_beginning_that_was_trained_again_is_not_taken_for_the_former(
     tmp_path: Path, processes: type[Finished]
 ) -> None:
     place, study = Place(tmp_path / "out"), study_of(tmp_path, COLD)
+    run_study(only(study, ["inv.cold"]), place)
+    cold = place.out / "runs" / "inv.cold" / "run.json"
+    cold.write_text(json.dumps(sealed(json.loads(cold.read_text()) | {"weights": "1"})))
     run_study(study, place)
-    cold, tlm = (place.out / "runs" / name / "run.json" for name in ("inv.cold", "inv.tlm.1"))
-    for path, more in ((cold, {"weights": "1"}), (tlm, {"init": {"run": "runs/inv.cold", "weights": "1"}})):
-        path.write_text(json.dumps(sealed(json.loads(path.read_text()) | more)))
     run_study(study, place)
     cold.write_text(json.dumps(sealed(json.loads(cold.read_text()) | {"weights": "2"})))
-    said: list[str] = []
-    with pytest.raises(DataError, match=r"1 of 10 cells failed: inv.tlm.1"):
-        run_study(study, place, said.append)
-    assert "inv.tlm.1 began with other weights than runs/inv.cold has now" in said[-1]
+    with pytest.raises(StoreError, match=r"inv.\S+: was trained otherwise: the content of init \(runs/inv.cold\) has"):
+        run_study(study, place)
 
 
 def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) -> None:
@@ -1076,7 +1066,7 @@ def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) 
 
 
 def test_a_study_trains_a_cell_from_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "Server", Here)
+    monkeypatch.setattr(running, "in_server", here)
     text = (
         SMALL.partition("[factors]")[0]
         + """
@@ -1143,7 +1133,7 @@ def test_a_source_that_would_add_nothing_is_refused(tmp_path: Path) -> None:
 def test_a_text_with_labels_is_another_one(tmp_path: Path, processes: type[Finished]) -> None:
     run_study(small(tmp_path), Place(tmp_path / "out"))
     labelled = small(tmp_path, text=SMALL.replace("text =", "treebanks ="))
-    with pytest.raises(StoreError, match="was joined from demo, and the study has demo with labels"):
+    with pytest.raises(StoreError, match="is of another study: labelled is false, not true"):
         run_study(labelled, Place(tmp_path / "out"))
 
 
@@ -1157,7 +1147,7 @@ def test_a_text_of_other_sources_is_refused(tmp_path: Path, processes: type[Fini
     place = Place(tmp_path / "out")
     run_study(small(tmp_path), place)
     before = snapshot(place.out)
-    with pytest.raises(StoreError, match="was joined from demo, and the study has demo, wikitext2"):
+    with pytest.raises(StoreError, match="is of another study: text is demo, not demo, wikitext2"):
         run_study(small(tmp_path, text=SMALL.replace('["demo"]', '["demo", "wikitext2"]')), place)
     assert snapshot(place.out) == before
 

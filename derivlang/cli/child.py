@@ -1,31 +1,35 @@
-"""The steps of a study, `python -m derivlang.cli.child [once]`: command lines, a process each.
+"""The server of a study, `python -m derivlang.cli.child fork|spawn FD`: it runs the steps, a process each.
 
-It reads calls from standard input, a JSON object in a line each, and writes how each ended to standard output:
+The study sends a function (studies/run.py), which is called here with `_Calls`. What the function says, returns or
+raises is sent back:
 
-    {"call": 0, "arguments": ["pretrain", …], "log": "logs/pretrain-a.log"}      ->   {"call": 0, "code": 0}
+    ("said", "mlm.1 done, 3 to go")      ("result", {"cells": 4, …})      ("error", DataError(…))
 
-It loads torch and what else the commands need once, which takes seconds, and if it can while the call before is at
-work. It forks for each call, so that a call that dies takes no other with it. With `once`, for systems that cannot fork
-so, it makes one call and ends with its exit code. The output of a command, with its messages, is in its log. When
-standard input ends, so do the calls, as by SIGTERM: only the study holds the other end, however it ends.
+The server loads torch and what else the commands need once, which takes seconds, and if it can while the call before is
+at work. It forks for each call, so that a call that dies takes no other with it. Where that fails, it starts a new
+process. The output of a command, with its messages, is in its log. Calls end with the server, as by SIGTERM, and the
+server ends with the study: only the study holds the other end of the pipe, however it ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
-import json
+import multiprocessing
 import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any, BinaryIO
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
 
-from derivlang.cli.main import ends_at_once, exit_code
 from derivlang.cli.main import main as command
-from derivlang.cli.streams import message
+from derivlang.core.errors import DerivlangError
 
 # What a call loads; one that needs a missing package says so.
 _TRAINING = (
@@ -54,74 +58,72 @@ _LOADED_NEXT = {"tokenizer": _TRAINING, "pretrain": _REPORT}  # what a later cal
 
 
 def main() -> None:
-    """Serve the calls of a study; in a process of a call, make it."""
-    code = ends_at_once()
-    requests = os.fdopen(os.dup(0), "rb")
-    call, life = (requests.readline(), requests) if sys.argv[1:] else _Server(requests).serve()
-    code[0] = _make(json.loads(call), life) if call else 0
-    sys.exit(code[0])
-
-
-def _make(request: dict[str, Any], life: BinaryIO) -> int:
-    """Make a call, and return its exit code. life: a pipe that ends when the study does."""
-    with open(os.devnull, "rb") as empty, open(request["log"], "ab") as log:  # noqa: PTH123 (os.devnull is a text)
-        for file, standard in ((empty, 0), (log, 1), (log, 2)):
-            os.dup2(file.fileno(), standard)
-    threading.Thread(target=_end_with, args=(life,), daemon=True).start()
+    """Run the function that the study sends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the study ends the server
+    study: Connection[Any, Any] = Connection(int(sys.argv[2]))
+    calls = _Calls(sys.argv[1], study)
     try:
-        command(request["arguments"])
-    except SystemExit as ended:
-        if isinstance(ended.code, str):  # of a plug-in
-            message(ended.code)
-        return exit_code(ended)
-    return 0
+        answer = "result", study.recv()(calls, lambda message: study.send(("said", message)))
+    except DerivlangError as error:
+        answer = "error", error
+    finally:
+        calls.end()
+    study.send(answer)
+    os._exit(0)  # without clearing the modules, which takes 0.3 s
 
 
-class _Server:
-    """Forks for each call, and answers how it ended. requests: the lines of the study."""
+class _Calls:
+    """Processes that run commands. start: how they are made. study: the end of a pipe."""
 
-    def __init__(self, requests: BinaryIO):
-        self._requests = requests
-        self._answers = os.fdopen(os.dup(1), "wb", buffering=0)
-        os.dup2(2, 1)  # so that nothing that a package prints is taken for an answer
-        self._calls: dict[int, int] = {}  # of each process
+    def __init__(self, start: Any, study: Connection[Any, Any]):
+        self._context, self._study = multiprocessing.get_context(start), study
+        self._forks = start == "fork"
+        self._running: dict[Any, tuple[str, Any]] = {}  # the name and the process, by what `wait` waits for
 
-    def serve(self) -> tuple[bytes, BinaryIO]:
-        """Return (a call, a pipe that ends with the server) in the process of a call; no call when all have ended."""
-        life, held = os.pipe()  # `held` is only open here
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the study ends the calls
-        signal.signal(signal.SIGCHLD, self._ended)  # also while a request is waited for
-        for request in self._requests:
-            call = json.loads(request)
-            _load(_LOADED.get(call["arguments"][0], ()))
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-            if (process := os.fork()) == 0:
-                os.close(held)
-                self._answers.close()
-                self._requests.close()
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-                return request, os.fdopen(life, "rb")
-            self._calls[process] = call["call"]
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            _load(_LOADED_NEXT.get(call["arguments"][0], ()))
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for process in list(self._calls):
-            os.kill(process, signal.SIGTERM)
-        while self._calls:
-            self._answer(*os.waitpid(-1, 0))
-        return b"", self._requests
+    def start(self, name: str, arguments: Sequence[str], folder: Path, log: Path) -> None:
+        """Start a command in a folder, with its output in a log."""
+        _load(_LOADED.get(arguments[0], ()) if self._forks else ())
+        process = self._context.Process(target=_make, args=(arguments, folder, log.resolve()))
+        process.start()
+        self._running[process.sentinel] = name, process
+        _load(_LOADED_NEXT.get(arguments[0], ()) if self._forks else ())
 
-    def _ended(self, *_: Any) -> None:
-        with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                self._answer(*ended)
+    def wait(self) -> tuple[str, int]:
+        """Return the name and the exit code of the next one that ends. End with the study."""
+        ended = wait([self._study, *self._running])
+        if self._study in ended:
+            sys.exit()
+        name, process = self._running.pop(ended[0])
+        process.join()
+        return name, process.exitcode
 
-    def _answer(self, process: int, status: int) -> None:
-        answer = {"call": self._calls.pop(process), "code": os.waitstatus_to_exitcode(status)}
-        with suppress(BrokenPipeError):  # the study has ended
-            self._answers.write(json.dumps(answer).encode() + b"\n")
+    def end(self) -> None:
+        """End all calls, and wait until they have ended."""
+        for _, process in self._running.values():
+            process.terminate()
+        for _, process in self._running.values():
+            process.join()
+
+
+def _make(arguments: Sequence[str], folder: Path, log: Path) -> None:
+    """Make a call, in a process of its own."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with open(os.devnull, "rb") as empty, log.open("ab") as file:  # noqa: PTH123 (os.devnull is a text)
+        for opened, standard in ((empty, 0), (file, 1), (file, 2)):
+            os.dup2(opened.fileno(), standard)
+    os.chdir(folder)
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    try:
+        command(list(arguments))
+    finally:
+        atexit._run_exitfuncs()  # a fork ends without them
+
+
+def _end_with_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @cache
@@ -135,11 +137,6 @@ def _load(names: tuple[str, ...]) -> None:
             import_module("transformers.conversion_mapping").get_checkpoint_conversion_mapping("")
     gc.enable()
     gc.freeze()  # what is shared with the calls is not copied to be looked through
-
-
-def _end_with(pipe: BinaryIO) -> None:
-    pipe.read(1)  # nothing is written to it, so this waits for its end
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

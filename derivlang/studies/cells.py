@@ -116,6 +116,15 @@ def with_paths(key: str, value: Any, change: Callable[[str, str], str]) -> Any:
     return names + change(key, value.removeprefix(names))
 
 
+def texts_of(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of the value of an option, each with the option; of a language, of its settings."""
+    if key == LANGUAGES:
+        for one in read_languages(value):
+            yield from (("source", one.text), ("t", one.t), ("tokenizer", one.tokenizer))
+    else:
+        yield from ((key, one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
+
+
 def filled(value: Any, levels: Mapping[str, Level], where: str) -> Any:
     """Return a value with `{factor}` replaced by the factor's level; a text that is one formula is the level itself.
 

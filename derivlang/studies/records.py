@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from glob import glob
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +29,19 @@ from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, digest, read_record, record_text
-from derivlang.studies.cells import RUNS, Cell
-from derivlang.studies.commands import LANGUAGES, NAMES_TEXT
+from derivlang.studies.cells import RUNS, texts_of
+from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import PlannedCommand
 from derivlang.studies.settings import Place
 from derivlang.training.checkpoint import MODEL
-from derivlang.training.language import read_languages
 from derivlang.training.run_folder import RUN
 from derivlang.training.streams.bitext import PARTS
 
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 _NAMES = {"pretrain": PRETRAINED, "evaluate": EVALUATED}
 _SEALED = (RUN, STUDY)  # the other two records are compared with what is there now
-_KINDS: dict[str, type] = {
-    "init": dict,
-    "options": dict,
-    "files": dict,
-    "text": list,
-    "report": dict,
-}
+_KINDS: dict[str, type] = {"options": dict, "files": dict, "weights": str, "text": list, "report": dict}
 
 
 def write_study(study: StudyFile, place: Place) -> None:
@@ -101,33 +93,29 @@ def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
 
 def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
     """Return a hash of the files that options name, by option."""
-    found: dict[str, list[list[str]]] = {}
-    for key, value in options.items():
-        texts = [(key, one) for one in value] if isinstance(value, list) else [(key, value)]
-        if key == LANGUAGES:
-            of_one = [
-                (("source", one.text), ("t", one.t), ("tokenizer", one.tokenizer)) for one in read_languages(value)
-            ]
-            texts = [*chain.from_iterable(of_one)]
-        named = [one for key, text in texts if isinstance(text, str) for one in _named(key, text, place)]
-        found[key] = [[name, file_hash(path)] for name, path in named]
+    found = {
+        key: [one for inner, text in texts_of(key, value) for one in _named(inner, text, place)]
+        for key, value in options.items()
+    }
     return {key: digest(hashes) for key, hashes in found.items() if hashes}
 
 
-def _named(key: str, value: str, place: Place) -> Iterator[tuple[str, Path]]:
-    """Yield the files that an option names: FILE, FOLDER, PREFIX of text files or of a grammar, or a part of a spec."""
+def _named(key: str, value: str, place: Place) -> Iterator[list[str]]:
+    """Yield the name and hash of what an option names: FILE, FOLDER, PREFIX of text files or of a grammar, RUN.
+
+    It may be a part of a spec. A run of the study has the hash of its weights.
+    """
+    out = place.out.resolve()
     for part in filter(None, dict.fromkeys([value, *re.split("[,:=+]", value)])):
         path = place.out / part
         files = [path, *(Path(f"{path}.{side}") for side in PARTS), *files_of_pair(path).values()]
-        yield from ((file.name, file) for file in files if is_path(file, "file") and file.is_file())
-        if is_path(path, "folder") and not _is_own(path, place):
-            yield from _within(path, key)
-
-
-def _is_own(folder: Path, place: Place) -> bool:
-    """Return whether a folder is a run of the study, which `other_beginning` compares, or holds OUT itself."""
-    inside, out = folder.resolve(), place.out.resolve()
-    return inside.is_relative_to(out / RUNS) or out.is_relative_to(inside)
+        named = [(file.name, file) for file in files if is_path(file, "file") and file.is_file()]
+        if is_path(path, "folder") and not out.is_relative_to(inside := path.resolve()):
+            if not inside.is_relative_to(out / RUNS):
+                named += _within(path, key)
+            elif weights := _json(path / RUN).get("weights"):
+                yield [path.name, weights]
+        yield from ([name, file_hash(file)] for name, file in named)
 
 
 def _within(folder: Path, key: str) -> list[tuple[str, Path]]:
@@ -138,19 +126,6 @@ def _within(folder: Path, key: str) -> list[tuple[str, Path]]:
     below = sorted(glob("**", root_dir=folder, recursive=True))  # noqa: PTH207
     files = [(name, folder / name) for name in below if (folder / name).is_file()]
     return [one for one in files if key not in (*NAMES_TEXT, "task") or suffix_of(one[1]) in suffixes()]
-
-
-def other_beginning(cell: Cell, place: Place) -> str:
-    """Return what is wrong if a run began with other weights than the run that it needs has now, else ""."""
-    began = _json(place.out / RUNS / cell.name / "run.json").get("init") or {}
-    for key, fact in (("init", "weights"), ("embeddings", "embeddings")):
-        run = str(cell.options.get(key, "")).removeprefix("from=")
-        if run.removeprefix(f"{RUNS}/") not in cell.needs:  # or a checkpoint, which may be gone
-            continue
-        now = _json(place.out / run / "run.json").get("weights")
-        if now and began.get(fact, now) != now:
-            return f"{cell.name} began with other weights than {run} has now; remove its folder to train it again"
-    return ""
 
 
 def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
@@ -168,23 +143,13 @@ def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
     return {"changed_primary": True, "former_primary": before.get("primary")} if there else {}
 
 
-def _told(text: list[str] | None, labelled: bool) -> str:
-    """Return the sources of a joined text, for a message."""
-    return f"{', '.join(map(str, text or ())) or 'nothing'}{' with labels' if labelled else ''}"
-
-
 def check_shared(study: StudyFile, place: Place) -> None:
     """Raise StoreError if OUT holds the text of another study."""
     before = _json(place.out / STUDY)
-    made, asked = (before.get("text"), bool(before.get("labelled"))), (list(study.text), study.labelled)
-    if study.text and (place.out / TEXT).exists() and made[0] is not None and made != asked:
-        joined, text = _told(*made), _told(*asked)
-        raise StoreError(
-            f"was joined from {joined}, and the study has {text}",
-            where=str(place.out / TEXT),
-            fix="give another -o",
-            id="other-study",
-        )
+    told = difference({"labelled": False, **before}, {"text": list(study.text), "labelled": study.labelled})
+    if told and before and study.text and (place.out / TEXT).exists():
+        where = str(place.out / TEXT)
+        raise StoreError(f"is of another study: {told}", where=where, fix="give another -o", id="other-study")
 
 
 def check_fits(step: PlannedCommand, place: Place) -> None:

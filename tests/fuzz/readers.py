@@ -1007,7 +1007,7 @@ dictionary = "d.txt"\n[evaluate]\nmeasure = "alignment"\n[[grid]]\n[grid.factors
 
 def _records(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.studies.records import check_fits, check_shared, is_done, other_beginning, verify_study
+        from derivlang.studies.records import check_fits, check_shared, is_done, verify_study
         from derivlang.studies.settings import Place
 
         study, steps, out = _study_folder()
@@ -1020,7 +1020,6 @@ def _records(name: str) -> Callable[[Path, bytes], str | None]:
             check_fits(step, place)
             if step.cell is not None:
                 is_done(step, place)
-                other_beginning(step.cell, place)
         verify_study(folder / "out")
         return None
 
