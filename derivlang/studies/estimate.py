@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
 from derivlang.studies.cells import Cell, languages_of
 from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
-from derivlang.studies.plan import data_of, model_of, needs_trees, positions, vocabulary_size
+from derivlang.studies.plan import first_cells, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 
@@ -38,7 +39,6 @@ _DEMO = (76, 16, 23, 22)
 RATE = 20_000.0  # sub-words per second of `tiny` on one core: 20 runs of 10,500 steps in 88 minutes, rounded down
 CORES = 2
 OPEN = "Questions that the papers leave open"
-_counted: dict[tuple[str, int, bool], int] = {}  # weights of models: to count them takes 50 ms, and cells share a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,17 @@ def cost(cell: Cell, rate: float) -> Cost:
 def shared_cost(study: StudyFile, place: Place) -> tuple[float, float] | None:
     """Return (seconds, bytes) of the data that cells share; None if a text is not here."""
     seconds = total = 0.0
-    done: set[Any] = set()
-    for cell in study.cells:
-        if data_of(cell) in done:
-            continue
+    parsed: set[tuple[str, ...]] = set()
+    for cell in first_cells(study):
         names = dict.fromkeys(one.text for one in languages_of(cell) if one.text)
         sources = tuple(source for name in names for source in (study.text if name == TEXT else (name,)))
         sizes = [_text_size(name, place) for name in sources]
         size = sum(filter(None, sizes))
         if None in sizes:
             return None
-        if needs_trees(cell) and (key := ("parses", sources)) not in done:
-            done.add(key)
+        if needs_trees(cell) and sources not in parsed:
+            parsed.add(sources)
             seconds += size / _WORD / _PARSED
-        done.add(data_of(cell))
         total += _ENCODED * size
     return seconds + SHARED, total
 
@@ -138,13 +135,15 @@ def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
 def _bytes(cell: Cell) -> float:
     """The model and the checkpoints of a run, each with two moments for every weight, and its results."""
     size = 2 * vocabulary_size(cell) - len(SPECIAL_TOKENS)  # both languages share the special tokens
-    model, tie = ModelConfig.read(model_of(cell)), bool(cell.options.get("tie", True))
-    key = repr(model), size, tie
-    if key not in _counted:
-        from derivlang.training.model import n_weights  # imported late: it loads torch
+    weights = _weights(model_of(cell), size, tie=bool(cell.options.get("tie", True)))
+    return 4.0 * weights * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
 
-        _counted[key] = n_weights(model, size, tie=tie)
-    return 4.0 * _counted[key] * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
+
+@cache  # to count them takes 50 ms, and cells share a model
+def _weights(model: str, size: int, *, tie: bool) -> int:
+    from derivlang.training.model import n_weights  # imported late: it loads torch
+
+    return n_weights(ModelConfig.read(model), size, tie=tie)
 
 
 def total_seconds(costs: Sequence[Cost], shared: tuple[float, float] | None, workers: int) -> float:
@@ -158,23 +157,23 @@ def listing() -> list[dict[str, Any]]:
     Each has paper, name, title, table, runs, scales, and seconds on two cores, None for a model that needs an
     accelerator.
     """
-    return sorted(_records(), key=lambda one: (not one["paper"], one["paper"], one["name"]))
-
-
-def _records() -> Iterator[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     for name in shipped():
         study = read(name, check=False)
         narrow = all(map(is_narrow, study.cells))
         costs = [cost(cell, RATE) for cell in study.cells] if narrow else []
-        yield {
-            "paper": study.paper,
-            "name": name,
-            "title": study.title,
-            "table": study.table,
-            "runs": len(study.cells),
-            "seconds": round(total_seconds(costs, (SHARED, 0.0), CORES)) if narrow else None,
-            "scales": scales(name),
-        }
+        found.append(
+            {
+                "paper": study.paper,
+                "name": name,
+                "title": study.title,
+                "table": study.table,
+                "runs": len(study.cells),
+                "seconds": round(total_seconds(costs, (SHARED, 0.0), CORES)) if narrow else None,
+                "scales": scales(name),
+            }
+        )
+    return sorted(found, key=lambda one: (not one["paper"], one["paper"], one["name"]))
 
 
 def lines_of(found: list[dict[str, Any]]) -> Iterator[str]:

@@ -79,10 +79,9 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     machine = {} if threads is None else {"threads": threads}
     steps = []
     for cell in in_order(study):
-        run, options = f"{RUNS}/{cell.name}", dict(cell.options)
-        first = {key: options.pop(key) for key in FIRST if key in options}
+        run, first = f"{RUNS}/{cell.name}", {key: cell.options[key] for key in FIRST if key in cell.options}
         values = {
-            **first, "data": DATA, **parses, **where, **options, **machine, "data-as-is": place.data_as_is,
+            **first, "data": DATA, **parses, **where, **cell.options, **machine, "data-as-is": place.data_as_is,
             "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
@@ -104,10 +103,15 @@ def in_order(study: StudyFile) -> list[Cell]:
     The first cell of each data comes first, as it encodes what the others need. Longer cells follow
     before shorter ones, so that workers finish at about the same time. A cell comes after those that it begins from.
     """
-    first = list({data_of(cell): cell for cell in reversed(study.cells)}.values())[::-1]
+    first = first_cells(study)
     others = [cell for cell in study.cells if cell not in first]
     others.sort(key=lambda cell: -(positions(cell) or 0))
     return [cell for stage in stages([*first, *others]) for cell in stage]
+
+
+def first_cells(study: StudyFile) -> list[Cell]:
+    """Return the first cell of each data."""
+    return list({data_of(cell): cell for cell in reversed(study.cells)}.values())[::-1]
 
 
 def positions(cell: Cell) -> int | None:
@@ -154,11 +158,10 @@ def _setting(options: Mapping[str, Any], key: str) -> Any:
 
 def _factors(levels: Mapping[str, Level]) -> list[str]:
     """Return NAME=LEVEL of each level, for run.json. Text that reads as another JSON value is quoted."""
-    texts = []
-    for name, level in levels.items():
-        text = json.dumps(level) if not isinstance(level, str) or _is_json(level) else level
-        texts.append(f"{name}={text}")
-    return texts
+    return [
+        f"{name}={level if isinstance(level, str) and not _is_json(level) else json.dumps(level)}"
+        for name, level in levels.items()
+    ]
 
 
 def _is_json(text: str) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from graphlib import TopologicalSorter
+from itertools import groupby
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -134,13 +135,10 @@ def _run_cells(
 ) -> dict[str, Any]:
     """Run the steps of a plan that are not done yet, and return what `run_study` returns."""
     cells = {cell.name: cell for cell in in_order(study)}  # each after those that it begins from
-    chains: dict[str, list[PlannedCommand]] = {name: [] for name in cells}
-    for step in steps:
-        if step.cell is not None:
-            chains[step.cell.name].append(step)
     left: dict[str, list[PlannedCommand]] = {}
-    for name, chain in chains.items():
-        if any(need in left for need in cells[name].needs) or not all(is_done(step, place) for step in chain):
+    for name, group in groupby(steps, key=lambda step: step.cell.name if step.cell else ""):
+        chain = list(group)
+        if name and (left.keys() & cells[name].needs or not all(is_done(step, place) for step in chain)):
             left[name] = chain
     if len(left) < len(cells):
         say(f"{len(cells) - len(left)} of {len(cells)} cells are done already")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO
-
-import numpy as np
 
 from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError, UsageError
@@ -57,12 +57,10 @@ def join(requests: Sequence[SourceRequest], folder: Path, *, labelled: bool = Fa
             )
     folder.mkdir(parents=True, exist_ok=True)
     for split in NAMES:
-        some = [source for source in sources if split in source.corpus.splits]
-        if not some:
-            continue
-        with writing(folder / _file(split, labelled)) as file:
-            for source in some:
-                (_copy if labelled else _write)(source, split, file)
+        if some := [source for source in sources if split in source.corpus.splits]:
+            with writing(folder / _file(split, labelled)) as file:
+                for source in some:
+                    (_copy if labelled else _write)(source, split, file)
 
 
 def _copy(source: Source, split: str, file: BinaryIO) -> None:
@@ -76,20 +74,15 @@ def _copy(source: Source, split: str, file: BinaryIO) -> None:
 
 def _write(source: Source, split: str, file: BinaryIO) -> None:
     """Write the paragraphs of a split, one a line."""
-    last, line = -1, list[str]()
+    for _, sentences in groupby(_sentences(source, split), key=itemgetter(0)):
+        words = (name.replace(" ", "\u00a0") for _, names in sentences for name in names)
+        file.write((" ".join(words) + "\n").encode())
+
+
+def _sentences(source: Source, split: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the paragraph and the words of each row of a split."""
     for batch in source.batches(split):
         names = batch.types.take(to_arrow(batch.words)).to_pylist()
-        units = batch.unit_words
-        ends = np.append(np.flatnonzero(np.diff(batch.documents)) + 1, batch.n_records)
-        begin = 0
-        for end in ends.tolist():
-            document = int(batch.documents[begin])
-            if document != last and line:
-                file.write((" ".join(line) + "\n").encode())
-                line = []
-            last = document
-            first, after = int(units[batch.records[begin, 0]]), int(units[batch.records[end - 1, -1] + 1])
-            line += [name.replace(" ", "\u00a0") for name in names[first:after]]
-            begin = end
-    if line:
-        file.write((" ".join(line) + "\n").encode())
+        first, after = batch.unit_words[batch.records[:, 0]], batch.unit_words[batch.records[:, -1] + 1]
+        for document, begin, end in zip(batch.documents.tolist(), first.tolist(), after.tolist(), strict=True):
+            yield document, names[begin:end]
