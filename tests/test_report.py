@@ -48,7 +48,6 @@ from derivlang.evaluation.report.correlation import correlation, correlation_tab
 from derivlang.evaluation.report.factors import sections_of  # noqa: E402
 from derivlang.evaluation.report.facts import results_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.figures import score_figures  # noqa: E402
-from derivlang.evaluation.report.frame import ScoreTable  # noqa: E402
 from derivlang.evaluation.report.tables import contrast_table, curve_table, score_table  # noqa: E402
 from derivlang.evaluation.report.write import part_of, report  # noqa: E402
 from derivlang.evaluation.statistics import FEW_UNITS  # noqa: E402
@@ -86,7 +85,7 @@ def written(scores: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def analysed(found: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
     """The section of these scores, and its comparisons."""
-    (one,) = sections_of(ScoreTable.of(found))
+    (one,) = sections_of(found)
     return one, compared(one)
 
 

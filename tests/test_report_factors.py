@@ -9,12 +9,11 @@ import pytest
 
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.evaluation.report.factors import NONE, Section, sections_of
-from derivlang.evaluation.report.frame import ScoreTable
 from tests.frames import NER, POS, frame, study
 
 
 def section(scores: pd.DataFrame, **asked: Any) -> Section:
-    (found,) = sections_of(ScoreTable.of(scores), **asked)
+    (found,) = sections_of(scores, **asked)
     return found
 
 
@@ -150,12 +149,12 @@ def test_cells_of_another_grid_lack_a_factor() -> None:
 def test_two_runs_that_differ_in_nothing_are_an_error_with_both_names(name: str) -> None:
     scores = frame([{"study": name, "seed": 1, "run": "first"}, {"study": name, "seed": 1, "run": "second"}])
     with pytest.raises(StoreError, match=r"first.*second.*the same factors, settings and seed"):
-        sections_of(ScoreTable.of(scores))
+        sections_of(scores)
 
 
 def test_the_same_run_may_be_in_two_studies_and_each_is_a_section() -> None:
     scores = frame([{"study": study, "seed": 1, "run": "a"} for study in ("one", "two", "")])
-    assert [one.name for one in sections_of(ScoreTable.of(scores))] == ["one", "two", ""]
+    assert [one.name for one in sections_of(scores)] == ["one", "two", ""]
 
 
 def test_a_baseline_or_a_primary_outcome_that_is_not_there_is_one_error() -> None:
@@ -192,4 +191,4 @@ def test_what_a_study_plans_may_have_no_result_yet_and_a_note_says_so() -> None:
 )
 def test_a_table_that_is_none_of_scores_is_one_error(spoil: Any, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        ScoreTable.of(spoil(frame([{"seed": 1}])))
+        sections_of(spoil(frame([{"seed": 1}])))

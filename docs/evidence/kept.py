@@ -14,7 +14,7 @@ import derivlang
 from derivlang.evaluation.report.cells import MEAN, estimate_cell, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
 from derivlang.evaluation.report.factors import Section, sections_of
-from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
+from derivlang.evaluation.report.frame import DELTA, SUP, ZS, with_names
 from derivlang.evaluation.report.page import table_text
 from derivlang.evaluation.table import FACTOR, SETTING, write_scores
 
@@ -24,7 +24,7 @@ KEPT = PAGES / "scores"
 
 def section_of(name: str, *outcomes: Outcome) -> Section:
     """Return the one section of kept scores. outcomes: as of `some_scores`."""
-    (section,) = sections_of(ScoreTable.of(with_names(some_scores(name, outcomes))))
+    (section,) = sections_of(with_names(some_scores(name, outcomes)))
     return section
 
 
@@ -54,7 +54,7 @@ def compared(name: str, *outcomes: Outcome, **baseline: str) -> pd.DataFrame:
 @cache
 def columns(name: str) -> Mapping[tuple[str, str], Any]:
     """Return what is declared of the metrics of kept scores."""
-    return ScoreTable.of(scores(name)).columns
+    return section_of(name).columns
 
 
 def contrasts(

@@ -39,7 +39,7 @@ class Table:
     @property
     def csv(self) -> str:
         """The numbers as CSV, without columns that are empty; lists of numbers are separated by spaces."""
-        data = self.data.dropna(axis=1, how="all")
+        data = self.data.drop(columns="condition", errors="ignore").dropna(axis=1, how="all")
         data = data.map(lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else value)
         return str(data.loc[:, (data != "").any()].to_csv(index=False, lineterminator="\n"))
 

@@ -14,8 +14,8 @@ controls), or the chance level where there is none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
+from itertools import combinations, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,10 +32,11 @@ from derivlang.evaluation.report.factors import (
     NONE,
     UNTRAINED,
     Condition,
+    Levels,
     Section,
     sections_of,
 )  # fmt: skip
-from derivlang.evaluation.report.frame import CHANCE, DELTA, FLOORS, OUTCOME, RANGE, SUP, ZS, ScoreTable
+from derivlang.evaluation.report.frame import CHANCE, DELTA, FLOORS, OUTCOME, RANGE, SUP, ZS
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.statistics import Estimate, estimate, holm
 from derivlang.evaluation.table import FACTOR
@@ -61,6 +62,17 @@ class RunValue:
     lost: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Contrast:
+    """A comparison of any outcome. sums: condition -> the weighted sum that it is there. levels: of their mean."""
+
+    kind: str
+    factor: str = ""
+    contrast: str = ""
+    levels: Levels = field(default_factory=dict)
+    sums: Mapping[Condition, Terms] = field(default_factory=dict)
+
+
 RunValues: TypeAlias = Mapping[Condition, Mapping[int, RunValue]]  # condition -> pre-training seed -> value
 
 
@@ -83,21 +95,23 @@ def compare(
     Raise DataError for a file that is not a table of scores, StoreError for two runs that differ in nothing, and
     UsageError for a baseline or a primary outcome that the table lacks.
     """
-    checked = ScoreTable.of(scores)
-    return pd.concat([compared(one) for one in sections_of(checked, baseline, primary, test)], ignore_index=True)
+    found = [compared(one) for one in sections_of(scores, baseline, primary, test)]
+    return pd.concat(found, ignore_index=True).drop(columns="condition")
 
 
 @one_thread()
 def compared(section: Section) -> pd.DataFrame:
-    """Return the comparisons of a section, with the columns of `compare`."""
+    """Return the comparisons of a section, with the columns of `compare`, and `condition`, its levels."""
     rows = section.rows.assign(step=section.rows["step"].mask(section.rows["final"]))
+    planned = list(_planned(section))
     comparisons: list[dict[str, Any]] = []
     for names, some in rows.groupby([*OUTCOME, "step"], sort=False, dropna=False):
-        told = {"study": section.name, **dict(zip((*OUTCOME, "step"), names, strict=True))}
+        outcome = dict(zip((*OUTCOME, "step"), names, strict=True))
         for regime, values in _regimes(section, some).items():
-            is_compared = told["step"] is pd.NA and regime not in FLOORS
-            made = _comparisons(section, values) if is_compared else _means(section, values)
-            comparisons += ({**one, **told, "regime": regime} for one in made)
+            told = {"study": section.name, **outcome, "regime": regime}
+            is_compared = outcome["step"] is pd.NA and regime not in FLOORS
+            for one in planned if is_compared else [one for one in planned if one.kind == MEAN]:
+                comparisons += ({**row, **told} for row in _rows(section, values, one))
     return _with_families(section, pd.DataFrame(comparisons).astype({"layer": "Int64", "step": "Int64"}))
 
 
@@ -113,13 +127,13 @@ def leading(section: Section, rows: pd.DataFrame, regime: str, factor: str, bett
             mean = float(np.mean([one.value for one in seeds.values()]))
             means.setdefault(condition[at], {})[(*condition[:at], *condition[at + 1 :])] = mean
     shared = sorted(set.intersection(*map(set, means.values()))) if len(means) > 1 else []
-    if not shared or not np.isfinite([mean for of in means.values() for mean in of.values()]).all():
-        return None
     total = {level: sum(of[rest] for rest in shared) for level, of in means.items()}
+    if not shared or not np.isfinite([*total.values()]).all():
+        return None
     first, second = sorted(total, key=lambda level: total[level], reverse=better == "up")[:2]
     sides = ((1 / len(shared), first), (-1 / len(shared), second))
     terms = [(weight, (*rest[:at], level, *rest[at:])) for weight, level in sides for rest in shared]
-    row = _row(section, values, terms, {}, len(shared), {"kind": DIFFERENCE, "contrast": f"{first} − {second}"})
+    row = _row(section, values, terms, {}, len(shared), Contrast(DIFFERENCE, factor, f"{first} − {second}"))
     return {key: np.nan if value is None else value for key, value in row.items()}
 
 
@@ -201,32 +215,23 @@ def _one_set(values: Sequence[RunValue]) -> tuple[bool, bool]:
     return n == 1, n > 1 or any(one.lost for one in values)
 
 
-def _comparisons(section: Section, values: RunValues) -> Iterator[dict[str, Any]]:
-    """Yield all comparisons of an outcome in a regime."""
-    yield from _means(section, values)
+def _planned(section: Section) -> Iterator[Contrast]:
+    """Yield all comparisons of a section, whatever the outcome."""
+    for condition in section.planned:
+        yield Contrast(MEAN, sums={condition: [(1.0, condition)]})
     for factor, base in section.baseline.items():
         for level in filter(None, section.levels[factor]):  # the lack of a factor is not a level
-            sums = [
-                (condition, [(1.0, condition), (-1.0, partner)])
+            sums = {
+                condition: [(1.0, condition), (-1.0, partner)]
                 for condition in _with_level(section, factor, level)
                 if (partner := section.partner(condition, factor)) is not None
-            ]
-            told = {"kind": DIFFERENCE, "factor": factor, "contrast": f"{level} − {base}"}
-            yield from _contrasts(section, values, sums, {factor: level}, told)
-    for first, second in combinations(section.baseline, 2):
-        for one in section.levels[first]:
-            for other in section.levels[second]:
-                sums = list(_crossed(section, first, one, second, other))
-                told = {"kind": INTERACTION, "factor": f"{first} × {second}"}
-                told["contrast"] = f"({one} − {section.baseline[first]}) × ({other} − {section.baseline[second]})"
-                yield from _contrasts(section, values, sums, {first: one, second: other}, told)
-
-
-def _means(section: Section, values: RunValues) -> Iterator[dict[str, Any]]:
-    for condition in section.planned:
-        if condition in values:
-            told = {"kind": MEAN, "factor": "", "contrast": ""}
-            yield _row(section, values, [(1.0, condition)], section.levels_of(condition), 1, told)
+            }
+            yield Contrast(DIFFERENCE, factor, f"{level} − {base}", {factor: level}, sums)
+    for (first, base), (second, base_of_second) in combinations(section.baseline.items(), 2):
+        for one, other in product(section.levels[first], section.levels[second]):
+            contrast = f"({one} − {base}) × ({other} − {base_of_second})"
+            crossed = dict(_crossed(section, first, one, second, other))
+            yield Contrast(INTERACTION, f"{first} × {second}", contrast, {first: one, second: other}, crossed)
 
 
 def _with_level(section: Section, factor: str, level: str) -> list[Condition]:
@@ -234,9 +239,7 @@ def _with_level(section: Section, factor: str, level: str) -> list[Condition]:
     return [condition for condition in section.planned if condition[at] == level]
 
 
-def _crossed(
-    section: Section, first: str, one: str, second: str, other: str
-) -> Iterator[tuple[Condition, list[tuple[float, Condition]]]]:
+def _crossed(section: Section, first: str, one: str, second: str, other: str) -> Iterator[tuple[Condition, Terms]]:
     """Yield (condition, its interaction with the baselines) where all four sides are conditions of their own."""
     at = section.factors.index(second)
     for condition in _with_level(section, first, one):
@@ -247,29 +250,18 @@ def _crossed(
                 yield condition, [(1.0, condition), (-1.0, sides[0]), (-1.0, sides[1]), (1.0, corner)]
 
 
-def _contrasts(
-    section: Section,
-    values: RunValues,
-    sums: Sequence[tuple[Condition, Terms]],
-    levels: Mapping[str, str],
-    told: Mapping[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """Yield a contrast in each condition whose sides all have the outcome, and its mean over these."""
-    measured = [(c, terms) for c, terms in sums if all(side in values for _, side in terms)]
-    for condition, terms in measured:
-        yield _row(section, values, terms, section.levels_of(condition), 1, told)
+def _rows(section: Section, values: RunValues, planned: Contrast) -> Iterator[dict[str, Any]]:
+    """Yield a comparison in each condition whose sides all have the outcome, and its mean over these."""
+    measured = {one: terms for one, terms in planned.sums.items() if all(side in values for _, side in terms)}
+    for condition, terms in measured.items():
+        yield _row(section, values, terms, section.levels_of(condition), 1, planned)
     if len(measured) > 1:
-        terms = [(weight / len(measured), side) for _, terms in measured for weight, side in terms]
-        yield _row(section, values, terms, levels, len(measured), told)
+        mean = [(weight / len(measured), side) for terms in measured.values() for weight, side in terms]
+        yield _row(section, values, mean, planned.levels, len(measured), planned)
 
 
 def _row(
-    section: Section,
-    values: RunValues,
-    terms: Terms,
-    levels: Mapping[str, str],
-    conditions: int,
-    told: Mapping[str, Any],
+    section: Section, values: RunValues, terms: Terms, levels: Levels, conditions: int, planned: Contrast
 ) -> dict[str, Any]:
     """Return a comparison: the weighted sum of conditions by seed, over the seeds that all of them have."""
     seeds = _shared([values[condition] for _, condition in terms])
@@ -279,7 +271,10 @@ def _row(
     made = estimate([one.value for one in sums], influences) if sums else _NO_SEED
     return {
         **{f"{FACTOR}{name}": levels.get(name) or None for name in section.factors},
-        **told,
+        "condition": tuple(levels.get(name, NONE) for name in section.factors),
+        "kind": planned.kind,
+        "factor": planned.factor,
+        "contrast": planned.contrast,
         "conditions": conditions,
         "n": made.n,
         "value": made.mean,

@@ -31,7 +31,7 @@ from derivlang.core.threads import one_thread
 from derivlang.evaluation.report.cells import EMPTY, MEAN, Line, Table, file_name, grid, p_value
 from derivlang.evaluation.report.factors import Condition, Section
 from derivlang.evaluation.report.frame import REGIMES
-from derivlang.evaluation.report.tables import condition_of, of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.report.tables import of_score, regime_title, regimes_of, title_of
 
 PERMUTATIONS = 10_000
 _EXACT = 50_000  # permutations at most
@@ -115,7 +115,7 @@ def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
 
     Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
     """
-    columns = section.scores.columns
+    columns = section.columns
     means = {key: of_score(comparisons, *key, MEAN) for key, column in columns.items() if column.over != "points"}
     last = {key: regimes_of(some)[-1] for key, some in means.items() if len(some)}
     tuned = [key for key in last if set(regimes_of(means[key])) <= REGIMES.keys()]
@@ -145,7 +145,7 @@ def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
 
 def _by_condition(section: Section, means: pd.DataFrame, regime: str) -> dict[Condition, float]:
     some = means[(means["regime"] == regime) & means["value"].notna()]
-    return {condition_of(section, row): row["value"] for row in some.to_dict("records")}
+    return dict(zip(some["condition"], some["value"], strict=True))
 
 
 def correlation_table(section: Section, scatters: list[Scatter]) -> Table:

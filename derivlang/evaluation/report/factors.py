@@ -24,8 +24,9 @@ import pandas as pd
 
 from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.core.settings import text_of
+from derivlang.evaluation.columns import Column
 from derivlang.evaluation.plan import levels_of
-from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, named
+from derivlang.evaluation.report.frame import DELTA, SUP, ZS, checked, columns_of, named
 from derivlang.evaluation.table import FACTOR, SETTING
 
 NONE = ""  # the level of a run that lacks a factor
@@ -41,14 +42,17 @@ Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
 class Section:
     """The runs of one study, or those without one.
 
-    rows: of the table. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
+    columns: what is declared of each (task, metric). attributes: of the table (`evaluation/table.py`). rows: of the
+    table, checked. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
     each factor, in order. planned: condition -> its number of runs, in order. constant: settings that all runs share.
     of_task: those that belong to a task. follows: factors that make no condition. baseline: the level of a factor that
-    others are compared with. primary: the main outcome; test: what of it. notes: for the reader.
+    others are compared with. primary: the main outcome; test: what of it. published: numbers that the study names.
+    notes: for the reader.
     """
 
     name: str
-    scores: ScoreTable
+    columns: Mapping[tuple[str, str], Column]
+    attributes: Mapping[str, Any]
     rows: pd.DataFrame
     runs: Mapping[str, tuple[Condition, int]]
     factors: tuple[str, ...]
@@ -60,13 +64,14 @@ class Section:
     baseline: Levels
     primary: Outcome | None
     test: str
+    published: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...]
 
     @cached_property
     def of_score(self) -> dict[tuple[str, str], pd.DataFrame]:
         """(task, metric) -> rows, in the order of their columns."""
         groups = dict(iter(self.rows.groupby(["task", "metric"], sort=False)))
-        return {key: groups[key] for key in self.scores.columns if key in groups}
+        return {key: groups[key] for key in self.columns if key in groups}
 
     def partner(self, condition: Condition, factor: str) -> Condition | None:
         """Return the condition to compare with: the baseline's level of a factor, all other levels the same.
@@ -97,6 +102,10 @@ class Section:
                 return other
         return None
 
+    def of_run(self, attribute: str, run: str) -> Any:
+        """Return what an attribute of the table says of a run, such as its `doses`, or None."""
+        return (self.attributes.get(attribute) or {}).get(f"{self.name}/{run}")
+
     def levels_of(self, condition: Condition) -> dict[str, str]:
         """Return the levels of a condition by factor."""
         return dict(zip(self.factors, condition, strict=True))
@@ -108,24 +117,28 @@ class Section:
 
 
 def sections_of(
-    scores: ScoreTable, baseline: Mapping[str, Any] | None = None, primary: str | None = None, test: str | None = None
+    scores: pd.DataFrame, baseline: Mapping[str, Any] | None = None, primary: str | None = None, test: str | None = None
 ) -> list[Section]:
     """Return a section for each study, and one for runs without a study. What is not given is as the study says.
 
-    Raise StoreError for two runs of a section that differ in nothing. Raise UsageError for a baseline or a primary
-    outcome that no section has. One that a study names may have no result yet: a note says so.
+    scores: as of `derivlang.scores`, or somebody else's. Raise DataError for a file that is not a table of scores,
+    StoreError for two runs of a section that differ in nothing, and UsageError for a baseline or a primary outcome
+    that no section has. One that a study names may have no result yet: a note says so.
     """
     if test not in (None, LEVEL, INTERACTION):
         raise unknown("test", str(test), (LEVEL, INTERACTION))
-    outcomes = _outcomes(scores)
+    whole = checked(scores)
+    columns = columns_of(whole, scores.attrs.get("columns") or {})
+    outcomes = _outcomes(whole, columns)
     if primary is not None and primary not in outcomes:
         raise unknown("primary outcome", primary, outcomes, id="primary")
     asked = None if baseline is None else levels_of(baseline)
     sections = []
-    for study, rows in scores.rows.groupby("study", sort=False):
-        given = {"baseline": asked, "primary": primary, "test": test}
-        told = {**scores.of_study(str(study)), **{key: value for key, value in given.items() if value is not None}}
-        sections.append(_section(scores, str(study), rows, told, outcomes))
+    given = {"baseline": asked, "primary": primary, "test": test}
+    for study, rows in whole.groupby("study", sort=False):
+        told = dict((scores.attrs.get("studies") or {}).get(study) or {})
+        told |= {key: value for key, value in given.items() if value is not None}
+        sections.append(_section(str(study), columns, scores.attrs, rows, told, outcomes))
     known = dict.fromkeys((name, level) for one in sections for name in one.factors for level in one.levels[name])
     if asked and not known:
         raise UsageError("nothing varies among the runs, so no level has a baseline", id="baseline")
@@ -135,19 +148,24 @@ def sections_of(
     return sections
 
 
-def _outcomes(scores: ScoreTable) -> dict[str, Outcome]:
+def _outcomes(rows: pd.DataFrame, columns: Mapping[tuple[str, str], Column]) -> dict[str, Outcome]:
     """Return outcomes by name: task.metric.regime, or task.regime of a headline; a regime may be empty."""
     outcomes: dict[str, Outcome] = {}
-    for (task, metric), regimes in scores.rows.groupby(["task", "metric"], sort=False)["regime"].unique().items():
+    for (task, metric), regimes in rows.groupby(["task", "metric"], sort=False)["regime"].unique().items():
         for regime in [*regimes, *([DELTA] if {SUP, ZS} <= set(regimes) else [])]:
             outcomes[".".join(filter(None, [task, metric, regime]))] = (task, metric, regime)
-            if scores.columns[task, metric].headline:
+            if columns[task, metric].headline:
                 outcomes.setdefault(".".join(filter(None, [task, regime])), (task, metric, regime))
     return outcomes
 
 
 def _section(
-    scores: ScoreTable, study: str, rows: pd.DataFrame, told: Mapping[str, Any], outcomes: Mapping[str, Outcome]
+    study: str,
+    columns: Mapping[tuple[str, str], Column],
+    attributes: Mapping[str, Any],
+    rows: pd.DataFrame,
+    told: Mapping[str, Any],
+    outcomes: Mapping[str, Outcome],
 ) -> Section:
     facts, of_task = _facts(rows)
     seeds = rows.groupby("run", sort=False)["seed"].first()
@@ -181,7 +199,8 @@ def _section(
     }  # fmt: skip
     return Section(
         name=study,
-        scores=scores,
+        columns=columns,
+        attributes=attributes,
         rows=rows,
         runs=runs,
         factors=factors,
@@ -193,6 +212,7 @@ def _section(
         baseline={name: level for name, level in baseline.items() if name in factors},
         primary=outcomes.get(told.get("primary") or ""),
         test=told.get("test") or LEVEL,
+        published=told.get("published") or (),
         notes=_notes(told, baseline, factors, runs, outcomes),
     )
 

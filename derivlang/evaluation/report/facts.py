@@ -14,7 +14,7 @@ from derivlang.evaluation.report.cells import EMPTY, MEAN, Table, grid, interval
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
 from derivlang.evaluation.report.frame import RANGE, ZS, not_finite
-from derivlang.evaluation.report.tables import condition_of, of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.report.tables import of_score, regime_title, regimes_of, title_of
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.training.objectives.registry import find_objective, objective_names
@@ -26,7 +26,7 @@ _SHOWN = {"source": "Source", "spec": "Derived languages", "objective": "Objecti
 
 def results_of(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Iterator[str]:
     """Yield the result in sentences, then what it is about: the differences of a score, floors, languages, models."""
-    means, column = of_score(comparisons, task, metric, MEAN), section.scores.columns[task, metric]
+    means, column = of_score(comparisons, task, metric, MEAN), section.columns[task, metric]
     regimes = regimes_of(means)
     regime = section.primary[2] if section.primary else ZS if ZS in regimes else regimes[-1]
     title = ", ".join(filter(None, [title_of(section, task, metric), regime_title(regime)]))
@@ -43,9 +43,9 @@ def results_of(section: Section, comparisons: pd.DataFrame, task: str, metric: s
     if factor and column.better and not column.over and (row := leading(section, rows, regime, factor, column.better)):
         first, _, second = row["contrast"].partition(" − ")
         yield f"{title}: the best {factor} is {first}, before {second} by {_difference(row, column)}."
-    shares = [(row["value"], section.label(condition_of(section, row)) or "all runs")
+    shares = [(row["value"], section.label(row["condition"]) or "all runs")
               for row in means[means["regime"] == RANGE].to_dict("records")
-              if section.levels_of(condition_of(section, row)).get(CONTROL) != UNTRAINED]  # fmt: skip
+              if section.levels_of(row["condition"]).get(CONTROL) != UNTRAINED]  # fmt: skip
     if shares:
         way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
         yield f"{title_of(section, task, metric)}: of the way from the floor to SUP, ZS goes {way}."
@@ -110,7 +110,7 @@ def test_rows(section: Section) -> Table | None:
     numbers = pd.DataFrame([
         {"task": task, "name": name.replace("_", " "), "value": value}
         for run in section.runs
-        for task, told in (section.scores.of_run("tests", section.name, run) or {}).items()
+        for task, told in (section.of_run("tests", run) or {}).items()
         for name, value in told.items()
     ])  # fmt: skip
     if numbers.empty:
@@ -131,13 +131,13 @@ def run_list(section: Section) -> Table:
     rows = section.rows.groupby("run", sort=False).agg({**dict.fromkeys(("fingerprint", "weights", "version"), "first"),
                                                         "step": "max"})  # fmt: skip
     prefix = f"{section.name}/"
-    states = {name.removeprefix(prefix): state for name, state in (section.scores.told.get("states") or {}).items()
+    states = {name.removeprefix(prefix): state for name, state in (section.attributes.get("states") or {}).items()
               if name.startswith(prefix)}  # fmt: skip
     lines = {}
     for run in dict.fromkeys([*section.runs, *states]):
         condition, seed = section.runs.get(run, ((EMPTY,) * len(section.factors), EMPTY))
         origin = rows.loc[run].to_dict() if run in rows.index else {}
-        doses = section.scores.of_run("doses", section.name, run) or {}
+        doses = section.of_run("doses", run) or {}
         lines[run] = {
             **section.levels_of(condition),
             "seed": seed,

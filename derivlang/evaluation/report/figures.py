@@ -24,7 +24,7 @@ from derivlang.evaluation.report.cells import MEAN, file_name, listed, number
 from derivlang.evaluation.report.correlation import Scatter
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, is_number, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA
-from derivlang.evaluation.report.tables import condition_of, curve_rows, of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.report.tables import curve_rows, of_score, regime_title, regimes_of, title_of
 from derivlang.evaluation.scores import counts_of
 
 INK = "#010203"  # of text and axes, used for nothing else
@@ -111,7 +111,7 @@ def _printable(text: str) -> str:
 def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> list[Figure]:
     """Return the figures of a score: by factor, by layer, over steps; in all regimes but the first,
     which is SUP of a fine-tuned task and the source of others."""
-    if section.scores.columns[task, metric].over == "points":
+    if section.columns[task, metric].over == "points":
         return list(_points(section, task, metric))
     means, layers = (of_score(comparisons, task, metric, MEAN, layers=layers) for layers in (False, True))
     steps = curve_rows(section, comparisons, task, metric)
@@ -131,7 +131,7 @@ def _figures(section: Section, rows: pd.DataFrame, over: str, regime: str) -> It
     Other factors have colours and marks. Of many conditions over layers or steps, a figure shows the levels of the
     factor that has most; the others have a figure for each. rows: of the regime, and of chance.
     """
-    conditions = [condition_of(section, row) for row in rows.to_dict("records")]
+    conditions = list(rows["condition"])
     axis = over or next(iter(section.factors), "")
     levels = section.levels.get(axis, ())
     if not axis or (over and rows[over].nunique() < 2):
@@ -158,11 +158,11 @@ def _figures(section: Section, rows: pd.DataFrame, over: str, regime: str) -> It
             title = ", ".join(filter(None, [title_of(section, task, metric), regime_title(regime), told]))
             with canvas() as figure:
                 axes = figure.subplots()
-                axes.set(xlabel=shown(axis), ylabel=_ylabel(section.scores.columns[task, metric], regime))
+                axes.set(xlabel=shown(axis), ylabel=_ylabel(section.columns[task, metric], regime))
                 axes.set_title(shown(title), fontsize=9.5, loc="left")
                 _draw(axes, some, joined=not levels)
                 axes.locator_params("x", integer=bool(over))
-                if section.scores.columns[task, metric].unit == PERCENT and axes.get_ylim()[0] > 0:
+                if section.columns[task, metric].unit == PERCENT and axes.get_ylim()[0] > 0:
                     axes.set_ylim(bottom=0)  # where the scale begins
                 if levels:
                     labels = [shown(level or "none", _WIDE) for level in levels]

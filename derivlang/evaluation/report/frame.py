@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,59 +24,60 @@ REGIMES = {SUP: "SUP", ZS: "ZS", "cs": "CS", DELTA: "Δ"}  # of fine-tuned tasks
 FLOORS = {RANGE: "% of range", CHANCE: "chance"}  # besides, in tables of a task
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoreTable:
-    """A checked table. columns: what is declared of each (task, metric). told: the metadata of the table.
+def checked(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table with all columns, and `final`, whether a row is of the last step of its run.
 
-    rows: all columns of the table, and `final`, whether a row is of the last step of its run.
+    Raise DataError for a table that lacks a column, or has a row that does not belong in a table of scores.
     """
+    if missing := [name for name in NEEDED if name not in scores]:
+        raise _bad(f"the table of scores has no column {', '.join(missing)}")
+    if scores.empty:
+        raise DataError("there are no scores", fix="evaluate the runs: derivlang evaluate RUN", id="scores")
+    rows = pd.DataFrame(scores.reset_index(drop=True))
+    rows.attrs = {}  # pandas copies them with every part of the table
+    for column in (*OF_RUN, *SCHEMA):
+        name, kind = column.name, str(column.type)
+        if kind == "string":
+            rows[name] = rows[name].astype(object).fillna("").astype(str) if name in rows else ""
+        elif name != "counts":
+            given = rows[name] if name in rows else pd.Series(0 if name == "step" else pd.NA, rows.index, "Int64")
+            numbers = pd.to_numeric(given, errors="coerce")
+            wrong = numbers.isna() & given.notna() if name != "seed" else numbers.isna()
+            if wrong.any():
+                raise _bad(f"row {wrong.idxmax() + 1:,} has the {name} {given[wrong.idxmax()]!r}")
+            rows[name] = numbers.astype("float64" if kind == "double" else "Int64")
+    if "counts" not in rows:
+        rows["counts"] = None
+    try:
+        for formula in filter(None, rows["formula"].unique()):
+            formula_of(formula)
+    except ValueError as error:
+        raise _bad(str(error)) from None
+    rows["final"] = rows["step"] == rows.groupby(["study", "run"])["step"].transform("max")
+    same = rows.duplicated(["study", "run", *OUTCOME, "regime", "step", "ft_seed"])
+    if same.any():
+        row = rows.loc[same.idxmax()]
+        raise _bad(f"{named(row['study'], row['run'])} has two values of {row['task']} {row['metric']}")
+    return rows
 
-    rows: pd.DataFrame
-    columns: Mapping[tuple[str, str], Column]
-    told: Mapping[str, Any]
 
-    @classmethod
-    def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """Raise DataError for a table that lacks a column, or has a row that does not belong in a table of scores."""
-        if missing := [name for name in NEEDED if name not in scores]:
-            raise _bad(f"the table of scores has no column {', '.join(missing)}")
-        if scores.empty:
-            raise DataError("there are no scores", fix="evaluate the runs: derivlang evaluate RUN", id="scores")
-        rows = pd.DataFrame(scores.reset_index(drop=True))
-        rows.attrs = {}  # pandas copies them with every part of the table
-        for column in (*OF_RUN, *SCHEMA):
-            name, kind = column.name, str(column.type)
-            if kind == "string":
-                rows[name] = rows[name].astype(object).fillna("").astype(str) if name in rows else ""
-            elif name != "counts":
-                given = rows[name] if name in rows else pd.Series(0 if name == "step" else pd.NA, rows.index, "Int64")
-                numbers = pd.to_numeric(given, errors="coerce")
-                wrong = numbers.isna() & given.notna() if name != "seed" else numbers.isna()
-                if wrong.any():
-                    raise _bad(f"row {wrong.idxmax() + 1:,} has the {name} {given[wrong.idxmax()]!r}")
-                rows[name] = numbers.astype("float64" if kind == "double" else "Int64")
-        if "counts" not in rows:
-            rows["counts"] = None
-        for formula in rows["formula"].unique():
-            try:
-                formula_of(formula) if formula else None
-            except ValueError as error:
-                raise _bad(str(error)) from None
-        rows["final"] = rows["step"] == rows.groupby(["study", "run"])["step"].transform("max")
-        same = rows.duplicated(["study", "run", *OUTCOME, "regime", "step", "ft_seed"])
-        if same.any():
-            row = rows.loc[same.idxmax()]
-            raise _bad(f"{named(row['study'], row['run'])} has two values of {row['task']} {row['metric']}")
-        return cls(rows, _columns(rows, scores.attrs.get("columns") or {}), scores.attrs)
+def columns_of(rows: pd.DataFrame, declared: Mapping[str, Any]) -> dict[tuple[str, str], Column]:
+    """Return the columns of all metrics, in the order of their declaration; fine-tuned tasks first.
 
-    def of_study(self, name: str) -> Mapping[str, Any]:
-        """Return what the metadata say of a study: factors, baseline, cells; {} if nothing."""
-        metadata: Mapping[str, Any] = (self.told.get("studies") or {}).get(name) or {}
-        return metadata
-
-    def of_run(self, what: str, study: str, run: str) -> Any:
-        """Return what the metadata say of a run, such as its `doses`, or None."""
-        return (self.told.get(what) or {}).get(f"{study}/{run}")
+    A metric that is not declared has its name. If a task declares no headline, that is its first metric.
+    """
+    known = {field.name for field in fields(Column)} - {"formula"}  # rows have it
+    tuned = set(rows.loc[rows["regime"].isin(list(REGIMES)), "task"])
+    by_score: dict[tuple[str, str], Column] = {}
+    for task in sorted(rows["task"].unique(), key=lambda task: task not in tuned):
+        there = rows.loc[rows["task"] == task, "metric"].unique()
+        records = {record["name"]: record for record in declared.get(task) or () if record["name"] in there}
+        records |= {name: {"name": name, "unit": "", "better": ""} for name in there if name not in records}
+        columns = [Column(**{key: one[key] for key in one if key in known}) for one in records.values()]
+        if not any(column.headline for column in columns):
+            columns[0] = replace(columns[0], headline=True)
+        by_score |= {(task, column.name): column for column in columns}
+    return by_score
 
 
 def with_names(scores: pd.DataFrame) -> pd.DataFrame:
@@ -106,25 +107,6 @@ def with_names(scores: pd.DataFrame) -> pd.DataFrame:
 def not_finite(values: pd.Series[float]) -> pd.Series[bool]:
     """Return which values are NaN or infinite: they are shown and counted, but nothing is computed of them."""
     return ~pd.Series(np.isfinite(values), values.index)
-
-
-def _columns(rows: pd.DataFrame, declared: Mapping[str, Any]) -> dict[tuple[str, str], Column]:
-    """Return the columns of all metrics, in the order of their declaration; fine-tuned tasks first.
-
-    A metric that is not declared has its name. If a task declares no headline, that is its first metric.
-    """
-    known = {field.name for field in fields(Column)} - {"formula"}  # rows have it
-    tuned = set(rows.loc[rows["regime"].isin(list(REGIMES)), "task"])
-    by_score: dict[tuple[str, str], Column] = {}
-    for task in sorted(rows["task"].unique(), key=lambda task: task not in tuned):
-        there = rows.loc[rows["task"] == task, "metric"].unique()
-        records = {record["name"]: record for record in declared.get(task) or () if record["name"] in there}
-        records |= {name: {"name": name, "unit": "", "better": ""} for name in there if name not in records}
-        columns = [Column(**{key: one[key] for key in one if key in known}) for one in records.values()]
-        if not any(column.headline for column in columns):
-            columns[0] = replace(columns[0], headline=True)
-        by_score |= {(task, column.name): column for column in columns}
-    return by_score
 
 
 def named(study: str, run: str) -> str:

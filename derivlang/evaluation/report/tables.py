@@ -23,7 +23,7 @@ from derivlang.evaluation.report.cells import (
     signed,
 )
 from derivlang.evaluation.report.compare import PRIMARY, is_whole, last_layer
-from derivlang.evaluation.report.factors import INTERACTION, NONE, Condition, Section, told_of
+from derivlang.evaluation.report.factors import INTERACTION, Condition, Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, FLOORS, RANGE, REGIMES
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.statistics import FEW_UNITS
@@ -32,7 +32,7 @@ from derivlang.evaluation.table import FACTOR
 
 def title_of(section: Section, task: str, metric: str) -> str:
     """Return the name of a score for titles, such as "pos: accuracy"."""
-    return f"{task}: {section.scores.columns[task, metric].shown}"
+    return f"{task}: {section.columns[task, metric].shown}"
 
 
 def regimes_of(comparisons: pd.DataFrame) -> list[str]:
@@ -55,17 +55,12 @@ def of_score(comparisons: pd.DataFrame, task: str, metric: str, kind: str, *, la
     return some[is_whole(some.assign(layer=pd.NA)) if layers else whole]
 
 
-def condition_of(section: Section, row: Mapping[str, Any]) -> Condition:
-    """Return the condition of a mean."""
-    return tuple(level if isinstance(level := row[f"{FACTOR}{name}"], str) else NONE for name in section.factors)
-
-
 def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Table:
     """Return the table of a score: a row for each condition that was planned, a column for each regime."""
-    some, column = of_score(comparisons, task, metric, MEAN), section.scores.columns[task, metric]
+    some, column = of_score(comparisons, task, metric, MEAN), section.columns[task, metric]
     regimes = [*regimes_of(some), *(one for one in FLOORS if one in set(some["regime"]))]
     published = _published(section, task, metric, column.headline)
-    means = {(condition_of(section, row), row["regime"]): row for row in some.to_dict("records")}
+    means = {(row["condition"], row["regime"]): row for row in some.to_dict("records")}
 
     def line(condition: Condition) -> Line:
         cells: dict[str, str] = {}
@@ -101,13 +96,13 @@ def score_table(section: Section, comparisons: pd.DataFrame, task: str, metric: 
 
 def contrast_table(section: Section, comparisons: pd.DataFrame, task: str, metric: str, kind: str) -> Table | None:
     """Return the table of differences or of interactions, a row for each; None if there are none."""
-    some, column = of_score(comparisons, task, metric, kind), section.scores.columns[task, metric]
+    some, column = of_score(comparisons, task, metric, kind), section.columns[task, metric]
     some = some[some["regime"].isin(regimes_of(some))]
     if some.empty:
         return None
 
     def line(row: Mapping[str, Any]) -> Line:
-        told = section.label(condition_of(section, row), row["factor"].split(" × "))
+        told = section.label(row["condition"], row["factor"].split(" × "))
         if row["conditions"] > 1:
             told = f"mean of {row['conditions']} conditions"
         cells = {
@@ -150,13 +145,12 @@ def curve_table(section: Section, comparisons: pd.DataFrame, task: str, metric: 
     some = curve_rows(section, comparisons, task, metric)
     if some is None:
         return None
-    some, column = some[some["regime"].isin(regimes_of(some))], section.scores.columns[task, metric]
+    some, column = some[some["regime"].isin(regimes_of(some))], section.columns[task, metric]
     several = some["regime"].nunique() > 1
 
     def line(row: Mapping[str, Any]) -> Line:
-        condition = condition_of(section, row)
-        labels = [regime_title(row["regime"]) if several else "", *(level or "none" for level in condition)]
-        return labels, {f"{row['step']:,}": estimate_cell(row, column, section.planned[condition])}
+        labels = [regime_title(row["regime"]) if several else "", *(level or "none" for level in row["condition"])]
+        return labels, {f"{row['step']:,}": estimate_cell(row, column, section.planned[row["condition"]])}
 
     shown = grid(map(line, some.to_dict("records")), ["Regime", *section.factors])
     title = f"{title_of(section, task, metric)}, over steps"
@@ -175,7 +169,7 @@ def curve_rows(section: Section, comparisons: pd.DataFrame, task: str, metric: s
     for run, step in section.rows.groupby("run")["step"].max().items():
         condition = section.runs[run][0]
         last[condition] = max(last.get(condition, 0), int(step))
-    ends = pd.Series([last[condition_of(section, row)] for row in some.to_dict("records")], some.index, dtype="Int64")
+    ends = some["condition"].map(last.get).astype("Int64")
     return some.assign(step=some["step"].fillna(ends)).sort_values("step", kind="stable")
 
 
@@ -184,10 +178,10 @@ def every_score(section: Section, comparisons: pd.DataFrame, task: str) -> Table
     some = comparisons[(comparisons["task"] == task) & (comparisons["kind"] == MEAN) & comparisons["step"].isna()]
 
     def line(row: Mapping[str, Any]) -> Line:
-        column = section.scores.columns[task, row["metric"]]
+        column = section.columns[task, row["metric"]]
         layer = "" if pd.isna(row["layer"]) else str(row["layer"])
         labels = (column.shown, regime_title(row["regime"]), row["split"], row["group"], layer)
-        return labels, {section.label(condition_of(section, row)) or "mean": estimate_cell(row, column)}
+        return labels, {section.label(row["condition"]) or "mean": estimate_cell(row, column)}
 
     shown = grid(map(line, some.to_dict("records")), ["Score", "Regime", "Split", "Part", "Layer"])
     return Table(file_name(task, "scores"), f"{task}: every score", shown, some, intervals_told(some))
@@ -247,9 +241,8 @@ def _floor(section: Section, some: pd.DataFrame) -> str:
 
 def _published(section: Section, task: str, metric: str, headline: bool) -> list[Mapping[str, Any]]:
     """Return the published numbers of a score that the study names; those without a metric are of the headline."""
-    published = section.scores.of_study(section.name).get("published") or ()
     other = metric if headline else None
-    return [one for one in published if one["task"] == task and one.get("metric", other) == metric]
+    return [one for one in section.published if one["task"] == task and one.get("metric", other) == metric]
 
 
 def _named_by(section: Section, published: Mapping[str, Any], condition: Condition) -> bool:

@@ -26,7 +26,7 @@ from derivlang.evaluation.report.correlation import correlation_table, scatters_
 from derivlang.evaluation.report.factors import INTERACTION, Section, sections_of
 from derivlang.evaluation.report.facts import results_of, run_list, settings_of, test_rows
 from derivlang.evaluation.report.figures import Figure, correlation_figure, score_figures
-from derivlang.evaluation.report.frame import ScoreTable, with_names
+from derivlang.evaluation.report.frame import with_names
 from derivlang.evaluation.report.page import Part, latex, markdown, page
 from derivlang.evaluation.report.tables import contrast_table, curve_table, every_score, score_table, signatures
 from derivlang.evaluation.table import write_scores
@@ -56,7 +56,7 @@ def report(
     """
     if not is_free(out) and not files_of_report(out):
         raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
-    sections = sections_of(ScoreTable.of(with_names(scores)), baseline, primary) if len(scores) else []
+    sections = sections_of(with_names(scores), baseline, primary) if len(scores) else []
     evaluated = {f"{section.name}/{run}" for section in sections for run in section.runs}
     runs = evaluated | set(scores.attrs.get("states") or {})
     told = [*TERMS, _told(len(runs), sorted(runs - evaluated))]
@@ -95,13 +95,13 @@ def part_of(section: Section, prefix: str = "") -> Part:
     """
     comparisons = compared(section)
     primary = section.primary and section.primary[:2]
-    headlines = [key for key in section.of_score if section.scores.columns[key].headline or key == primary]
+    headlines = [key for key in section.of_score if section.columns[key].headline or key == primary]
     headlines.sort(key=lambda key: key != primary)
     blocks: list[Table | Figure | None] = []
     folded: list[Table | None] = []
     for key in headlines:
         blocks += [score_table(section, comparisons, *key), *score_figures(section, comparisons, *key)]
-        if section.scores.columns[key].over != "points":
+        if section.columns[key].over != "points":
             blocks += [contrast_table(section, comparisons, *key, kind) for kind in (DIFFERENCE, INTERACTION)]
         folded.append(curve_table(section, comparisons, *key))
     if scatters := scatters_of(section, comparisons):
