@@ -48,6 +48,7 @@ from derivlang.evaluation.report.correlation import correlation, correlation_tab
 from derivlang.evaluation.report.factors import sections_of  # noqa: E402
 from derivlang.evaluation.report.facts import results_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.figures import score_figures  # noqa: E402
+from derivlang.evaluation.report.score import ReportedScore, scores_of  # noqa: E402
 from derivlang.evaluation.report.tables import contrast_table, curve_table, score_table  # noqa: E402
 from derivlang.evaluation.report.write import part_of, report  # noqa: E402
 from derivlang.evaluation.statistics import FEW_UNITS  # noqa: E402
@@ -87,6 +88,11 @@ def analysed(found: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
     """The section of these scores, and its comparisons."""
     (one,) = sections_of(found)
     return one, compared(one)
+
+
+def scored(section: Any, comparisons: pd.DataFrame, task: str, metric: str) -> ReportedScore:
+    (one,) = (one for one in scores_of(section, comparisons) if (one.task, one.column.name) == (task, metric))
+    return one
 
 
 def cell(table: Table, labels: tuple[str, ...], column: str) -> str:
@@ -130,7 +136,7 @@ def test_every_figure_has_three_formats_and_a_caption(written: Path) -> None:
 
 def test_a_cell_has_mean_interval_number_and_the_published_value(scores: pd.DataFrame) -> None:
     one, found = analysed(scores)
-    table = score_table(one, found, "pos", "accuracy")
+    table = score_table(scored(one, found, "pos", "accuracy"))
     (row,) = found[(found["kind"] == "mean") & (found["task"] == "pos") & (found["metric"] == "accuracy")
                    & (found["regime"] == "zs") & (found["factor.t"] == "trans")
                    & (found["factor.objective"] == "mlm")].to_dict("records")  # fmt: skip
@@ -159,7 +165,7 @@ def test_zero_shot_stands_in_the_range_from_a_floor_to_sup(controls: bool) -> No
         [{"study": "s", "seed": seed, "factors": cell} for cell in cells for seed in (1, 2, 3)], [task], rate
     )
     one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "objective"}}))
-    table = score_table(one, found, "pos", "accuracy")
+    table = score_table(scored(one, found, "pos", "accuracy"))
     assert list(table.shown.columns) == ["SUP", "ZS", "Δ", "% of range", "chance"]
     floor = "ZS of the untrained model" if controls else "the chance level"
     assert f"with {floor} as the floor" in table.note
@@ -193,7 +199,7 @@ def test_the_floor_of_a_language_is_its_own() -> None:
     one, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "objective"}}))
     assert (
         "with ZS of the untrained model, or else the chance level as the floor"
-        in score_table(one, found, "pos", "accuracy").note
+        in score_table(scored(one, found, "pos", "accuracy")).note
     )
     ranges = found[(found["kind"] == "mean") & (found["regime"] == "range") & found["factor.control"].isna()]
     by_language = ranges.set_index("factor.t")["value"]
@@ -224,7 +230,7 @@ def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(score
     one, found = analysed(scores)
     starred = found[found["p_holm"] < 0.05]
     assert len(starred)
-    table = contrast_table(one, found, "pos", "accuracy", "difference")
+    table = contrast_table(scored(one, found, "pos", "accuracy"), "difference")
     assert table is not None
     stars = table.shown["difference"].str.contains("*", regex=False)
     assert stars.sum() == len(starred) == stars["ZS"].sum()
@@ -234,7 +240,7 @@ def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(score
         assert f"{signed(row['value'])}*" in (written / "report.md").read_text("utf-8").replace("&#42;", "*")
     other = analysed(study(LEVELS, [POS], baseline=TOLD["baseline"]))
     for kind in ("difference", "interaction"):
-        table = contrast_table(*other, "pos", "accuracy", kind)
+        table = contrast_table(scored(*other, "pos", "accuracy"), kind)
         assert table is not None
         assert not table.shown.map(lambda cell: "*" in cell).to_numpy().any()
         assert "p (Holm)" not in table.shown
@@ -247,7 +253,7 @@ def test_a_condition_that_was_planned_has_a_row_without_a_result() -> None:
     )
     planned = [{"run": "r", "factors": cell} for cell in cells for _ in range(3)]
     study = {"factors": {"t": ["trans", "inv"]}, "cells": planned, "x": "t"}
-    table = score_table(*analysed(told(scores, studies={"s": study})), "alignment", "heldout")
+    table = score_table(scored(*analysed(told(scores, studies={"s": study})), "alignment", "heldout"))
     assert list(table.shown.index) == [("trans", "mlm"), ("trans", "xlm"), ("inv", "mlm")]
     assert cell(table, ("inv", "mlm"), "held-out") == "–"
     assert cell(table, ("trans", "mlm"), "held-out").endswith("n=2 of 3")
@@ -257,7 +263,7 @@ def test_values_that_are_nan_are_shown_and_counted(tmp_path: Path) -> None:
     scores = study({"objective": ["mlm", "xlm"]}, [ALIGNMENT])
     scores.loc[(scores["metric"] == "heldout") & (scores["seed"] == 2), "value"] = np.nan
     one, found = analysed(scores)
-    shown = score_table(one, found, "alignment", "heldout").shown
+    shown = score_table(scored(one, found, "alignment", "heldout")).shown
     assert shown.map(lambda cell: cell.startswith("NaN\n") and cell.endswith("n=3")).to_numpy().all()
     assert "2 values of alignment heldout are NaN or infinite: mlm.2, xlm.2." in settings_of(one)
     report(scores, tmp_path / "out")
@@ -269,12 +275,12 @@ def test_scores_by_layer_and_over_steps_have_joined_figures_and_steps_a_table() 
         {"study": "s", "seed": seed, "factors": {"t": t}, "steps": (10, 20)} for seed in (1, 2, 3) for t in ("a", "b")
     ]
     one, found = analysed(frame(runs, [POS, LINKS]))
-    steps = curve_table(one, found, "pos", "accuracy")
+    steps = curve_table(scored(one, found, "pos", "accuracy"))
     assert steps is not None
     assert list(steps.shown.columns) == ["10", "20"]
     assert list(steps.shown.index) == [(regime, t) for regime in ("SUP", "ZS", "Δ") for t in ("a", "b")]
     assert not (steps.shown == "–").to_numpy().any()
-    names = [figure.name for figure in score_figures(one, found, "links", "transport")]
+    names = [figure.name for figure in score_figures(scored(one, found, "links", "transport"))]
     assert names == ["links-transport-by-factor", "links-transport-by-layer", "links-transport-by-step"]
 
 
@@ -286,7 +292,7 @@ def test_numbers_alone_are_joined_by_lines(levels: list[str], joined: bool, monk
     plot = Axes.plot
     monkeypatch.setattr(Axes, "plot", lambda axes, *a, **k: drawn.append((a, k)) or plot(axes, *a, **k))
     found = study({"level": levels, "t": ["a", "b"]}, [ALIGNMENT], x="level")
-    (_,) = score_figures(*analysed(found), "alignment", "heldout")
+    (_,) = score_figures(scored(*analysed(found), "alignment", "heldout"))
     lines = [k for _, k in drawn if "linestyle" in k]
     assert {k["linestyle"] for k in lines} == {"-" if joined else "none"}
     assert len({(k["color"], k["marker"]) for k in lines}) == len(lines) == 2
@@ -317,7 +323,7 @@ def test_an_axis_of_shares_begins_at_0_and_chance_is_a_dashed_line(monkeypatch: 
     task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
     rates = {"sup": 0.9, "zs": 0.6, "chance": 0.2}
     found = study({"t": ["a", "b"]}, [task], rate=lambda _, regime: rates[regime])
-    zs, delta = score_figures(*analysed(found), "pos", "accuracy")
+    zs, delta = score_figures(scored(*analysed(found), "pos", "accuracy"))
     (axes,), (of_delta,) = (figure.axes for figure in drawn[::3])
     assert axes.get_ylim()[0] == 0
     dashed = [one for one in axes.collections if one.get_label() == "chance"]
@@ -331,7 +337,7 @@ def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) ->
     settings = {"source": "demo", "spec": "trans,inv", "model": "tiny", "parameters": "1187476"}
     found = study({"t": ["trans", "trans,inv"], "objective": ["mlm", "xlm"]}, [POS], settings=settings, **TOLD)
     one, comparisons = analysed(found)
-    lines = list(results_of(one, comparisons, "pos", "accuracy"))
+    lines = list(results_of(scored(one, comparisons, "pos", "accuracy")))
     row = comparisons[(comparisons["contrast"] == "xlm − mlm") & (comparisons["regime"] == "zs")
                       & (comparisons["metric"] == "accuracy") & (comparisons["conditions"] == 2)].iloc[0]  # fmt: skip
     told = f"pos: accuracy, ZS: xlm − mlm = {signed(row['value'])} points (95 % interval {signed(row['low'])} to "
@@ -349,11 +355,11 @@ def test_the_page_names_the_best_level(baseline: dict[str, str]) -> None:
     asked = {"t": ["trans", "inv"], "objective": list(rates)}
     found = study(asked, [POS, LINKS], rate=lambda levels, _: rates[levels["objective"]], baseline=baseline)
     one, comparisons = analysed(found)
-    (line,) = [line for line in results_of(one, comparisons, "pos", "accuracy") if "the best" in line]
+    (line,) = [line for line in results_of(scored(one, comparisons, "pos", "accuracy")) if "the best" in line]
     assert line.startswith("pos: accuracy, ZS: the best objective is tlm, before xlm by +")
     assert "3 seeds, mean of 2 conditions" in line
     assert " p " not in line  # both levels are chosen by their values
-    assert not [line for line in results_of(one, comparisons, "links", "transport") if "the best" in line]
+    assert not [line for line in results_of(scored(one, comparisons, "links", "transport")) if "the best" in line]
 
 
 def test_the_best_level_is_the_lowest_of_what_should_be_low() -> None:
@@ -362,7 +368,7 @@ def test_the_best_level_is_the_lowest_of_what_should_be_low() -> None:
     )
     means = comparisons[(comparisons["kind"] == MEAN) & (comparisons["regime"] == "derived")]
     lowest = means.loc[means["value"].idxmin(), "factor.t"]
-    assert f"the best t is {lowest}" in " ".join(results_of(one, comparisons, "perplexity", "perplexity"))
+    assert f"the best t is {lowest}" in " ".join(results_of(scored(one, comparisons, "perplexity", "perplexity")))
 
 
 def test_signatures_name_set_split_settings_seeds_and_version(written: Path) -> None:
@@ -386,8 +392,8 @@ def test_tables_warn_where_intervals_are_of_few_units(units: int) -> None:
     found = study({"objective": ["mlm", "clm"]}, [POS], **TOLD | {"baseline": {"objective": "mlm"}, "x": "objective"})
     found["counts"] = found["counts"].map(lambda counts: np.resize(counts, len(counts) // DOCUMENTS * units))
     both = analysed(found)
-    contrasts = contrast_table(*both, "pos", "accuracy", "difference")
-    for table in (score_table(*both, "pos", "accuracy"), contrasts):
+    contrasts = contrast_table(scored(*both, "pos", "accuracy"), "difference")
+    for table in (score_table(scored(*both, "pos", "accuracy")), contrasts):
         assert table is not None
         assert (f"The test set has {units} documents" in table.note) == (units < FEW_UNITS)
 
@@ -629,7 +635,7 @@ def test_too_little_for_a_correlation(first: list[float], second: list[float]) -
 
 def test_the_headline_of_each_measure_goes_with_each_fine_tuned_task() -> None:
     one, found = analysed(study(LEVELS, [POS, NER, LINKS, ALIGNMENT, PERPLEXITY, PICTURE, OWN], **TOLD))
-    scatters = scatters_of(one, found)
+    scatters = scatters_of(one, scores_of(one, found))
     names = ["links-transport", "alignment-heldout", "perplexity-perplexity", "centroids-cosine"]
     tasks = ["pos-accuracy", "ner-f1"]
     assert [s.name for s in scatters] == [f"{name}-{task}-correlation" for name in names for task in tasks]
@@ -643,7 +649,7 @@ def test_the_headline_of_each_measure_goes_with_each_fine_tuned_task() -> None:
 def test_a_score_goes_with_what_explains_it() -> None:
     """All columns that name it, headline or not; in the derived language, a point for each condition."""
     one, found = analysed(study({"t": list("abcde")}, [BITS, NGRAMS], primary="perplexity.bits.derived"))
-    scatters = scatters_of(one, found)
+    scatters = scatters_of(one, scores_of(one, found))
     assert [s.name for s in scatters] == [f"ngrams-bits_{m}-perplexity-bits-correlation" for m in (2, 5)]
     means = found[(found["kind"] == "mean") & (found["regime"] == "derived")]
     x, y = (means[(means["task"] == task) & (means["metric"] == metric)]["value"].tolist()

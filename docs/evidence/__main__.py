@@ -44,9 +44,10 @@ from derivlang.evaluation.report.cells import MEAN, file_name, number, p_value, 
 from derivlang.evaluation.report.compare import DIFFERENCE
 from derivlang.evaluation.report.compare import compared as of_section
 from derivlang.evaluation.report.correlation import correlation, scatters_of
-from derivlang.evaluation.report.factors import INTERACTION
+from derivlang.evaluation.report.factors import INTERACTION, Section
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
+from derivlang.evaluation.report.score import ReportedScore, scores_of
 from derivlang.evaluation.table import FACTOR
 
 
@@ -134,17 +135,23 @@ def figures() -> dict[str, str]:
     found = {}
     for (name, task, metric), names in wanted.items():
         section = section_of(name, f"{task}.{metric}")
-        for one in score_figures(section, of_section(section), task, metric):
-            if one.name in names:
-                found[names[one.name]] = one.files["svg"].decode()
+        (score,) = (one for one in all_scores(section) if (one.task, one.column.name) == (task, metric))
+        for figure in score_figures(score):
+            if figure.name in names:
+                found[names[figure.name]] = figure.files["svg"].decode()
     section = section_of(METHODS, "alignment.heldout", "contextual.words", "pos.accuracy")
-    for one in scatters_of(section, of_section(section)):
+    for one in scatters_of(section, all_scores(section)):
         if one.name in FIGURE_3:
             found[FIGURE_3[one.name]] = correlation_figure(section, one).files["svg"].decode()
     section = section_of(IMPOSSIBLE, "ngrams.bits_3", "perplexity.bits")
-    (scatter,) = (one for one in scatters_of(section, of_section(section)) if one.name == SCATTER)
+    (scatter,) = (one for one in scatters_of(section, all_scores(section)) if one.name == SCATTER)
     found["impossible-languages.svg"] = correlation_figure(section, scatter).files["svg"].decode()
     return found
+
+
+def all_scores(section: Section) -> list[ReportedScore]:
+    """Return the scores of a section with their comparisons."""
+    return scores_of(section, of_section(section))
 
 
 def statements() -> dict[str, list[str]]:

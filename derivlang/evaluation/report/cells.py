@@ -25,7 +25,7 @@ Line: TypeAlias = tuple[Sequence[str], Mapping[str, str]]  # labels of a row, an
 class Table:
     """A table. shown: its cells as text, with named labels of rows. data: its numbers, one a row, for the CSV file.
 
-    name: of its files. note, signature: plain text. latex: whether it has a LaTeX file.
+    name: of its files. note, signature: plain text. A table with a signature has a LaTeX file.
     """
 
     name: str
@@ -34,7 +34,6 @@ class Table:
     data: pd.DataFrame
     note: str = ""
     signature: str = ""
-    latex: bool = False
 
     @property
     def csv(self) -> str:

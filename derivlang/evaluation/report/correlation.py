@@ -28,10 +28,10 @@ import pandas as pd
 from derivlang.core.extras import module_of
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
-from derivlang.evaluation.report.cells import EMPTY, MEAN, Line, Table, file_name, grid, p_value
+from derivlang.evaluation.report.cells import EMPTY, Table, grid, p_value
 from derivlang.evaluation.report.factors import Condition, Section
 from derivlang.evaluation.report.frame import REGIMES
-from derivlang.evaluation.report.tables import of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.report.score import ReportedScore
 
 PERMUTATIONS = 10_000
 _EXACT = 50_000  # permutations at most
@@ -109,54 +109,48 @@ class Scatter:
     correlation: Correlation
 
 
-def scatters_of(section: Section, comparisons: pd.DataFrame) -> list[Scatter]:
+def scatters_of(section: Section, scores: Sequence[ReportedScore]) -> list[Scatter]:
     """Return the correlations over three conditions or more: of each measure with each fine-tuned task, by their
     headlines, and of each column with the score that it explains.
 
     Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
     """
-    columns = section.columns
-    means = {key: of_score(comparisons, *key, MEAN) for key, column in columns.items() if column.over != "points"}
-    last = {key: regimes_of(some)[-1] for key, some in means.items() if len(some)}
-    tuned = [key for key in last if set(regimes_of(means[key])) <= REGIMES.keys()]
-    headlines = [key for key in last if columns[key].headline]
-    pairs = [(x, y, last[y]) for x in headlines if x not in tuned for y in headlines if y in tuned]
-    for key in last:
-        task, _, metric = columns[key].explains.rpartition(".")
-        if (task, metric) in last and last[key] in regimes_of(means[task, metric]):
-            pairs.append((key, (task, metric), last[key]))  # both of one language
+    several = {(one.task, one.column.name): one for one in scores if one.column.over != "points" and one.regimes}
+    tuned = [one for one in several.values() if set(one.regimes) <= REGIMES.keys()]
+    headlines = [one for one in several.values() if one.column.headline]
+    pairs = [(x, y, y.regimes[-1]) for x in headlines if x not in tuned for y in headlines if y in tuned]
+    for one in several.values():
+        task, _, metric = one.column.explains.rpartition(".")
+        if (explained := several.get((task, metric))) and one.regimes[-1] in explained.regimes:
+            pairs.append((one, explained, one.regimes[-1]))  # both of one language
     free = next(iter(section.baseline), None)
     scatters = []
     for x, y, regime in pairs:
-        ends = ((x, last[x]), (y, regime))
-        sides = [_by_condition(section, means[key], side) for key, side in ends]
-        points = [(one, sides[0][one], sides[1][one]) for one in section.planned if all(one in side for side in sides)]
+        across, up = _by_condition(x, x.regimes[-1]), _by_condition(y, regime)
+        points = [(one, across[one], up[one]) for one in section.planned if one in across and one in up]
         # A permutation keeps all levels but the level of the first factor with a baseline.
         groups = [tuple(level for name, level in section.levels_of(one).items() if free not in (None, name))
                   for one, _, _ in points]  # fmt: skip
         if len(points) >= 3:
             found = correlation([x for _, x, _ in points], [y for _, _, y in points], groups)
-            titles = [", ".join(filter(None, [title_of(section, *key), regime_title(side)])) for key, side in ends]
-            scatters.append(
-                Scatter(f"{file_name(*x)}-{file_name(*y)}-correlation", titles[0], titles[1], points, found)
-            )
+            name = f"{x.name}-{y.name}-correlation"
+            scatters.append(Scatter(name, x.title(x.regimes[-1]), y.title(regime), points, found))
     return scatters
 
 
-def _by_condition(section: Section, means: pd.DataFrame, regime: str) -> dict[Condition, float]:
-    some = means[(means["regime"] == regime) & means["value"].notna()]
+def _by_condition(score: ReportedScore, regime: str) -> dict[Condition, float]:
+    some = score.means[(score.means["regime"] == regime) & score.means["value"].notna()]
     return dict(zip(some["condition"], some["value"], strict=True))
 
 
-def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
+def correlation_table(section: Section, scatters: Sequence[Scatter]) -> Table:
     """Return the table of correlations."""
-
-    def line(one: Scatter) -> Line:
+    lines = []
+    for one in scatters:
         found = one.correlation
         values = {"ρ": _number(found.rho), "p": _p(found.p), "floor of p": _p(found.floor), "r": _number(found.r)}
         told = {"95 % interval of r": found.interval} if found.interval else {}
-        return (one.x, one.y), {"conditions": str(found.n), **values, **told}
-
+        lines.append(((one.x, one.y), {"conditions": str(found.n), **values, **told}))
     data = pd.DataFrame([{"Measure": one.x, "Score": one.y, **asdict(one.correlation)} for one in scatters])
     free = next(iter(section.baseline), "")
     note = (
@@ -167,7 +161,7 @@ def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
         "exploratory. Conditions share levels and a source, so they are not independent: p is too small, and the "
         "interval too narrow."
     )
-    shown = grid(map(line, scatters), ["Measure", "Score"])
+    shown = grid(lines, ["Measure", "Score"])
     return Table("correlation", "Correlations over conditions", shown, data.rename(columns={"n": "conditions"}), note)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -66,12 +65,6 @@ class Section:
     test: str
     published: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...]
-
-    @cached_property
-    def of_score(self) -> dict[tuple[str, str], pd.DataFrame]:
-        """(task, metric) -> rows, in the order of their columns."""
-        groups = dict(iter(self.rows.groupby(["task", "metric"], sort=False)))
-        return {key: groups[key] for key in self.columns if key in groups}
 
     def partner(self, condition: Condition, factor: str) -> Condition | None:
         """Return the condition to compare with: the baseline's level of a factor, all other levels the same.

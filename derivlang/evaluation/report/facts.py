@@ -10,11 +10,11 @@ import pandas as pd
 
 from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import PERCENT, Column
-from derivlang.evaluation.report.cells import EMPTY, MEAN, Table, grid, interval, number, p_value, signed
+from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
 from derivlang.evaluation.report.frame import RANGE, ZS, not_finite
-from derivlang.evaluation.report.tables import of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.training.objectives.registry import find_objective, objective_names
@@ -24,31 +24,26 @@ _SHOWN = {"source": "Source", "spec": "Derived languages", "objective": "Objecti
           "parameters": "Parameters", "steps": "Training steps"}  # fmt: skip
 
 
-def results_of(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> Iterator[str]:
+def results_of(score: ReportedScore) -> Iterator[str]:
     """Yield the result in sentences, then what it is about: the differences of a score, floors, languages, models."""
-    means, column = of_score(comparisons, task, metric, MEAN), section.columns[task, metric]
-    regimes = regimes_of(means)
-    regime = section.primary[2] if section.primary else ZS if ZS in regimes else regimes[-1]
-    title = ", ".join(filter(None, [title_of(section, task, metric), regime_title(regime)]))
-    differences = of_score(comparisons, task, metric, DIFFERENCE)
+    section, column = score.section, score.column
+    regime = section.primary[2] if section.primary else ZS if ZS in score.regimes else score.regimes[-1]
+    differences = score.of_kind(DIFFERENCE)
     for _, some in differences[differences["regime"] == regime].groupby(["factor", "contrast"], sort=False):
         row = some.loc[some["conditions"].idxmax()]  # the mean over conditions, if there are several
         p = f", p {p_value(row['p'])}"
-        yield f"{title}: {row['contrast']} = {_difference(row, column, p)}."
-    factor = next(
-        iter([*section.baseline, *(name for name in section.factors if name == "objective"), *section.factors]), ""
-    )
-    rows = section.of_score[task, metric]
-    rows = rows[rows["final"] & is_whole(rows.assign(step=pd.NA))]
-    if factor and column.better and not column.over and (row := leading(section, rows, regime, factor, column.better)):
-        first, _, second = row["contrast"].partition(" − ")
-        yield f"{title}: the best {factor} is {first}, before {second} by {_difference(row, column)}."
+        yield f"{score.title(regime)}: {row['contrast']} = {_difference(row, column, p)}."
+    first = [*section.baseline, *(name for name in section.factors if name == "objective"), *section.factors]
+    rows = score.scores[score.scores["final"] & is_whole(score.scores.assign(step=pd.NA))]
+    if first and column.better and not column.over and (row := leading(section, rows, regime, first[0], column.better)):
+        best, _, second = row["contrast"].partition(" − ")
+        yield f"{score.title(regime)}: the best {first[0]} is {best}, before {second} by {_difference(row, column)}."
     shares = [(row["value"], section.label(row["condition"]) or "all runs")
-              for row in means[means["regime"] == RANGE].to_dict("records")
+              for row in score.means[score.means["regime"] == RANGE].to_dict("records")
               if section.levels_of(row["condition"]).get(CONTROL) != UNTRAINED]  # fmt: skip
     if shares:
         way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
-        yield f"{title_of(section, task, metric)}: of the way from the floor to SUP, ZS goes {way}."
+        yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
     yield from section.notes
     for name, shown in _SHOWN.items():
         if values := _values(section, name):

@@ -20,11 +20,11 @@ import pandas as pd
 from derivlang.core.extras import module_of
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.formulas import SCALE
-from derivlang.evaluation.report.cells import MEAN, file_name, listed, number
+from derivlang.evaluation.report.cells import file_name, listed, number
 from derivlang.evaluation.report.correlation import Scatter
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, is_number, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA
-from derivlang.evaluation.report.tables import curve_rows, of_score, regime_title, regimes_of, title_of
+from derivlang.evaluation.report.score import ReportedScore, regime_title
 from derivlang.evaluation.scores import counts_of
 
 INK = "#010203"  # of text and axes, used for nothing else
@@ -108,44 +108,37 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def score_figures(section: Section, comparisons: pd.DataFrame, task: str, metric: str) -> list[Figure]:
-    """Return the figures of a score: by factor, by layer, over steps; in all regimes but the first,
-    which is SUP of a fine-tuned task and the source of others."""
-    if section.columns[task, metric].over == "points":
-        return list(_points(section, task, metric))
-    means, layers = (of_score(comparisons, task, metric, MEAN, layers=layers) for layers in (False, True))
-    steps = curve_rows(section, comparisons, task, metric)
-    regimes = regimes_of(means)
-    figures: list[Figure] = []
-    for regime in regimes[1:] or regimes:
-        for over, rows in (("", means), ("layer", layers), ("step", means[:0] if steps is None else steps)):
-            figures += _figures(
-                section, rows[rows["regime"].isin([regime, CHANCE] if regime != DELTA else [DELTA])], over, regime
-            )
-    return figures
+def score_figures(score: ReportedScore) -> Iterator[Figure]:
+    """Yield the figures of a score: by factor, by layer, over steps; in all regimes but the first, which is SUP of a
+    fine-tuned task and the source of others."""
+    if score.column.over == "points":
+        yield from _points(score)
+        return
+    for regime in score.regimes[1:] or score.regimes:
+        for over, rows in (("", score.means), ("layer", score.layers), ("step", score.steps)):
+            shown = [regime] if regime == DELTA else [regime, CHANCE]
+            yield from _figures(score, rows[rows["regime"].isin(shown)], over, regime)
 
 
-def _figures(section: Section, rows: pd.DataFrame, over: str, regime: str) -> Iterator[Figure]:
+def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -> Iterator[Figure]:
     """Yield the figures of means over layers, over steps or, if `over` is "", over the levels of the first factor.
 
     Other factors have colours and marks. Of many conditions over layers or steps, a figure shows the levels of the
     factor that has most; the others have a figure for each. rows: of the regime, and of chance.
     """
-    conditions = list(rows["condition"])
+    section, column, conditions = score.section, score.column, rows["condition"]
     axis = over or next(iter(section.factors), "")
-    levels = section.levels.get(axis, ())
     if not axis or (over and rows[over].nunique() < 2):
         return
-    if over or all(map(is_number, levels)):
-        places, levels = rows[over] if over else [float(condition[0]) for condition in conditions], ()
-    else:
-        places = [levels.index(condition[0]) for condition in conditions]
+    levels = () if over or all(map(is_number, section.levels[axis])) else section.levels[axis]
+    first = [condition[0] for condition in conditions] if not over else []
+    places = rows[over] if over else map(levels.index, first) if levels else map(float, first)
     apart: set[str] = set()
-    if over and len(set(conditions)) > _LINES:
+    if over and conditions.nunique() > _LINES:
         apart = {*section.factors} - {max(section.factors, key=lambda factor: len(section.levels[factor]))}
     untrained = ["untrained model" * (section.levels_of(one).get(CONTROL) == UNTRAINED) for one in conditions]
     rows = rows.assign(
-        x=pd.Series(places, rows.index, "float64"),
+        x=pd.Series(list(places), rows.index, "float64"),
         label=[section.label(one, {axis, *apart}) for one in conditions],
         floor=np.where(rows["regime"] == CHANCE, "chance", untrained),
         apart=[section.label(one, {*section.factors} - apart) for one in conditions],
@@ -154,15 +147,14 @@ def _figures(section: Section, rows: pd.DataFrame, over: str, regime: str) -> It
     for told, some in rows[rows["x"].notna()].groupby("apart", sort=False):
         means = some[some["floor"] == ""]
         if len(means) > 1 and means["n"].max() > 1:
-            task, metric = means.iloc[0][["task", "metric"]]
-            title = ", ".join(filter(None, [title_of(section, task, metric), regime_title(regime), told]))
+            title = score.title(regime, told)
             with canvas() as figure:
                 axes = figure.subplots()
-                axes.set(xlabel=shown(axis), ylabel=_ylabel(section.columns[task, metric], regime))
+                axes.set(xlabel=shown(axis), ylabel=_ylabel(column, regime))
                 axes.set_title(shown(title), fontsize=9.5, loc="left")
                 _draw(axes, some, joined=not levels)
                 axes.locator_params("x", integer=bool(over))
-                if section.columns[task, metric].unit == PERCENT and axes.get_ylim()[0] > 0:
+                if column.unit == PERCENT and axes.get_ylim()[0] > 0:
                     axes.set_ylim(bottom=0)  # where the scale begins
                 if levels:
                     labels = [shown(level or "none", _WIDE) for level in levels]
@@ -170,7 +162,7 @@ def _figures(section: Section, rows: pd.DataFrame, over: str, regime: str) -> It
                     axes.set_xticks(range(len(levels)), labels, rotation=30 * turned, ha=("center", "right")[turned],
                                     rotation_mode="anchor")  # fmt: skip
                 legend(figure, axes)
-                name = file_name(task, metric, regime, told, f"by-{over or 'factor'}")
+                name = file_name(score.task, column.name, regime, told, f"by-{over or 'factor'}")
                 caption = f"{title}, by {listed(by)}. {_caption(means, some)}{_constant(section)}"
                 yield finished(figure, name, caption)
 
@@ -240,34 +232,33 @@ def _constant(section: Section) -> str:
     return f" The same in all runs: {told_of(shared)}." if shared else ""
 
 
-def _points(section: Section, task: str, metric: str) -> Iterator[Figure]:
+def _points(score: ReportedScore) -> Iterator[Figure]:
     """Yield points of two languages, a panel for the first seed of each condition; lines join pairs of points."""
-    rows = section.of_score[task, metric]
-    rows = rows[rows["final"] & rows["counts"].notna()]
-    of_run = {run: some for run, some in rows.groupby("run")}
+    section, rows = score.section, score.scores
+    of_run = dict(iter(rows[rows["final"] & rows["counts"].notna()].groupby("run")))
     first = {condition: run for run, (condition, seed) in
              sorted(section.runs.items(), key=lambda one: -one[1][1]) if run in of_run}  # fmt: skip
     panels = [condition for condition in section.planned if condition in first][:_PANELS]
     if not panels:
         return
     of = f", of {_PANELS} of {len(first)} conditions" if len(first) > _PANELS else ""
-    title, regimes = title_of(section, task, metric), list(rows["regime"].unique())
+    regimes = list(rows["regime"].unique())
     across = min(3, len(panels))
     down = -(-len(panels) // across)
     with canvas((2.3 * across, 0.4 + 2.2 * down)) as figure:
-        figure.suptitle(shown(title), fontsize=9.5, x=0.02, ha="left")
+        figure.suptitle(shown(score.title()), fontsize=9.5, x=0.02, ha="left")
         for place, condition in enumerate(panels, 1):
             axes = figure.add_subplot(down, across, place, xticks=(), yticks=(), aspect="equal", adjustable="datalim")
             axes.set_title(shown(section.label(condition), 40), fontsize=7)
-            here = of_run[first[condition]].to_dict("records")
-            points = {row["regime"]: counts_of("", row["counts"]) / SCALE for row in here}
+            here = of_run[first[condition]].set_index("regime")["counts"]
+            points = {regime: counts_of("", counts) / SCALE for regime, counts in here.items()}
             if len({some.shape for some in points.values()}) == 1 and len(points) == 2:
                 axes.plot(*np.stack(list(points.values())).transpose(2, 0, 1), color=INK, alpha=0.15, linewidth=0.4)
             for regime, some in points.items():
                 axes.plot(*some.T, linestyle="none", markersize=2.5, **_mark(regimes.index(regime)))
         names = listed(f"{regime} ({_NAMES[at % len(_NAMES)]})" for at, regime in enumerate(regimes) if regime)
-        caption = f"{title}{of}{f': {names}' if names else ''}. The first seed of each. Lines join pairs."
-        yield finished(figure, file_name(task, metric, "points"), caption + _constant(section))
+        told = f"{score.title()}{of}{f': {names}' if names else ''}. The first seed of each. Lines join pairs."
+        yield finished(figure, f"{score.name}-points", told + _constant(section))
 
 
 def _mark(at: int) -> dict[str, Any]:

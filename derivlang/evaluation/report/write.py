@@ -28,6 +28,7 @@ from derivlang.evaluation.report.facts import results_of, run_list, settings_of,
 from derivlang.evaluation.report.figures import Figure, correlation_figure, score_figures
 from derivlang.evaluation.report.frame import with_names
 from derivlang.evaluation.report.page import Part, latex, markdown, page
+from derivlang.evaluation.report.score import scores_of
 from derivlang.evaluation.report.tables import contrast_table, curve_table, every_score, score_table, signatures
 from derivlang.evaluation.table import write_scores
 from derivlang.formats.progress import stage
@@ -94,21 +95,22 @@ def part_of(section: Section, prefix: str = "") -> Part:
     prefix: of the names of its files.
     """
     comparisons = compared(section)
+    scores = scores_of(section, comparisons)
     primary = section.primary and section.primary[:2]
-    headlines = [key for key in section.of_score if section.columns[key].headline or key == primary]
-    headlines.sort(key=lambda key: key != primary)
+    headlines = [one for one in scores if one.column.headline or (one.task, one.column.name) == primary]
+    headlines.sort(key=lambda one: (one.task, one.column.name) != primary)
     blocks: list[Table | Figure | None] = []
     folded: list[Table | None] = []
-    for key in headlines:
-        blocks += [score_table(section, comparisons, *key), *score_figures(section, comparisons, *key)]
-        if section.columns[key].over != "points":
-            blocks += [contrast_table(section, comparisons, *key, kind) for kind in (DIFFERENCE, INTERACTION)]
-        folded.append(curve_table(section, comparisons, *key))
-    if scatters := scatters_of(section, comparisons):
+    for one in headlines:
+        blocks += [score_table(one), *score_figures(one)]
+        if one.column.over != "points":
+            blocks += [contrast_table(one, kind) for kind in (DIFFERENCE, INTERACTION)]
+        folded.append(curve_table(one))
+    if scatters := scatters_of(section, scores):
         blocks += [correlation_table(section, scatters), *(correlation_figure(section, one) for one in scatters)]
-    folded += [every_score(section, comparisons, task) for task in dict.fromkeys(task for task, _ in section.of_score)]
-    folded += [test_rows(section), signatures(section), run_list(section)]
-    results = list(results_of(section, comparisons, *headlines[0]))
+    folded += [every_score(section, comparisons, task) for task in dict.fromkeys(one.task for one in scores)]
+    folded += [test_rows(section), signatures(scores), run_list(section)]
+    results = list(results_of(headlines[0]))
     named = [[replace(one, name=f"{prefix}{one.name}") for one in some if one is not None] for some in (blocks, folded)]
     return Part(section.name or "Runs", results, named[0], settings_of(section), named[1])
 
