@@ -148,7 +148,9 @@ def correlation_table(section: Section, scatters: Sequence[Scatter]) -> Table:
     lines = []
     for one in scatters:
         found = one.correlation
-        values = {"ρ": _number(found.rho), "p": _p(found.p), "floor of p": _p(found.floor), "r": _number(found.r)}
+        rho, r = (EMPTY if one is None else f"{one:.3f}".replace("-", "−") for one in (found.rho, found.r))
+        p, floor = (EMPTY if one is None else p_value(one) for one in (found.p, found.floor))
+        values = {"ρ": rho, "p": p, "floor of p": floor, "r": r}
         told = {"95 % interval of r": found.interval} if found.interval else {}
         lines.append(((one.x, one.y), {"conditions": str(found.n), **values, **told}))
     data = pd.DataFrame([{"Measure": one.x, "Score": one.y, **asdict(one.correlation)} for one in scatters])
@@ -163,11 +165,3 @@ def correlation_table(section: Section, scatters: Sequence[Scatter]) -> Table:
     )
     shown = grid(lines, ["Measure", "Score"])
     return Table("correlation", "Correlations over conditions", shown, data.rename(columns={"n": "conditions"}), note)
-
-
-def _number(value: float | None) -> str:
-    return EMPTY if value is None else f"{value:.3f}".replace("-", "−")
-
-
-def _p(value: float | None) -> str:
-    return EMPTY if value is None else p_value(value)

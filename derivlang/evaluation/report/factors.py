@@ -293,14 +293,13 @@ def is_number(level: str) -> bool:
 def _check_different(study: str, runs: Mapping[str, tuple[Condition, int]]) -> None:
     seen: dict[tuple[Condition, int], str] = {}
     for run, place in runs.items():
-        if place in seen:
+        if seen.setdefault(place, run) != run:
             raise StoreError(
                 "two runs have the same factors, settings and seed",
                 where=f"{named(study, seen[place])}, {named(study, run)}",
                 fix="leave one of them out, or name their difference: derivlang pretrain --factor NAME=LEVEL",
                 id="run",
             )
-        seen[place] = run
 
 
 def _notes(

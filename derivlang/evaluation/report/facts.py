@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from derivlang.core.messages import counted, first_names
@@ -13,7 +14,7 @@ from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
-from derivlang.evaluation.report.frame import RANGE, ZS, not_finite
+from derivlang.evaluation.report.frame import RANGE, ZS
 from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
@@ -85,7 +86,7 @@ def _summaries(section: Section) -> Iterator[str]:
 def settings_of(section: Section) -> list[str]:
     """Return what is known of a section: its factors, what all runs share, its test, and values that are NaN."""
     what = "interactions" if section.test == "interaction" else "differences from the baseline, in each condition"
-    bad = section.rows[not_finite(section.rows["value"])].groupby(["task", "metric"], sort=False)["run"]
+    bad = section.rows[~np.isfinite(section.rows["value"])].groupby(["task", "metric"], sort=False)["run"]
     return [
         *(f"{name}: {', '.join(level or 'none' for level in section.levels[name])}" for name in section.factors),
         *([f"Given by these, or by the seed: {', '.join(section.follows)}."] if section.follows else []),

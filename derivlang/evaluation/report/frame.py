@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from derivlang.core.errors import DataError
@@ -102,11 +101,6 @@ def with_names(scores: pd.DataFrame) -> pd.DataFrame:
         }
     frame.attrs = {**scores.attrs, "studies": studies}
     return frame
-
-
-def not_finite(values: pd.Series[float]) -> pd.Series[bool]:
-    """Return which values are NaN or infinite: they are shown and counted, but nothing is computed of them."""
-    return ~pd.Series(np.isfinite(values), values.index)
 
 
 def named(study: str, run: str) -> str:

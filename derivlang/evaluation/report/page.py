@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -46,11 +46,11 @@ def page(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
     options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     template = (resources.files(__package__ or "") / "page.html").read_text("utf-8")
     made = jinja2.Environment(**options).from_string(template)
-    return str(made.render(title=title, told=told, parts=parts, html=html_table, base64=_base64)).lstrip()
-
-
-def _base64(content: bytes) -> str:
-    return b64encode(content).decode()
+    return str(
+        made.render(
+            title=title, told=told, parts=parts, html=html_table, base64=lambda content: b64encode(content).decode()
+        )
+    ).lstrip()
 
 
 def html_table(shown: pd.DataFrame) -> str:
@@ -63,7 +63,7 @@ def html_table(shown: pd.DataFrame) -> str:
         value, _, note = escape(text).partition("\n")
         return f"{value}<small>{note}</small>" if note else value
 
-    styler = shown.rename_axis(index=_renamed(shown, wrapped)).style
+    styler = shown.rename_axis(index=list(map(wrapped, shown.index.names))).style
     styler = styler.format(cell).format_index(wrapped, axis=0).format_index(wrapped, axis=1)
     return str(styler.to_html(exclude_styles=True))
 
@@ -71,7 +71,7 @@ def html_table(shown: pd.DataFrame) -> str:
 def latex(one: Table) -> str:
     """Return a table with its note and its signature as LaTeX."""
     shown = one.shown.map(lambda cell: tex(_in_brackets(cell))).rename(columns=tex, index=tex)
-    text = shown.rename_axis(index=_renamed(shown, tex)).reset_index(allow_duplicates=True).to_latex(
+    text = shown.rename_axis(index=list(map(tex, shown.index.names))).reset_index(allow_duplicates=True).to_latex(
         index=False, escape=False, caption=f"{tex(one.title)}. {tex(one.note)}", label=f"tab:{one.name}",
         column_format="l" * shown.index.nlevels + "r" * shown.shape[1], position="ht",
     )  # fmt: skip
@@ -136,7 +136,3 @@ def _line(cells: Iterable[str]) -> str:
 def _in_brackets(cell: str) -> str:
     value, _, note = cell.partition("\n")
     return f"{value} ({note})" if note else value
-
-
-def _renamed(shown: pd.DataFrame, escaped: Callable[[object], str]) -> list[str]:
-    return [escaped(name) for name in shown.index.names]

@@ -61,22 +61,18 @@ def report(
     evaluated = {f"{section.name}/{run}" for section in sections for run in section.runs}
     runs = evaluated | set(scores.attrs.get("states") or {})
     told = [*TERMS, _told(len(runs), sorted(runs - evaluated))]
-    figures = 0
+    contents: dict[str, str | bytes] = {}
 
     def write(folder: Path) -> None:
-        nonlocal figures
         with stage("drawing", None):
             parts = [part_of(one, f"{file_name(one.name or 'runs')}-" if len(sections) > 1 else "") for one in sections]
-        contents: dict[str, str | bytes] = {
-            PAGE: page(TITLE, told, parts), MARKDOWN: markdown(TITLE, told, parts)
-        }  # fmt: skip
+        contents.update({PAGE: page(TITLE, told, parts), MARKDOWN: markdown(TITLE, told, parts)})
         for block in (block for part in parts for block in (*part.blocks, *part.folded)):
             if isinstance(block, Figure):
-                figures += 1
-                contents |= {f"figures/{block.name}.{kind}": content for kind, content in block.files.items()}
+                contents.update({f"figures/{block.name}.{kind}": content for kind, content in block.files.items()})
             else:
                 contents[f"tables/{block.name}.csv"] = block.csv
-                contents |= {f"tables/{block.name}.tex": latex(block)} if block.signature else {}
+                contents.update({f"tables/{block.name}.tex": latex(block)} if block.signature else {})
         for name, content in contents.items():
             path = folder / name
             path.parent.mkdir(exist_ok=True)
@@ -86,6 +82,7 @@ def report(
         (folder / DATA).write_text(record_text(_record(sections, [*contents, *SCORES, DATA])), "utf-8", newline="\n")
 
     replace_folder(out, write, files_of_report(out), record=DATA, what="report")
+    figures = sum(name.endswith(".svg") for name in contents)
     return {"out": str(out), "runs": len(runs), "evaluated": len(evaluated), "figures": figures}
 
 
