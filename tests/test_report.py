@@ -333,6 +333,27 @@ def test_an_axis_of_shares_begins_at_0_and_chance_is_a_dashed_line(monkeypatch: 
     assert not [one for one in of_delta.collections if one.get_label() == "chance"]
 
 
+def test_floors_have_lines_of_their_own_and_levels_without_a_result_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    drawn: list[Any] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: drawn.append(figure) or save(figure, *a, **k))
+    task = FakeTask("pos", (ACCURACY,), ("zs", "chance"), ft_seeds=(1,), split="test")
+    cells: list[dict[str, str]] = [{"t": "trans", "control": ""}, {"t": "inv", "control": ""}]
+    cells.append({"t": "trans", "control": "untrained"})
+    planned = [{"run": "r", "factors": {"t": "syn:fr", "control": ""}}]
+    scores = frame([{"study": "s", "seed": seed, "factors": cell} for cell in cells for seed in (1, 2)], [task])
+    section, found = analysed(told(scores, studies={"s": {"x": "t", "lines": "control", "cells": planned}}))
+    (figure,) = score_figures(scored(section, found, "pos", "accuracy"))
+    (axes,) = drawn[0].axes
+    assert axes.get_xlim() == (-0.5, 2.5)
+    lines = {one.get_label(): one.get_linestyle()[0][1] for one in axes.collections}
+    assert lines["chance"] != lines["untrained model"]
+    assert "dotted: untrained model" in figure.caption
+    assert "dashed: chance" in figure.caption
+
+
 def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) -> None:
     settings = {"source": "demo", "spec": "trans,inv", "model": "tiny", "parameters": "1187476"}
     found = study({"t": ["trans", "trans,inv"], "objective": ["mlm", "xlm"]}, [POS], settings=settings, **TOLD)

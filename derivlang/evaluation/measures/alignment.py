@@ -48,7 +48,7 @@ _CELLS = 1 << 24  # number of similarities in a block
 
 
 class Alignment(Measure):
-    """Sub-words whose nearest embedding in the other language is their twin's."""
+    """Sub-words whose nearest embedding in the other language is their twin's; CSLS: by local scaling."""
 
     columns = (  # by cosine and by CSLS, each with the weights of `EmbeddingPairs`
         Column("all", "all sub-words", chance=True),

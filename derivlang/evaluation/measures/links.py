@@ -41,7 +41,7 @@ METHODS: dict[str, Callable[[Floats], Bool]] = {"argmax": argmax, "itermax": ite
 
 
 class WordLinks(Measure):
-    """Alignment error rate of links between words by argmax, itermax and optimal transport."""
+    """Alignment error rate (AER) of links between words by argmax, itermax and optimal transport."""
 
     columns = (
         *(

@@ -1,7 +1,8 @@
 """The figures of a section, each with a caption that could stand in a paper.
 
-Large marks are means over pre-training seeds, vertical lines their 95 % intervals, small dots seeds, dashed lines what
-a guess or an untrained model reaches. Only numbers are joined by lines: levels that are numbers, layers and steps.
+Large marks are means over pre-training seeds, vertical lines their 95 % intervals, small dots seeds; dashed lines are
+what a guess reaches, dotted ones an untrained model. Only numbers are joined by lines: levels that are numbers, layers
+and steps.
 Colours are the colours of Okabe and Ito (2008), which colour-blind readers can distinguish, on light and dark
 backgrounds. A score of one condition, or of one seed, has no figure.
 """
@@ -39,6 +40,8 @@ STYLE: Any = {
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#9467bd")
 _NAMES = ("blue", "orange", "green", "red", "pink", "light blue", "brown", "purple")
 _MARKERS = "o^sDvPX*"
+_UNTRAINED = "untrained model"
+_FLOORS = {CHANCE: "dashed", _UNTRAINED: "dotted"}  # and their lines
 _LINES = 8  # conditions of a figure over layers or steps, at most
 _NAMED = ("source", "t", "spec", "objective", "model", "steps")  # settings that a caption names
 _PANELS = 12  # of a figure of points, at most
@@ -136,11 +139,11 @@ def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -
     apart: set[str] = set()
     if over and conditions.nunique() > _LINES:
         apart = {*section.factors} - {max(section.factors, key=lambda factor: len(section.levels[factor]))}
-    untrained = ["untrained model" * (section.levels_of(one).get(CONTROL) == UNTRAINED) for one in conditions]
+    untrained = [_UNTRAINED * (section.levels_of(one).get(CONTROL) == UNTRAINED) for one in conditions]
     rows = rows.assign(
         x=pd.Series(list(places), rows.index, "float64"),
         label=[section.label(one, {axis, *apart}) for one in conditions],
-        floor=np.where(rows["regime"] == CHANCE, "chance", untrained),
+        floor=np.where(rows["regime"] == CHANCE, CHANCE, untrained),
         apart=[section.label(one, {*section.factors} - apart) for one in conditions],
     ).sort_values("x", kind="stable")
     by = [*filter(None, [over]), *(name for name in section.factors if name not in apart)]
@@ -148,7 +151,7 @@ def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -
         means = some[some["floor"] == ""]
         if len(means) > 1 and means["n"].max() > 1:
             title = score.title(regime, told)
-            with canvas() as figure:
+            with canvas((max(4.6, 0.36 * len(levels)), 3.5)) as figure:
                 axes = figure.subplots()
                 axes.set(xlabel=shown(axis), ylabel=_ylabel(column, regime))
                 axes.set_title(shown(title), fontsize=9.5, loc="left")
@@ -161,6 +164,7 @@ def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -
                     turned = sum(map(len, labels)) > _WIDE
                     axes.set_xticks(range(len(levels)), labels, rotation=30 * turned, ha=("center", "right")[turned],
                                     rotation_mode="anchor")  # fmt: skip
+                    axes.set_xlim(-0.5, len(levels) - 0.5)  # with the levels that have no result yet
                 legend(figure, axes)
                 name = file_name(score.task, column.name, regime, told, f"by-{over or 'factor'}")
                 caption = f"{title}, by {listed(by)}. {_caption(means, some)}{_constant(section)}"
@@ -185,14 +189,14 @@ def _draw(axes: Any, rows: pd.DataFrame, *, joined: bool) -> None:
             axes.plot([x + 0.3 * slot] * len(values), values, ".", color=mark["color"], markersize=3, alpha=0.6)
     for floor, some in rows[rows["floor"] != ""].groupby("floor", sort=False):
         ends = some["x"] - step / 2, some["x"] + step / 2
-        axes.hlines(some["value"], *ends, INK, "--", alpha=0.6, linewidth=0.8, label=floor)
+        axes.hlines(some["value"], *ends, INK, _FLOORS[floor], alpha=0.6, linewidth=0.8, label=floor)
 
 
 def _ylabel(column: Column, regime: str) -> str:
     is_gap = regime == DELTA
-    unit = "points" if is_gap and column.unit == PERCENT else column.unit
+    unit = "points" if is_gap and column.unit == PERCENT else column.unit or column.shown
     better = "smaller is better" if column.better == "down" and not is_gap else ""
-    return shown(", ".join(filter(None, [regime_title(regime) or column.shown, unit, better])))
+    return shown(", ".join(dict.fromkeys(filter(None, [regime_title(regime) or column.shown, unit, better]))))
 
 
 def _caption(means: pd.DataFrame, rows: pd.DataFrame) -> str:
@@ -201,7 +205,7 @@ def _caption(means: pd.DataFrame, rows: pd.DataFrame) -> str:
     units = means.loc[means["units"].notna(), ["units", "unit"]].drop_duplicates().itertuples(index=False)
     documents = "".join(f" and {number:,} test {unit}s" for number, unit in units)
     told = f"; vertical lines: their 95 % intervals, which cover seeds{documents}" if means["low"].notna().any() else ""
-    floors = "".join(f"; dashed: {floor}" for floor in rows["floor"].unique() if floor)
+    floors = "".join(f"; {_FLOORS[floor]}: {floor}" for floor in rows["floor"].unique() if floor)
     return f"Marks: means over {n} pre-training seeds{told}{floors}; dots: seeds."
 
 

@@ -55,7 +55,7 @@ CUT = ("",)  # equals no answer, and has no word of one: words are not empty
 
 
 class Questions(PairTask):
-    """Questions on a context, in the form of SQuAD: XQuAD, MLQA."""
+    """Questions on a context, in the form of SQuAD (XQuAD, MLQA): F1 and exact match (EM)."""
 
     kind = "qa"
     source = "squad"
