@@ -173,7 +173,7 @@ def test_a_set_is_read_once_for_all_tasks_and_checkpoints(run: Path, monkeypatch
         return batches(self, split, limit)
 
     monkeypatch.setattr(Source, "batches", spied)
-    evaluation = Evaluation(run, asked, several=True)
+    evaluation = Evaluation(run, asked, keep=True)
     found = [evaluation.of(step).scores for step in STEPS]
     of_tasks = [(name, split) for name in ("pos:English-EWT", "xnli:en") for split in SPLITS.values()]
     assert sorted(read[1:]) == sorted(of_tasks)  # the first reading is of held-out text

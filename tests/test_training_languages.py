@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 import derivlang
 from derivlang.commands.pretrain import Pretrain
 from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.evaluation import cell as cells
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import smoothed
 from derivlang.training import run_folder
 from derivlang.training.language import OPTION, Language, phases_of, read_languages
+from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.objectives.registry import OBJECTIVES
 from derivlang.training.plan import with_languages
@@ -184,13 +186,25 @@ def test_a_stopped_run_of_four_languages_goes_on(texts: tuple[Path, Path], data:
     assert {path.name for path in (out / "languages").iterdir()} == {"la", "pe"}
 
 
-def test_targets_of_a_run_are_evaluated_one_by_one(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
+def test_targets_of_a_run_are_evaluated_one_by_one(
+    texts: tuple[Path, Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each with the source; a language with a text of its own is left out, as task data is derived."""
     languages, out = four(texts), tmp_path / "run"
     trained(out, languages, data=data / "one", language_ids=True, save_every=3, keep=3)
     tune: dict[str, Any] = {"epochs": 1, "seeds": 1, "train_examples": 8, "max_length": 64, "batch_size": 8}
     few: dict[str, Any] = {"measure": "perplexity,alignment", "pairs": 20, "sentences": 20, "threads": 1}
+    tuned: list[int] = []
+    once = cells.fine_tune
+    monkeypatch.setattr(cells, "fine_tune", lambda *given: (tuned.append(given[2]), once(*given))[1])
     found = derivlang.Run(out).evaluate(task="pos:demo", **few, **tune)
+    assert sorted(tuned) == [SOURCE, DERIVED, DERIVED]  # the fine-tuning on the source serves both targets
+    rows = found[found["task"] == "pos:demo"].drop(columns="counts")
+    tuned.clear()
+    derivlang.Run(out).evaluate(target="cl", task="pos:demo", force=True, **few, **tune)
+    assert sorted(tuned) == [SOURCE, DERIVED]
+    again = derivlang.scores(out)
+    assert again[again["task"] == "pos:demo"].drop(columns="counts").equals(rows)
     assert set(found["factor.target"]) == {"la", "cl"}
     assert set(found["set.spec"]) == {"trans:table=2,inv", "identity"}
     both = found[(found["task"] == "pos:demo") & (found["regime"] == "zs")]

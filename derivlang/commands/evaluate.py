@@ -87,10 +87,12 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         asked = asked_for(self, self.given, warn)
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
-        for target in targets_of(folder, self.target):
-            evaluation = Evaluation(folder, asked, Events(), several=len(steps) > 1, target=target)
+        targets = targets_of(folder, self.target)
+        keep = len(steps) * len(targets) > 1
+        each = [Evaluation(folder, asked, Events(), keep=keep, target=target) for target in targets]
+        for place, evaluation in enumerate(each, 1):
             for one in steps:
-                yield one, evaluation.of(one), folder
+                yield one, evaluation.of(one, each[place:]), folder
 
     def _checkpoint(self) -> Path:
         """Return the folder of the checkpoint of --init, which is made unless it is there. UsageError without one."""

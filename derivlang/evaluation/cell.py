@@ -12,7 +12,8 @@ facts, so that other predictions are not taken for those that were scored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import REGIMES, RULES, Regime, regime_of
 from derivlang.evaluation.predictions import write_predictions
-from derivlang.evaluation.scores import read_part, write_part
+from derivlang.evaluation.scores import Score, read_part, write_part
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
@@ -93,57 +94,103 @@ class FinetuneCell:
         of_zs = epochs * dev + (test if epochs == 1 else 2 * test) if self.regime == "zs" else 0
         return epochs * (sets.train.n_rows + dev) + test + of_zs + mixed
 
-    def make(self, sets: Sets, device: torch.device) -> None:
-        """Fine-tune, and write each file completely or not at all."""
-        task = self.task
-        language = SOURCE if self.regime == "zs" else DERIVED
-        headline = task.headline()
-        on_test: dict[int, Int64] = {}  # by language; the first predictions, as later ones are the oracle's
+    def make(self, sets: Sets, device: torch.device, others: Sequence[tuple[FinetuneCell, Sets]] = ()) -> None:
+        """Fine-tune, and write each file completely or not at all.
 
-        def counted(model: TaskModel, examples: Examples, number: int) -> Counts:
-            instances = examples.side(number)
-            predicted = predict(model, instances, number)
-            if examples is sets.test:
-                on_test.setdefault(number, predicted)
-            return task.score(*(task.labels(instances, v, examples.classes) for v in (instances.gold, predicted)))
+        others: cells of other targets and their sets, which this fine-tuning serves, too: it sees the same.
+        """
+        task, language = self.task, SOURCE if self.regime == "zs" else DERIVED
+        tested = [_Tested(cell, own) for cell, own in ((self, sets), *others)]
+        kept: dict[int, list[torch.Tensor]] = {}  # weights of the epochs that derived dev sets choose
 
         def make() -> TaskModel:
             return TaskModel.of(task, self.trained.encoder(device), len(sets.train.classes))
 
-        on_dev: list[Counts] = []  # of each epoch, on the derived dev set
-        scores: list[float] = []
-        best: list[torch.Tensor] = []  # weights of the epoch that the derived dev set chooses
-
         def dev_score(model: TaskModel) -> float:
-            on_dev.append(counted(model, sets.dev, DERIVED))
-            scores.append(headline.value(on_dev[-1][headline.name]))
+            for one in tested:
+                one.add_epoch(model)
             if language == DERIVED:
-                return scores[-1]
-            if task.settings.epochs > 1 and int(np.argmax(scores)) + 1 == len(scores):
-                best[:] = model.state()
-            return headline.value(counted(model, sets.dev, SOURCE)[headline.name])
+                return tested[0].dev_scores[-1]
+            if task.settings.epochs > 1:
+                known = dict(kept)
+                kept.clear()
+                for epoch in {one.best_epoch for one in tested}:
+                    kept[epoch] = known.get(epoch) or model.state()
+            return task.headline().value(tested[0].counted(model, sets.dev, SOURCE)[task.headline().name])
 
         train, together = sets.train.side(language), 1
         if self.regime == "cs":
             assert sets.mixed is not None
             train, together = sets.mixed, 2
         model, facts = fine_tune(make, train, language, task.settings, self.seed, dev_score, together)
-        of_test = counted(model, sets.test, DERIVED)
-        rows = sets.scores("test", of_test, self.regime, self.seed)
-        rows += sets.scores("dev", on_dev[facts["epoch"] - 1], self.regime, self.seed)
-        if self.regime == "zs":
-            rows += sets.scores("test", counted(model, sets.test, SOURCE), "source", self.seed)
-            if best:
-                facts["oracle_epoch"] = int(np.argmax(scores)) + 1
-                if facts["oracle_epoch"] != facts["epoch"]:
-                    model.restore(best)
-                    of_test = counted(model, sets.test, DERIVED)
-                rows += sets.scores("test", of_test, "oracle", self.seed)
-        told: dict[str, Any] = {"key": self.key, "words": self.words, "derivlang": __version__}
-        told |= {"regime": self.regime, "seed": self.seed, "settings": task.settings.record(), **facts}
+        for one in tested:
+            one.test(model, facts["epoch"])
+        for one in tested:
+            told = dict(facts)
+            if kept:
+                told["oracle_epoch"] = one.best_epoch
+                if one.best_epoch != facts["epoch"]:
+                    model.restore(kept[one.best_epoch])
+                one.test_oracle(model, again=one.best_epoch != facts["epoch"])
+            one.write(told)
+
+
+class _Tested:
+    """The scores of a cell while its model is fine-tuned. dev_scores: of each epoch, on the derived dev set."""
+
+    def __init__(self, cell: FinetuneCell, sets: Sets):
+        self._cell, self._sets = cell, sets
+        self._on_dev: list[Counts] = []  # of each epoch, on the derived dev set
+        self._of_test: Counts = {}  # on the derived test set
+        self._on_test: dict[int, Int64] = {}  # by language; the first predictions, as later ones are the oracle's
+        self._rows: list[Score] = []
+        self.dev_scores: list[float] = []
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch that the derived dev set chooses, from 1."""
+        return int(np.argmax(self.dev_scores)) + 1
+
+    def counted(self, model: TaskModel, examples: Examples, number: int) -> Counts:
+        """Return the counts of the task on examples in a language. model: of any target."""
+        task, instances = self._cell.task, examples.side(number)
+        own = replace(model, encoder=self._cell.trained.reader(model.encoder))
+        predicted = predict(own, instances, number)
+        if examples is self._sets.test:
+            self._on_test.setdefault(number, predicted)
+        return task.score(*(task.labels(instances, v, examples.classes) for v in (instances.gold, predicted)))
+
+    def add_epoch(self, model: TaskModel) -> None:
+        """Score the derived dev set after an epoch."""
+        headline = self._cell.task.headline()
+        self._on_dev.append(self.counted(model, self._sets.dev, DERIVED))
+        self.dev_scores.append(headline.value(self._on_dev[-1][headline.name]))
+
+    def test(self, model: TaskModel, epoch: int) -> None:
+        """Score the test sets by the model of the chosen epoch."""
+        self._of_test = self.counted(model, self._sets.test, DERIVED)
+        self._add("test", self._of_test, self._cell.regime)
+        self._add("dev", self._on_dev[epoch - 1], self._cell.regime)
+        if self._cell.regime == "zs":
+            self._add("test", self.counted(model, self._sets.test, SOURCE), "source")
+
+    def test_oracle(self, model: TaskModel, *, again: bool) -> None:
+        """Score the derived test set by the model of the best epoch. again: whether it is another model."""
+        self._add("test", self.counted(model, self._sets.test, DERIVED) if again else self._of_test, "oracle")
+
+    def _add(self, split: str, counts: Counts, regime: str) -> None:
+        self._rows += self._sets.scores(split, counts, regime, self._cell.seed)
+
+    def write(self, facts: Mapping[str, Any]) -> None:
+        """Write the files of the cell. facts: of the fine-tuning."""
+        cell, sets = self._cell, self._sets
+        told: dict[str, Any] = {"key": cell.key, "words": cell.words, "derivlang": __version__}
+        told |= {"regime": cell.regime, "seed": cell.seed, "settings": cell.task.settings.record(), **facts}
         if sets.told is not None:
-            told["predictions"] = write_predictions(self.predictions, told, task, sets.test, sets.told, on_test)
-        write_part(self.path, told, task.label, task.columns, rows)
+            told["predictions"] = write_predictions(
+                cell.predictions, told, cell.task, sets.test, sets.told, self._on_test
+            )
+        write_part(cell.path, told, cell.task.label, cell.task.columns, self._rows)
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:

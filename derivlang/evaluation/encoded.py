@@ -8,16 +8,25 @@ The languages of a run are the same at every checkpoint.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from derivlang.engine.batches import Source
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.sets import Sets, check_sources
+from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import Sources
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.training_text import TrainingText
 from derivlang.formats.progress import stage
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.evaluation.trained import PretrainedRun
 
 
 class EncodedText:
@@ -74,3 +83,15 @@ class EncodedText:
     def training(self) -> TrainingText:
         """The text that the run was trained on. Raise DerivlangError as of `Sources.training_text`."""
         return self._sources.training_text()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedRun:
+    """A run, or a checkpoint of it, that is evaluated on a target. made: the files of fine-tunings made so far."""
+
+    trained: PretrainedRun
+    options: EvaluateOptions
+    tasks: Sequence[NamedTask]
+    text: EncodedText
+    device: torch.device
+    made: set[Path] = field(default_factory=set)

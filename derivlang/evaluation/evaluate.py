@@ -9,6 +9,7 @@ For a checkpoint, RUN@STEP, both are elsewhere (`trained.py`). The regimes are d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pyarrow as pa
 from derivlang.engine.events import Events
 from derivlang.evaluation import results
 from derivlang.evaluation.checks import check_asked, fitting, with_seen_regimes
-from derivlang.evaluation.encoded import EncodedText
+from derivlang.evaluation.encoded import EncodedText, OpenedRun
 from derivlang.evaluation.finetuned import finetuned
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import Sources
@@ -57,55 +58,61 @@ def evaluate(
 class Evaluation:
     """The evaluation of a run, or of its checkpoints, whose text is read and encoded once.
 
-    several: whether `of` is called more than once. target: as of `PretrainedRun.load`.
+    keep: whether its text is asked for again, by another checkpoint or target. target: as of `PretrainedRun.load`.
     """
 
     def __init__(
-        self, folder: Path, options: EvaluateOptions, events: Events | None = None, *, several: bool = False,
+        self, folder: Path, options: EvaluateOptions, events: Events | None = None, *, keep: bool = False,
         target: str = "",
     ):  # fmt: skip
         self._folder, self._options, self._events = folder, options, events or Events()
-        self._several, self._target = several, target
+        self._keep, self._target = keep, target
         self._text: EncodedText | None = None
+        self._opened: dict[int | None, OpenedRun] = {}
 
-    def of(self, step: int | None = None) -> Evaluated:
+    def of(self, step: int | None = None, others: Sequence[Evaluation] = ()) -> Evaluated:
         """Evaluate the run, or its checkpoint of a step, and write the files of its results.
+
+        others: of the same run and options, for other targets. A fine-tuning on the source is made for them, too.
 
         Results of other tasks and measures are kept. Raise StoreError if they are of other weights, unless
         `options.force` replaces them, and DerivlangError if something does not fit; then no model has been trained.
         """
+        run = self._open(step)
+        trained, options, text = run.trained, run.options, run.text
+        beside = [one._open(step) for one in others]
+        sweep(trained.folder)
+        sweep(trained.cells)
+        before = record = results.stored(trained, force=options.force, drop=True)
+
+        # Measures. Each entry is written at once, so that an interrupted evaluation keeps it.
+        labels = [task.label for task in run.tasks]
+        for name, entry in measured(text, trained, options, run.device, self._events.warn):
+            labels.append(name)
+            record = results.add(trained, "measures", name, entry, force=options.force)
+
+        # Tasks: the cells of those with fine-tuning
+        for task in run.tasks:
+            if isinstance(task, UntunedTask):
+                entry = untuned(task, text, trained, run.device)
+            else:
+                assert isinstance(task, Task)
+                entry = finetuned(task, run, beside, before, self._events.warn)
+            record = results.add(trained, "tasks", task.label, entry, force=options.force)
+
+        return Evaluated(record, *results.scores_of(trained.cells, record, labels))
+
+    def _open(self, step: int | None) -> OpenedRun:
+        """Return what is evaluated. All of it is found and checked before hours of fine-tuning begin."""
+        if step in self._opened:
+            return self._opened[step]
         options, events = self._options, self._events
-
-        # The run
         trained = PretrainedRun.load(self._folder, step, self._target)
-
-        # Checks
         check_asked(trained, options)
         options = with_seen_regimes(trained, options, events.warn)
         tasks = fitting(options.tasks, trained)
         device = device_of(options.device)
         use_threads(options.threads, trained.config.hidden_size)
-        sweep(trained.folder)
-        sweep(trained.cells)
-        before = record = results.stored(trained, force=options.force, drop=True)
-
-        # Sets: all are found and checked before hours of fine-tuning begin.
-        text = self._text or EncodedText(Sources(trained, options, events), tasks, keep=self._several)
-        self._text = text
-
-        # Measures. Each entry is written at once, so that an interrupted evaluation keeps it.
-        labels = [task.label for task in tasks]
-        for name, entry in measured(text, trained, options, device, events.warn):
-            labels.append(name)
-            record = results.add(trained, "measures", name, entry, force=options.force)
-
-        # Tasks: the cells of those with fine-tuning
-        for task in tasks:
-            if isinstance(task, UntunedTask):
-                entry = untuned(task, text, trained, device)
-            else:
-                assert isinstance(task, Task)
-                entry = finetuned(task, text, trained, options, device, before, events.warn)
-            record = results.add(trained, "tasks", task.label, entry, force=options.force)
-
-        return Evaluated(record, *results.scores_of(trained.cells, record, labels))
+        self._text = self._text or EncodedText(Sources(trained, options, events), tasks, keep=self._keep)
+        self._opened[step] = OpenedRun(trained, options, tasks, self._text, device)
+        return self._opened[step]

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -44,6 +44,10 @@ class Instances:
     @property
     def lengths(self) -> Int64:
         return lengths_of(self.offsets)
+
+    def equals(self, other: Instances) -> bool:
+        """Return whether the rows and labels of both are the same."""
+        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(Instances))
 
     def by_row(self, labels: list[Any]) -> list[list[Any]]:
         """Return one list per row of a list of G labels."""

@@ -54,7 +54,7 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
         lm = trained.language_model(torch.device("cpu")).module if trained.language_ids else None
         if lm is not None and has_own(lm):
             set_tie(lm, tie=False)
-            fold(lm, language)
+            fold(lm, languages.numbers[language])
             with quiet():
                 lm.save_pretrained(fresh)
         languages.tokenizer.save(fresh)  # for its configuration

@@ -11,18 +11,16 @@ again, so an interrupted evaluation resumes with the next cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
-from derivlang.evaluation.encoded import EncodedText
-from derivlang.evaluation.finetune_settings import REGIMES, SPLITS
+from derivlang.evaluation.encoded import OpenedRun
+from derivlang.evaluation.finetune_settings import REGIMES, SPLITS, Regime
 from derivlang.evaluation.scores import write_part
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.settings import EvaluateOptions
@@ -35,38 +33,30 @@ from derivlang.store.record import difference, digest
 
 
 def finetuned(
-    task: Task,
-    text: EncodedText,
-    trained: PretrainedRun,
-    options: EvaluateOptions,
-    device: torch.device,
-    before: Mapping[str, Any],
-    warn: Callable[[str], None],
+    task: Task, run: OpenedRun, others: Sequence[OpenedRun], before: Mapping[str, Any], warn: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the entry of a task with fine-tuning: settings, and files of the regimes whose cells are finished.
 
-    text: with the sets of the task. before: the record that was there, as of `results.stored`. warn: called for a
+    others: the run on other targets. before: the record that was there, as of `results.stored`. warn: called for a
     regime that lacks some of its cells, and for a cell that is made again as its file was changed.
     """
-    sets = text.sets_of(task)
-    seeds = range(1, options.seeds + 1)
-    cells = {
-        regime: [FinetuneCell(trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
-        for regime in REGIMES
-    }
-    settings = _settings(task, text.sources_of(task), sets)
+    trained, options, sets = run.trained, run.options, run.text.sets_of(task)
+    cells = {regime: _cells(run, task, sets, regime) for regime in REGIMES}
+    settings = _settings(task, run.text.sources_of(task), sets)
     damaged = _damaged(trained, before["tasks"].get(task.label), settings)
     to_make = []
-    for regime in options.regimes:
-        for cell in cells[regime]:
-            if what := damaged.pop(cell.path.name, None):
-                warn(f"{cell.path} {what} since it was evaluated; the fine-tuning is made again")
-            if options.force or what or not cell.facts or (options.predictions and not cell.has_predictions()):
-                to_make.append(cell)
+    for cell in (cell for regime in options.regimes for cell in cells[regime]):
+        what = damaged.pop(cell.path.name, None)
+        if cell.path in run.made:
+            continue
+        if what:
+            warn(f"{cell.path} {what} since it was evaluated; the fine-tuning is made again")
+        if what or _is_wanted(cell, options):
+            to_make.append(cell)
     # One stage for all of them, so that its bar says when the task is done.
     with stage(f"{task.name}, {len(to_make)} fine-tunings", "rows", sum(cell.n_rows(sets) for cell in to_make)):
         for cell in to_make:
-            cell.make(sets, device)
+            cell.make(sets, run.device, list(_alike(cell, sets, others)))
     forget(trained, task, sets.key, sets.words)
     finished = [cell for regime in REGIMES for cell in _finished(cells[regime], damaged, warn)]
     return results.entry_of(
@@ -75,6 +65,30 @@ def finetuned(
         [cell.predictions for cell in finished if cell.has_predictions()],
         sets.told_of_test,
     )
+
+
+def _cells(run: OpenedRun, task: Task, sets: Sets, regime: Regime) -> list[FinetuneCell]:
+    """Return the cells of a regime, one for each seed."""
+    seeds = range(1, run.options.seeds + 1)
+    return [FinetuneCell(run.trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
+
+
+def _is_wanted(cell: FinetuneCell, options: EvaluateOptions) -> bool:
+    """Return whether a cell is to be made: it is not there, or all are made again."""
+    return options.force or not cell.facts or (options.predictions and not cell.has_predictions())
+
+
+def _alike(cell: FinetuneCell, sets: Sets, others: Sequence[OpenedRun]) -> Iterator[tuple[FinetuneCell, Sets]]:
+    """Yield the wanted cells of other targets, with their sets, that a fine-tuning on the source is the same for."""
+    for run in others if cell.regime == "zs" else ():
+        for task in run.tasks:
+            if not isinstance(task, Task) or task != cell.task:
+                continue
+            own = run.text.sets_of(task)
+            other = _cells(run, task, own, "zs")[cell.seed - 1]
+            if sets.learns_as(own) and other.path not in run.made and _is_wanted(other, run.options):
+                run.made.add(other.path)
+                yield other, own
 
 
 def _damaged(trained: PretrainedRun, entry: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> dict[str, str]:

@@ -55,6 +55,11 @@ class Sets:
         told: dict[str, Any] = {"regime": regime, "split": split, "ft_seed": seed, "set": scored}
         return [Score(name, by_unit(by_row, units), **told) for name, by_row in counts.items()]
 
+    def learns_as(self, other: Sets) -> bool:
+        """Return whether the source has the same training and dev sets in both, so that one fine-tuning is enough."""
+        sides = ((sets.train.source, sets.dev.source) for sets in (self, other))
+        return self.train.classes == other.train.classes and all(a.equals(b) for a, b in zip(*sides, strict=True))
+
     @property
     def told_of_test(self) -> dict[str, int]:
         """Numbers of the test set's rows and labels, for the record."""

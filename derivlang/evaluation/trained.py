@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.language import Language, read_languages
-from derivlang.training.language_embeddings import restore, table_of
-from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages, of_several, of_texts
+from derivlang.training.language_embeddings import restore
+from derivlang.training.languages import SOURCE, TOKENIZER, Languages, of_several, of_texts
 from derivlang.training.languages import load as load_languages
 from derivlang.training.own_parts import n_own_ids, own_parts
 from derivlang.training.positions import longest_row
@@ -168,7 +168,6 @@ class PretrainedRun:
             module, loading_info = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
             if self.language_ids:
                 restore(module, path)
-                self._place_target(module)
         missing = {name for name in loading_info["missing_keys"] if "pooler." not in name} | set(
             loading_info["mismatched_keys"]
         )
@@ -182,14 +181,13 @@ class PretrainedRun:
         if self.facts.get("checkpoint") and self.has_lm_head:
             check_head(module, str(path))
         bf16 = device.type == "cuda" and has_bf16()
-        return Encoder(module.to(device), self.languages.special_ids, language_ids=self.language_ids, bf16=bf16)
+        return self.reader(
+            Encoder(module.to(device), self.languages.special_ids, language_ids=self.language_ids, bf16=bf16)
+        )
 
-    def _place_target(self, module: Any) -> None:
-        """Give the number of the derived language to the target's language embedding."""
-        table = table_of(module.base_model)
-        if table is not None and self.languages.numbers[DERIVED] != DERIVED:
-            with torch.no_grad():
-                table.weight[DERIVED] = table.weight[self.languages.numbers[DERIVED]]
+    def reader(self, model: Encoder) -> Encoder:
+        """Return a model of the run that is given the source and this target, as languages 0 and 1."""
+        return replace(model, numbers=self.languages.numbers if self.target else ())
 
     @property
     def pair_folder(self) -> Path:

@@ -40,14 +40,16 @@ _HEADS: dict[str, Callable[[Any, Any], Any]] = {
 class Encoder:
     """A masked or causal language model of `transformers`, or one without a head, on any device.
 
-    special_ids: of its languages. language_ids: whether it gets the language numbers, as token types. bf16:
-    whether it computes in bfloat16; if not, in the caller's precision. compiled: whether `cross_entropy` is compiled,
-    so that the logits are never in memory as 32-bit floats.
+    special_ids: of its languages. language_ids: whether it gets the language numbers, as token types. numbers: which
+    languages of the model the caller's are, () if they are the same. bf16: whether it computes in bfloat16; if not, in
+    the caller's precision. compiled: whether `cross_entropy` is compiled, so that the logits are never in memory as
+    32-bit floats.
     """
 
     module: Any
     special_ids: SpecialIds
     language_ids: bool = field(default=False, kw_only=True)
+    numbers: tuple[int, ...] = field(default=(), kw_only=True)
     bf16: bool = field(default=False, kw_only=True)
     compiled: bool = field(default=False, kw_only=True)
 
@@ -73,7 +75,11 @@ class Encoder:
 
     @property
     def language_embeddings(self) -> torch.Tensor:
-        """float[2, d]: the language embeddings or token types. Raises UsageError if the model has none."""
+        """float[L, d]: the language embeddings or token types. Raises UsageError if the model has none."""
+        return self._table[list(self.numbers)] if self.numbers else self._table
+
+    @property
+    def _table(self) -> torch.Tensor:
         table = table_of(self.module.base_model)
         if table is None:
             raise UsageError("the model has no language embeddings", where="--model", id="no-token-types")
@@ -140,6 +146,9 @@ class Encoder:
 
     def _output(self, ids: Any, mask: Any, language: Any, positions: Any, **options: Any) -> Any:
         config, base = self.module.config, self.module.base_model
+        if self.numbers:
+            every = torch.tensor(self.numbers, device=ids.device)
+            language = every[torch.as_tensor(language, device=ids.device).long()]
         padding = config.pad_token_id
         # Attention needs no mask for rows without padding. Only a CPU can be asked without waiting for it.
         is_full = ids.device.type == "cpu" and bool(mask.all())
@@ -157,7 +166,7 @@ class Encoder:
             if not has_own(self.module):
                 options["token_type_ids"] = spoken
             else:
-                given = {"inputs_embeds": self.module.get_input_embeddings()(ids) + self.language_embeddings[spoken]}
+                given = {"inputs_embeds": self.module.get_input_embeddings()(ids) + self._table[spoken]}
         if positions is not None:
             check_reset(self.module)
             options["position_ids"] = positions + positions_of(self.module).shift
