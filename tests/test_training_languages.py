@@ -168,6 +168,14 @@ def test_the_same_run_by_both_forms(tmp_path: Path) -> None:
         assert (made["weights"], made["fingerprint"]) == (short["weights"], short["fingerprint"])
 
 
+def test_a_text_of_its_own_gives_the_same_weights_by_both_forms(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = map(str, texts)
+    data, options = tmp_path / "data", {name: value for name, value in TINY.items() if name != "parallel"}
+    short = derivlang.pretrain(one, "identity", tmp_path / "short", derived_source=two, data=data, **options).record
+    made = trained(tmp_path / "named", [f"en=text:{one}", f"fr=text:{two}"], data=data, pairs=None)
+    assert made["weights"] == short["weights"]
+
+
 def test_a_stopped_run_of_four_languages_goes_on(texts: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"objective": "dict-mlm", "data": data / "one", "save_every": 3}
     languages, out = four(texts, shares=True), tmp_path / "run"
@@ -223,7 +231,7 @@ def test_targets_of_a_run_are_evaluated_one_by_one(
         assert made["language"] == "derived"
         ids = json.loads((tmp_path / name / "tokenizer.json").read_text("utf-8"))["model"]["vocab"].values()
         assert set(vocabulary.own[number].tolist()) <= set(ids)
-    for target, message in (("fr", "there is no target 'fr'"), ("", "is a run of 4 languages")):
+    for target, message in (("de", "there is no target 'de'"), ("", "is a run of 4 languages")):
         with pytest.raises(UsageError, match=message):
             PretrainedRun.load(out, target=target)
     told = run("evaluate", out, "--measure", "perplexity", "--sentences", "20", "--threads", "1").out

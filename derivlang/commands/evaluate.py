@@ -79,6 +79,7 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         from derivlang.engine.events import Events
         from derivlang.evaluation.asked import asked_for
         from derivlang.evaluation.evaluate import Evaluation
+        from derivlang.evaluation.tasks.base import Task
         from derivlang.evaluation.trained import targets_of
         from derivlang.training.checkpoint import run_and_step
         from derivlang.training.run_folder import asked_steps
@@ -87,7 +88,8 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         asked = asked_for(self, self.given, warn)
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
-        targets = targets_of(folder, self.target)
+        named = {target for task in asked.tasks if isinstance(task, Task) for target in task.own}
+        targets = targets_of(folder, self.target, named, warn)
         keep = len(steps) * len(targets) > 1
         each = [Evaluation(folder, asked, Events(), keep=keep, target=target) for target in targets]
         for place, evaluation in enumerate(each, 1):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ import torch
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
-from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import REGIMES, RULES, Regime, regime_of
 from derivlang.evaluation.predictions import write_predictions
@@ -92,7 +91,7 @@ class FinetuneCell:
         epochs, test, dev = self.task.settings.epochs, sets.test.n_rows, sets.dev.n_rows
         mixed = epochs * sets.train.n_rows if self.regime == "cs" else 0
         of_zs = epochs * dev + (test if epochs == 1 else 2 * test) if self.regime == "zs" else 0
-        return epochs * (sets.train.n_rows + dev) + test + of_zs + mixed
+        return epochs * (sets.of(SOURCE).train.n_rows + dev) + test + of_zs + mixed
 
     def make(self, sets: Sets, device: torch.device, others: Sequence[tuple[FinetuneCell, Sets]] = ()) -> None:
         """Fine-tune, and write each file completely or not at all.
@@ -104,7 +103,7 @@ class FinetuneCell:
         kept: dict[int, list[torch.Tensor]] = {}  # weights of the epochs that derived dev sets choose
 
         def make() -> TaskModel:
-            return TaskModel.of(task, self.trained.encoder(device), len(sets.train.classes))
+            return TaskModel.of(task, self.trained.encoder(device), len(sets.test.classes))
 
         def dev_score(model: TaskModel) -> float:
             for one in tested:
@@ -114,11 +113,11 @@ class FinetuneCell:
             if task.settings.epochs > 1:
                 known = dict(kept)
                 kept.clear()
-                for epoch in {one.best_epoch for one in tested}:
+                for epoch in {one.best_epoch for one in tested if one.dev_scores}:
                     kept[epoch] = known.get(epoch) or model.state()
-            return task.headline().value(tested[0].counted(model, sets.dev, SOURCE)[task.headline().name])
+            return task.headline().value(tested[0].counted(model, "dev", SOURCE)[task.headline().name])
 
-        train, together = sets.train.side(language), 1
+        train, together = sets.of(language).train.side(language), 1
         if self.regime == "cs":
             assert sets.mixed is not None
             train, together = sets.mixed, 2
@@ -127,7 +126,7 @@ class FinetuneCell:
             one.test(model, facts["epoch"])
         for one in tested:
             told = dict(facts)
-            if kept:
+            if kept and one.dev_scores:
                 told["oracle_epoch"] = one.best_epoch
                 if one.best_epoch != facts["epoch"]:
                     model.restore(kept[one.best_epoch])
@@ -151,35 +150,39 @@ class _Tested:
         """The epoch that the derived dev set chooses, from 1."""
         return int(np.argmax(self.dev_scores)) + 1
 
-    def counted(self, model: TaskModel, examples: Examples, number: int) -> Counts:
-        """Return the counts of the task on examples in a language. model: of any target."""
-        task, instances = self._cell.task, examples.side(number)
+    def counted(self, model: TaskModel, split: Literal["dev", "test"], number: int) -> Counts:
+        """Return the counts of the task on a split in a language. model: of any target."""
+        task, examples = self._cell.task, getattr(self._sets.of(number), split)
+        instances = examples.side(number)
         own = replace(model, encoder=self._cell.trained.reader(model.encoder))
         predicted = predict(own, instances, number)
-        if examples is self._sets.test:
+        if split == "test":
             self._on_test.setdefault(number, predicted)
         return task.score(*(task.labels(instances, v, examples.classes) for v in (instances.gold, predicted)))
 
     def add_epoch(self, model: TaskModel) -> None:
-        """Score the derived dev set after an epoch."""
+        """Score the derived dev set after an epoch; a target's own set may have none."""
+        if not self._sets.dev.n_rows:
+            return
         headline = self._cell.task.headline()
-        self._on_dev.append(self.counted(model, self._sets.dev, DERIVED))
+        self._on_dev.append(self.counted(model, "dev", DERIVED))
         self.dev_scores.append(headline.value(self._on_dev[-1][headline.name]))
 
     def test(self, model: TaskModel, epoch: int) -> None:
         """Score the test sets by the model of the chosen epoch."""
-        self._of_test = self.counted(model, self._sets.test, DERIVED)
+        self._of_test = self.counted(model, "test", DERIVED)
         self._add("test", self._of_test, self._cell.regime)
-        self._add("dev", self._on_dev[epoch - 1], self._cell.regime)
+        if self._on_dev:
+            self._add("dev", self._on_dev[epoch - 1], self._cell.regime)
         if self._cell.regime == "zs":
-            self._add("test", self.counted(model, self._sets.test, SOURCE), "source")
+            self._add("test", self.counted(model, "test", SOURCE), "source", SOURCE)
 
     def test_oracle(self, model: TaskModel, *, again: bool) -> None:
         """Score the derived test set by the model of the best epoch. again: whether it is another model."""
-        self._add("test", self.counted(model, self._sets.test, DERIVED) if again else self._of_test, "oracle")
+        self._add("test", self.counted(model, "test", DERIVED) if again else self._of_test, "oracle")
 
-    def _add(self, split: str, counts: Counts, regime: str) -> None:
-        self._rows += self._sets.scores(split, counts, regime, self._cell.seed)
+    def _add(self, split: str, counts: Counts, regime: str, language: int = DERIVED) -> None:
+        self._rows += self._sets.of(language).scores(split, counts, regime, self._cell.seed)
 
     def write(self, facts: Mapping[str, Any]) -> None:
         """Write the files of the cell. facts: of the fine-tuning."""
@@ -187,9 +190,7 @@ class _Tested:
         told: dict[str, Any] = {"key": cell.key, "words": cell.words, "derivlang": __version__}
         told |= {"regime": cell.regime, "seed": cell.seed, "settings": cell.task.settings.record(), **facts}
         if sets.told is not None:
-            told["predictions"] = write_predictions(
-                cell.predictions, told, cell.task, sets.test, sets.told, self._on_test
-            )
+            told["predictions"] = write_predictions(cell.predictions, told, cell.task, sets, self._on_test)
         write_part(cell.path, told, cell.task.label, cell.task.columns, self._rows)
 
 

@@ -46,6 +46,27 @@ def with_seen_regimes(trained: PretrainedRun, options: EvaluateOptions, warn: Ca
     return replace(options, regimes=("sup",))
 
 
+def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callable[[str], None]) -> EvaluateOptions:
+    """Return the options without what a target with a text of its own has no set for, as nothing is derived for it.
+
+    warn: called with what was left out. Raise UsageError if nothing is left.
+    """
+    if not trained.has_own_text:
+        return options
+    name = trained.target
+    tasks = tuple(task for task in options.tasks if isinstance(task, Task) and name in task.own)
+    if not tasks:
+        raise UsageError(
+            f"{name} has a text of its own, so no set can be derived for it, and none is given",
+            where="--task",
+            fix=f"name a labelled set in this language: pos:{name}=SET",
+            id="no-set",
+        )
+    if left := [*(task.label for task in options.tasks if task not in tasks), *options.measures]:
+        warn(f"{name}: left out, as a text of its own is not parallel to the source's: {', '.join(left)}")
+    return replace(options, tasks=tasks, measures=())
+
+
 def check_mixed(options: EvaluateOptions) -> None:
     """Raise UsageError for the regime cs if a fine-tuned task has no mixed pairs, or if two do not fit into a batch."""
     tuned = [task for task in options.tasks if isinstance(task, Task)]

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from derivlang.engine.events import Events
 from derivlang.evaluation import results
-from derivlang.evaluation.checks import check_asked, fitting, with_seen_regimes
+from derivlang.evaluation.checks import check_asked, fitting, with_own_sets, with_seen_regimes
 from derivlang.evaluation.encoded import EncodedText, OpenedRun
 from derivlang.evaluation.finetuned import finetuned
 from derivlang.evaluation.settings import EvaluateOptions
@@ -109,10 +109,12 @@ class Evaluation:
         options, events = self._options, self._events
         trained = PretrainedRun.load(self._folder, step, self._target)
         check_asked(trained, options)
-        options = with_seen_regimes(trained, options, events.warn)
+        options = with_seen_regimes(trained, with_own_sets(trained, options, events.warn), events.warn)
         tasks = fitting(options.tasks, trained)
         device = device_of(options.device)
         use_threads(options.threads, trained.config.hidden_size)
-        self._text = self._text or EncodedText(Sources(trained, options, events), tasks, keep=self._keep)
+        self._text = self._text or EncodedText(
+            Sources(trained, options, events, trained.languages), tasks, keep=self._keep
+        )
         self._opened[step] = OpenedRun(trained, options, tasks, self._text, device)
         return self._opened[step]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.errors import UsageError
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.evaluation import results
@@ -30,6 +31,7 @@ from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.store.record import difference, digest
+from derivlang.training.languages import SOURCE
 
 
 def finetuned(
@@ -42,10 +44,10 @@ def finetuned(
     """
     trained, options, sets = run.trained, run.options, run.text.sets_of(task)
     cells = {regime: _cells(run, task, sets, regime) for regime in REGIMES}
-    settings = _settings(task, run.text.sources_of(task), sets)
+    settings = _settings(task, task.own.get(trained.target_name), run.text.sources_of(task), sets)
     damaged = _damaged(trained, before["tasks"].get(task.label), settings)
     to_make = []
-    for cell in (cell for regime in options.regimes for cell in cells[regime]):
+    for cell in (cell for regime in _regimes(task, sets, options, warn) for cell in cells[regime]):
         what = damaged.pop(cell.path.name, None)
         if cell.path in run.made:
             continue
@@ -71,6 +73,26 @@ def _cells(run: OpenedRun, task: Task, sets: Sets, regime: Regime) -> list[Finet
     """Return the cells of a regime, one for each seed."""
     seeds = range(1, run.options.seeds + 1)
     return [FinetuneCell(run.trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
+
+
+def _regimes(task: Task, sets: Sets, options: EvaluateOptions, warn: Callable[[str], None]) -> Sequence[Regime]:
+    """Return the regimes of a task: on a target's own set, those that it has the splits for.
+
+    warn: called with what is left out. Raise UsageError if nothing is left.
+    """
+    if sets.ours is None:
+        return options.regimes
+    has_sup = bool(sets.train.n_rows and sets.dev.n_rows)
+    some = [regime for regime in options.regimes if regime == "zs" or (regime == "sup" and has_sup)]
+    left = ", ".join(regime for regime in options.regimes if regime not in some)
+    why = f"{task.name}: the target's own set has no train and dev for {left}"
+    if "cs" in left:
+        why = f"{task.name}: cs mixes sides of sets that are derived, not of a set in each language"
+    if not some:
+        raise UsageError(why, where="--regime", fix="give --regime zs", id="no-set")
+    if left:
+        warn(f"{why}, which is left out")
+    return some
 
 
 def _is_wanted(cell: FinetuneCell, options: EvaluateOptions) -> bool:
@@ -121,25 +143,27 @@ def _finished(
 
 def _chance(task: Task, sets: Sets, trained: PretrainedRun) -> Path:
     """Write the scores of a guess on the test set, and return their file."""
-    counts = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
+    train = sets.train.derived if sets.train.n_rows else sets.of(SOURCE).train.source
+    counts = task.chance(train, sets.test.derived, sets.test.classes)
     path = trained.cells / f"{task.file_name}.chance.parquet"
     write_part(path, {"derivlang": __version__}, task.label, task.columns, sets.scores("test", counts, "chance"))
     return path
 
 
-def _settings(task: Task, sources: Sequence[Source], sets: Sets) -> dict[str, Any]:
+def _settings(task: Task, own: Task | None, sources: Sequence[Source], sets: Sets) -> dict[str, Any]:
     """Return what the record says of a task: its sets, its fine-tuning, and the numbers of rows.
 
+    own: the task on the target's own set, None without one.
     Sets that are named by a relative path have the hash of their files, since such a path does not identify a set.
     """
+    names = [*task.sources, *(own.sources if own is not None else ())]
     corpora = (source.corpus for source in sources)
-    by_path = [
-        corpus for name, corpus in zip(task.sources, corpora, strict=True) if "/" in name and corpus.format != "hub"
-    ]
+    by_path = [corpus for name, corpus in zip(names, corpora, strict=True) if "/" in name and corpus.format != "hub"]
     return {
-        "source": "+".join(map(short_name, task.sources)),
+        "source": "+".join(map(short_name, names)),
         **({"data": digest([digest_of(corpus) for corpus in by_path])} if by_path else {}),
         **({"word": task.told_word} if task.word else {}),
         **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
-        **{name: getattr(sets, name).n_rows for name in SPLITS},
+        **{name: getattr(sets if name == "test" else sets.of(SOURCE), name).n_rows for name in SPLITS},
+        **({"own_train": sets.train.n_rows} if own is not None else {}),
     }

@@ -163,11 +163,11 @@ def _whole(scored: Sequence[_Mean]) -> list[_Mean]:
 
 
 def _chance(means: Iterable[_Mean], one: _Mean) -> str:
-    """What a guess reaches, in brackets: in this group, or in all of the set."""
+    """What a guess reaches on the set, in brackets: in this group, or in all of it."""
     guesses = {
         (guess.group, guess.row["layer"]): guess
         for guess in means
-        if guess.regime == CHANCE and guess.column == one.column
+        if guess.regime == CHANCE and guess.column == one.column and guess.row["set"] == one.row["set"]
     }
     places = [(group, layer) for group in (one.group, "") for layer in (one.row["layer"], None)]
     return next((f" (chance {guesses[place].value})" for place in places if place in guesses), "")

@@ -40,6 +40,7 @@ from derivlang.store.listing import file_hash
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 
 if TYPE_CHECKING:
+    from derivlang.evaluation.sets import Sets
     from derivlang.evaluation.tasks.base import Task
 
 _IDS = ("id", "idx", "pairID")  # columns that name a row
@@ -91,26 +92,28 @@ class ToldRows:
 
 
 def write_predictions(
-    path: Path, facts: Mapping[str, Any], task: Task, examples: Examples, rows: ToldRows, predicted: Mapping[int, Int64]
+    path: Path, facts: Mapping[str, Any], task: Task, sets: Sets, predicted: Mapping[int, Int64]
 ) -> str:
     """Write the predictions on a test set, completely or not at all, and return the SHA-256 of the file.
 
-    predicted: int64[G, k], by the language of the rows. Raise DataError if the task's labels have no one Arrow type.
+    sets: with the rows of test, for people. predicted: int64[G, k], by the language of the rows.
+    Raise DataError if the task's labels have no one Arrow type.
     """
-    sides = [examples.side(number) for number in predicted]
-    words = [rows.words[number] for number in predicted]
+    of = {number: sets.of(number) for number in predicted}
+    rows = {number: one.told for number, one in of.items() if one.told is not None}
+    sides = [one.test.side(number) for number, one in of.items()]
+    words = [one.words[number] for number, one in rows.items()]
     values = [[side.gold for side in sides], predicted.values()]
     told = [
-        [label for one in zip(words, sides, some, strict=True) for label in task.told(*one, examples.classes)]
+        [label for one in zip(words, sides, some, strict=True) for label in task.told(*one, sets.test.classes)]
         for some in values
     ]
-    n = len(sides)
     columns: dict[str, Any] = {
-        "on": [SIDES[number] for number in predicted for _ in range(examples.n_rows)],
-        "row": np.tile(rows.numbers, n),
-        "id": pa.concat_arrays([rows.ids] * n),
+        "on": [SIDES[number] for number, one in rows.items() for _ in one.numbers],
+        "row": np.concatenate([one.numbers for one in rows.values()]),
+        "id": pa.concat_arrays([one.ids for one in rows.values()]),
     }
-    lists = [one.columns(rows.sides) for one in words]
+    lists = [one.words[number].columns(one.sides) for number, one in rows.items()]
     columns |= {name: pa.concat_arrays([one[name] for one in lists]) for name in lists[0]}
     try:
         labels = pa.array([*told[0], *told[1]])  # both at once: a list without a label has no type of its own

@@ -22,7 +22,7 @@ from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.sources.corpus import Corpus
 from derivlang.store.record import digest
-from derivlang.training.languages import Languages
+from derivlang.training.languages import SOURCE, Languages
 
 _MANY_LOST = 0.05  # of the labels of a split: what a score of the others no longer stands for
 
@@ -35,7 +35,7 @@ class Sets:
     train; in_whole_train: of a row of the whole split; train may be a part of it. scored: of test and dev, the set
     and the unit of each row, int64[S] or None if every row is one (`documents.py`). words: how the text was split into
     words (`Corpus.word_rule`). mixed: the mixed pairs of train, two neighbouring rows each; told: the rows of test, for
-    people; None if not asked for.
+    people; None if not asked for. ours: the sets of the source, if the target has sets of its own; None: these.
     """
 
     train: Examples
@@ -48,6 +48,16 @@ class Sets:
     words: str
     mixed: Instances | None = None
     told: ToldRows | None = None
+    ours: Sets | None = None
+
+    def of(self, language: int) -> Sets:
+        """Return the sets of a language, by its number."""
+        return self.ours if language == SOURCE and self.ours is not None else self
+
+    def beside(self, ours: Sets) -> Sets:
+        """Return the sets of a target beside the source's."""
+        words = ", ".join(dict.fromkeys([ours.words, self.words]))
+        return replace(self, ours=ours, key=digest([self.key, ours.key]), words=words)
 
     def scores(self, split: str, counts: Mapping[str, Int64], regime: str, seed: int | None = None) -> list[Score]:
         """Return the score of each metric. counts: int64[S, k] by metric, of the rows of a split. seed: of the cell."""
@@ -57,8 +67,9 @@ class Sets:
 
     def learns_as(self, other: Sets) -> bool:
         """Return whether the source has the same training and dev sets in both, so that one fine-tuning is enough."""
-        sides = ((sets.train.source, sets.dev.source) for sets in (self, other))
-        return self.train.classes == other.train.classes and all(a.equals(b) for a, b in zip(*sides, strict=True))
+        ours, theirs = (sets.of(SOURCE) for sets in (self, other))
+        sides = ((sets.train.source, sets.dev.source) for sets in (ours, theirs))
+        return ours.train.classes == theirs.train.classes and all(a.equals(b) for a, b in zip(*sides, strict=True))
 
     @property
     def told_of_test(self) -> dict[str, int]:
@@ -92,7 +103,7 @@ class Sets:
         corpora = [source.corpus for source in sources]
         found = [check_sources(task, corpora) for task in tasks]
         parts = {name: (sources[number], split) for name, (number, split) in found[0][0].items()}  # of all tasks
-        splits: list[list[_Taken]] = []
+        splits: dict[str, list[_Taken]] = {}
         for name, (source, split) in parts.items():
             wanted = {"mixed": mixed and name == "train", "predictions": predictions and name == "test"}
             readers = [
@@ -102,9 +113,13 @@ class Sets:
             for batch in with_documents(source.batches(split)):
                 for reader in readers:
                     reader.add(batch)
-            splits.append([reader.taken(name, (source.corpus.name, split)) for reader in readers])
+            splits[name] = [reader.taken(name, (source.corpus.name, split)) for reader in readers]
+        for name in SPLITS.keys() - splits.keys():  # of a target's own set
+            none = np.zeros(0, np.int64)
+            splits[name] = [replace(one, examples=one.examples.take(none), keys=one.keys[:0]) for one in splits["test"]]
         keys = (_key(languages, task, sources, list(parts.values())) for task in tasks)
-        return [cls._of(*each, corpora) for each in zip(tasks, keys, zip(*splits, strict=True), strict=True)]
+        taken = zip(*(splits[name] for name in SPLITS), strict=True)
+        return [cls._of(*each, corpora) for each in zip(tasks, keys, taken, strict=True)]
 
     @classmethod
     def _of(cls, task: Task, key: str, taken: Sequence[_Taken], corpora: Sequence[Corpus]) -> Sets:
@@ -167,6 +182,8 @@ class _SplitReader:
         settings, every = self._task.settings, Examples.joined(self._examples)
         _warn_of_cut_labels(every, self._task, place)
         limit = {"train": settings.train_examples, "dev": settings.dev_examples}.get(name)
+        if self._task.is_own and limit:  # the number is of the source's
+            limit = min(limit, every.n_rows)
         if name == "train":
             every = every.learnable()
         pairs = None
@@ -243,13 +260,15 @@ def _scored(examples: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, I
 def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tuple[int, str]], tuple[str, ...]]:
     """Return for train, dev and test (the number of the corpus, the split), and the names of the labels.
 
-    corpora: one or two; the second gives test, from its split of this name or its only split. No row is read. Raise
-    DataError if a split or the labels are missing, or if the corpora have different labels.
+    corpora: one or two; the second gives test, from its split of this name or its only split. Only test is needed of a
+    target's own set. No row is read. Raise DataError if a split or the labels are missing, or if the corpora have
+    different labels.
     """
-    parts = {name: (0, split) for name, split in SPLITS.items()}
-    if len(corpora) > 1:
-        splits = corpora[1].splits
-        parts["test"] = 1, splits[0] if len(splits) == 1 else SPLITS["test"]
+    splits = corpora[-1].splits
+    test = splits[0] if len(splits) == 1 and (task.is_own or len(corpora) > 1) else SPLITS["test"]
+    wanted = {name: split for name, split in SPLITS.items() if split in splits} if task.is_own else SPLITS
+    parts = {name: (0, split) for name, split in wanted.items() if split != test}
+    parts["test"] = len(corpora) - 1, test
     for number, corpus in enumerate(corpora):
         missing = [split for owner, split in parts.values() if owner == number and split not in corpus.splits]
         if missing:
@@ -261,5 +280,10 @@ def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tupl
             )
     classes, *others = (task.classes(corpus) for corpus in corpora)
     if any(other != classes for other in others):
-        raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
+        raise other_labels(task)
     return parts, classes
+
+
+def other_labels(task: Task) -> DataError:
+    """Return the error for sets of a task that do not belong together."""
+    return DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")

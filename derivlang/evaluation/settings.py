@@ -35,7 +35,8 @@ class EvaluateNames(Settings):
     task: Listed = setting(
         "none",
         f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B takes train and "
-        "dev from A and test from B, blimp:FILE or blimp:demo names minimal pairs. Measures may be named, too.",
+        "dev from A and test from B, pos:fr=French-GSD tests on a set in a language fr of the run, "
+        "blimp:FILE or blimp:demo names minimal pairs. Measures may be named, too.",
         commas=True,
     )
     regime: Listed = setting(

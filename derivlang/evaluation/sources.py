@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
-from derivlang.training.languages import DERIVED
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.joint import SCRIPT_HINT
 from derivlang.training.run_folder import RUN
@@ -35,11 +35,16 @@ from derivlang.training.run_folder import RUN
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """What an evaluation of a run reads, opened with the run's pipeline."""
+    """What an evaluation of a run reads, opened with the pipeline of its languages: the run's, or one of them twice."""
 
     trained: PretrainedRun
     options: EvaluateOptions
     events: Events
+    languages: Languages
+
+    def of(self, sides: tuple[int, int]) -> Sources:
+        """Return the sources that are read in these of both languages."""
+        return self if sides == (SOURCE, DERIVED) else replace(self, languages=self.languages.of(sides))
 
     def of_task(self, task: NamedTask) -> list[Source]:
         """Return the sources of a task, which have what it needs. Raise DerivlangError for others."""
@@ -47,7 +52,9 @@ class Sources:
             return [self._of_untuned(task)]
         assert isinstance(task, Task)
         # The first of two sets has train and dev. The test split of the second is found by `check_sources`.
-        splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
+        splits = [("train", "validation"), ()]
+        if len(task.sources) == 1:
+            splits = [() if task.is_own else (*SPLITS.values(),)]
         names = zip(task.sources, splits, strict=True)
         sources = [self._open(request_of(name, self.options), wanted) for name, wanted in names]
         check_sources(task, [source.corpus for source in sources])
@@ -65,7 +72,7 @@ class Sources:
 
     def heldout(self) -> Heldout:
         """Return the held-out text of the run's source, with a warning if the model hardly knows it."""
-        trained, options, languages = self.trained, self.options, self.trained.languages
+        trained, options, languages = self.trained, self.options, self.languages
         if not trained.facts["source"]:
             raise UsageError(
                 f"{trained.folder} was trained only on sentence pairs, so there is no held-out text",
@@ -112,7 +119,7 @@ class Sources:
         source = self._open(request, (split,))
         settings = {"seq_len": self.trained.longest, **facts["settings"]}
         with stage("reading training text"):
-            return TrainingText.read(source, self.trained.languages, options.ngram_sentences, settings)
+            return TrainingText.read(source, self.languages, options.ngram_sentences, settings)
 
     def _check_files(
         self, request: SourceRequest, corpus: Corpus, split: str, kind: Literal["heldout", "training"]
@@ -124,7 +131,7 @@ class Sources:
 
     def _open(self, request: SourceRequest, splits: tuple[str, ...]) -> Source:
         self.trained.check_pipeline()
-        pipeline, parser, parses = self.trained.languages.pipeline, self.options.parser, self.options.parses
+        pipeline, parser, parses = self.languages.pipeline, self.options.parser, self.options.parses
         try:
             return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, events=self.events)
         except UsageError as error:

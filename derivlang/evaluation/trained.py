@@ -13,7 +13,7 @@ of the types GPT-2 and Llama. Without the head of a language model, the encoder 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from transformers import AutoConfig, AutoModel
 from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
+from derivlang.evaluation.columns import SIDES
 from derivlang.formats.places import check_local
 from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
@@ -37,9 +38,9 @@ from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
-from derivlang.training.language import Language, read_languages
+from derivlang.training.language import read_languages
 from derivlang.training.language_embeddings import restore
-from derivlang.training.languages import SOURCE, TOKENIZER, Languages, of_several, of_texts
+from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages, of_several, of_texts
 from derivlang.training.languages import load as load_languages
 from derivlang.training.own_parts import n_own_ids, own_parts
 from derivlang.training.positions import longest_row
@@ -190,6 +191,16 @@ class PretrainedRun:
         return replace(model, numbers=self.languages.numbers if self.target else ())
 
     @property
+    def target_name(self) -> str:
+        """The name of the language that it is evaluated on, in names of sets."""
+        return self.target or SIDES[DERIVED]
+
+    @property
+    def has_own_text(self) -> bool:
+        """Whether the target is a language of its own: nothing in it is derived from the source."""
+        return bool(self.target and self.facts["settings"]["derived_source"] and self.facts["spec"] == "identity")
+
+    @property
     def pair_folder(self) -> Path:
         """The folder of the dictionary of both languages."""
         return self.folder / LANGUAGES / self.target if self.target else self.folder
@@ -237,26 +248,34 @@ class PretrainedRun:
         }
 
 
-def targets_of(folder: Path, target: str | None = None) -> list[str]:
+def targets_of(folder: Path, target: str | None, named: Collection[str], warn: Callable[[str], None]) -> list[str]:
     """Return the targets of a run that are evaluated: the asked one, by default all; [""] without --language.
 
-    A language with another text and no transforms is left out: its task data is not derived from the source's.
+    A language with a text of its own and no transforms is left out, with a warning, unless sets are `named` for it, as
+    nothing is derived for it. Raise UsageError for a named language that the run lacks.
     """
     several = runs.read(folder)["settings"].get("language")
-    every = _targets(read_languages(several)) if several else []
-    return [target] if target else every or [""]
-
-
-def _targets(languages: Sequence[Language]) -> list[str]:
-    return [one.name for one in languages[1:] if not one.text or one.t != "identity"]
+    languages = read_languages(several)[1:] if several else ()
+    every = [one.name for one in languages]
+    for name in named:
+        if name not in (every or [SIDES[DERIVED]]):
+            raise unknown("target", name, every or [SIDES[DERIVED]], where="--task")
+    if target or not several:
+        return [target or ""]
+    left = [one.name for one in languages if one.text and one.t == "identity" and one.name not in named]
+    if left and len(left) < len(every):
+        names = " and ".join(left)
+        warn(f"{names}: not evaluated, as a text of its own has no derived sets: name one, e.g. pos:{left[0]}=SET")
+        return [name for name in every if name not in left]
+    return every
 
 
 def _with_target(folder: Path, facts: dict[str, Any], target: str) -> tuple[Languages, dict[str, Any]]:
     """Return the source and a target of a run of several languages, and its record as of a run of these two."""
     asked = read_languages(facts["settings"]["language"])
-    names = _targets(asked)
+    names = [one.name for one in asked[1:]]
     if not target:
-        fix = f"name one: {TARGET} {names[0]}" if names else "no task data can be derived: its languages have own texts"
+        fix = f"name one: {TARGET} {names[0]}"
         raise UsageError(f"{folder} is a run of {len(asked)} languages", where=TARGET, fix=fix, id="languages")
     if target not in names:
         raise unknown("target", target, names, where=TARGET)

@@ -274,16 +274,17 @@ def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[st
     """
     of_hub: list[str] = []
     for name in dict.fromkeys(name for cell in study.cells for name in tasks_in(cell.evaluation)):
-        task = task_of(name)
-        given = task.sources if isinstance(task, Task) else [task.source] if isinstance(task, UntunedTask) else []
-        sources = [_from_out(source, place) for source in given]
-        requests = [SourceRequest(source, data_dir=place.data_dir) for source in sources]
-        if dry and (absent := [source for source in sources if is_of_hub(source, place.data_dir)]):
-            of_hub += absent
-        elif isinstance(task, Task):
-            check_sources(task, [find(request) for request in requests])
-        elif isinstance(task, UntunedTask):
-            task.find(*requests)
+        named = task_of(name)
+        for task in (named, *named.own.values()) if isinstance(named, Task) else (named,):
+            given = task.sources if isinstance(task, Task) else [task.source] if isinstance(task, UntunedTask) else []
+            sources = [_from_out(source, place) for source in given]
+            requests = [SourceRequest(source, data_dir=place.data_dir) for source in sources]
+            if dry and (absent := [source for source in sources if is_of_hub(source, place.data_dir)]):
+                of_hub += absent
+            elif isinstance(task, Task):
+                check_sources(task, [find(request) for request in requests])
+            elif isinstance(task, UntunedTask):
+                task.find(*requests)
     return of_hub
 
 

@@ -8,13 +8,15 @@
 
 A name has the form KIND, KIND:SET or KIND:TRAIN+TEST. A set is the argument of a named source, as in `pos:French-GSD`,
 or a path: a file or a folder, written with a slash; or the built-in set, `pos:demo` or `xnli:demo:nli`. TRAIN gives
-train and dev, TEST gives test; of a set with one split this is the test set.
+train and dev, TEST gives test; of a set with one split this is the test set. `pos:fr=French-GSD`, also
+`pos:SET+fr=SET+de=SET`, names sets that are in the targets fr and de themselves: what is derived for other targets.
 
 Help pages and reports import tasks, so no task imports torch when it is imported.
 """
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from derivlang.training.languages import Languages
 
 
+_OWN = re.compile(r"[A-Za-z]\w*=", re.ASCII)  # begins the set of a target
+
+
 @dataclass(frozen=True)
 class Task(NamedTask):
     """A task on one set, or on two.
@@ -44,7 +49,8 @@ class Task(NamedTask):
     needs: what a corpus must have, for messages. word: the sub-word that stands for a word in an encoder, "" if no
     sub-word does. causal: whether the task suits causal models. defaults: settings of fine-tuning.
 
-    settings: of fine-tuning, the defaults if None is given. last: whether the model is causal, so that only the last
+    settings: of fine-tuning, the defaults if None is given. is_own: whether the set is in the language of a target, so
+    that it needs no train and no dev. last: whether the model is causal, so that only the last
     state has seen all of a word, or of a row; labels are there.
     """
 
@@ -58,6 +64,7 @@ class Task(NamedTask):
 
     given: FinetuneSettings | None = None
     last: bool = False
+    is_own: bool = False
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -76,13 +83,19 @@ class Task(NamedTask):
     @property
     def sources(self) -> tuple[str, ...]:
         """The full names of its sources: one, or one for train and dev and another for test."""
-        sets = self.sets or (self.default,)
+        sets = [name for name in self.sets if not _OWN.match(name)] or [self.default]
         return tuple(name if "/" in name or name.split(":")[0] == "demo" else f"{self.source}:{name}" for name in sets)
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The sets that the name gives: none, one, or one for train and dev and another for test."""
+        """The sets that the name gives: none, one, or one for train and dev and one for test; and targets' own."""
         return tuple(name for given in super().sets for name in given.split("+"))
+
+    @property
+    def own(self) -> dict[str, Task]:
+        """The task on each set that the name gives a target, by the target."""
+        sets = (name.partition("=") for name in self.sets if _OWN.match(name))
+        return {target: replace(self, name=f"{self.kind}:{name}", is_own=True) for target, _, name in sets}
 
     def no_labels(self, name: str) -> DataError:
         """Return the error for a corpus, or a batch of it, without the labels of the task."""

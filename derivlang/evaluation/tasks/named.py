@@ -62,9 +62,11 @@ class NamedTask(ABC):
 
 
 def short_name(name: str) -> str:
-    """Return the name of a set, without the folders of an absolute path."""
-    path = Path(os.path.normpath(name))
-    return f"{path.name}-{sha256(bytes(path)).hexdigest()[:8]}" if path.is_absolute() else name
+    """Return the name of a set, without the folders of an absolute path, also where it follows TARGET=."""
+    target, _, given = name.partition("=")
+    target, given = ("", name) if "/" in target or not given else (f"{target}=", given)
+    path = Path(os.path.normpath(given))
+    return f"{target}{path.name}-{sha256(bytes(path)).hexdigest()[:8]}" if path.is_absolute() else name
 
 
 def file_name_of(label: str) -> str:

@@ -46,15 +46,17 @@ def task_of(name: str) -> NamedTask:
             demo = f" or {kind}:demo" if getattr(task_type, "demo", "") else ""
             raise UsageError(f"{name!r} names no set", where="--task", fix=f"write {kind}:FILE{demo}", id="usage")
         return task_type(name)
-    if colon and not all(argument.split("+")):
+    if colon and not all(argument.replace("=", "+").split("+")):
         raise UsageError(
             f"{name!r} names no set after the colon", where="--task", fix="write e.g. pos:French-GSD", id="usage"
         )
-    if argument.count("+") > 1:
+    task = task_type(name)
+    targets = [target for target, _, _ in (given.partition("=") for given in task.sets) if target in task.own]
+    if len(task.sources) > 2 or len(targets) > len(task.own):
         raise UsageError(
-            f"{name!r} names more than two sets",
+            f"{name!r} names more than two sets" if len(task.sources) > 2 else f"{name!r} gives a target two sets",
             where="--task",
-            fix="write TRAIN+TEST: the set of train and dev, and the set of test",
+            fix="write TRAIN+TEST, the set of train and dev and the set of test; TARGET=SET adds one for each target",
             id="usage",
         )
-    return task_type(name)
+    return task

@@ -166,7 +166,7 @@ class Languages:
     @property
     def signature(self) -> dict[str, Any]:
         """The same for the key of a task's examples."""
-        if not self.are_mapped:
+        if not self.are_mapped or self.readers[DERIVED].twin is None:
             return self.recipe
         return {"tokenizer": self.tokenizer.fingerprint, "twin": dict(self.twin.tokenizer.recipe)}
 
