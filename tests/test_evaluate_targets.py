@@ -1,4 +1,4 @@
-"""Targets of a run that have a text of their own, with labelled sets in their language: --task pos:fr=SET."""
+"""Targets of a run with sets of the user: labelled ones (--task pos:fr=SET), pairs, gold links and dictionaries."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 
 import derivlang
+from derivlang.align.bitext import encode
+from derivlang.align.links import parse_lines
+from derivlang.align.score import score
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation import cell as cells
+from derivlang.evaluation.encoder_links import LinkEncoder
 from derivlang.evaluation.tasks.registry import task_of
+from derivlang.evaluation.trained import PretrainedRun
 from tests.commands import run
 from tests.tiny_runs import DEMO
 from tests.training import batches
@@ -125,3 +133,112 @@ def test_names_of_sets() -> None:
     alone: Any = task_of("pos:fr=C")
     assert alone.sources == ("pos:English-EWT",)
     assert task_of("pos:./a=b.conllu").sources == ("./a=b.conllu",)  # type: ignore[attr-defined]
+
+
+# Measures on a file
+
+
+@pytest.fixture(scope="module")
+def pairs(made: Path) -> Path:
+    """Pairs of a sentence and its words in reverse, with gold links, some possible; and with exchanged sides."""
+    lines = [line.split() for line in (made.parent / "en.txt").read_text("utf-8").splitlines()][:30]
+    ends = [[(i, len(words) - 1 - i, "-p"[i % 2]) for i in range(len(words))] for words in lines]
+    sides = [[" ".join(words) for words in lines], [" ".join(words[::-1]) for words in lines]]
+    links = [[" ".join(f"{i}{sure}{j}" for i, j, sure in some) for some in ends]]
+    links += [[" ".join(f"{j}{sure}{i}" for i, j, sure in some) for some in ends]]
+    contents = {"en": sides[0], "fr": sides[1], "gold": links[0]}
+    contents |= {"turned.source": sides[1], "turned.derived": sides[0], "turned.pharaoh": links[1]}
+    for name, some in contents.items():
+        (made.parent / f"pairs.{name}").write_text("".join(f"{line}\n" for line in some), "utf-8")
+    return made.parent / "pairs"
+
+
+def measured(place: Path, name: str, target: str = "fr") -> dict[tuple[str, int], float]:
+    found = derivlang.Run(place).evaluate(target=target, measure=name, threads=1)
+    assert found["task"].nunique() == 1
+    return {(row["metric"], row["layer"]): row["value"] for _, row in found.iterrows() if row["regime"] != "chance"}
+
+
+def test_links_and_retrieval_of_a_file(several: Path, pairs: Path) -> None:
+    """Against the aligner and `align score`; the sides may be exchanged."""
+    found = measured(several, f"links:en-fr={pairs}")
+    trained = PretrainedRun.load(several, target="fr")
+    encoder = LinkEncoder(trained.languages, trained.encoder(torch.device("cpu")), 1, trained.longest)
+    text = encode(*(Path(f"{pairs}.{side}").read_text("utf-8").splitlines() for side in ("en", "fr")))
+    gold = parse_lines(Path(f"{pairs}.gold").read_text("utf-8").splitlines())
+    assert 0 < gold.sure.sum() < len(gold.sure)
+    for metric, method in (("argmax", "argmax"), ("transport", "ot")):
+        assert found[metric, 1] == pytest.approx(100 * score(encoder.links(text, method)[0], gold).aer)
+    fresh = several.parent / "fresh"
+    shutil.copytree(several, fresh, ignore=shutil.ignore_patterns("evaluation"))
+    assert measured(fresh, f"links:fr-en={pairs}.turned") == found
+
+
+def test_retrieval_of_a_file(several: Path, pairs: Path) -> None:
+    same = several.parent / "same"
+    lines = sorted(set(Path(f"{pairs}.en").read_text("utf-8").splitlines()))
+    for name in ("en", "fr"):
+        same.with_name(f"same.{name}").write_text("".join(f"{line}\n" for line in [*lines, ""]), "utf-8")
+    found = measured(several, f"retrieval:en-fr={same}")
+    assert {value for (metric, _), value in found.items() if metric == "sentences"} == {100.0}
+    table = derivlang.scores(several)
+    assert {len(counts) for counts in table["counts"]} == {2 * len(lines)}
+
+
+def test_words_of_a_dictionary(several: Path) -> None:
+    """Against all cosines; a pair of a word and itself is left out."""
+    words = sorted(set(filter(str.isalpha, (DEMO / "demo-nli-test.tsv").read_text("utf-8").lower().split())))[:40]
+    path = several.parent / "words.txt"
+    chosen = [*pairwise(words), *zip(words, words[2:], strict=False), (words[0], words[0])]
+    path.write_text("".join(f"{left} {right}\n" for left, right in chosen), "utf-8")
+    found = derivlang.Run(several).evaluate(target="fr", measure=f"translation:en-fr={path}", threads=1)
+    rows = found[(found["metric"] == "nearest") & (found["regime"] == "") & (found["group"] == "")]
+    trained = PretrainedRun.load(several, target="fr")
+    table = trained.encoder(torch.device("cpu")).embeddings.detach().numpy()
+
+    def vectors(language: int, some: list[str]) -> Any:
+        tokenizer = trained.languages.readers[language].tokenizer
+        means = []
+        for word in some:
+            encoded = tokenizer.encode(pa.array([word]), np.zeros(2, np.int32), np.array([0, 2]))
+            means.append(table[encoded.ids[encoded.offsets[1] :]].mean(axis=0))
+        made = np.stack(means)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+    left, right = (list(dict.fromkeys(pair[side] for pair in chosen if pair[0] != pair[1])) for side in (0, 1))
+    nearest = (vectors(0, left) @ vectors(1, right).T).argmax(axis=1)
+    expected = np.mean([(word, right[at]) in set(chosen) for word, at in zip(left, nearest.tolist(), strict=True)])
+    assert rows["value"].tolist() == [pytest.approx(100 * expected)]
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        ("links:", "'links:' is not a measure on a file"),
+        ("perplexity:x", "'perplexity:x' is not a measure on a file"),
+        ("translation", "'translation' is not a measure on a file"),
+        ("link:x", "there is no measure 'link'"),
+        ("links:en-de=x", "en-de are not the source and a target"),
+        ("links:fr-la=x", "fr-la are not the source and a target"),
+        ("links:x", "a file of which two languages?"),
+        ("links:en-fr={folder}/none", "no such file"),
+        ("links:en-fr={folder}/same", "has no gold links"),
+        ("translation:en-fr={folder}/same.en", "knows none of its"),
+    ],
+)
+def test_files_that_cannot_be_measured(measure: str, message: str, several: Path) -> None:
+    for name in ("en", "fr"):
+        (several.parent / f"same.{name}").write_text("Кот ждёт\n", "utf-8")
+    told = run("evaluate", several, "--measure", measure.format(folder=several.parent), "--threads", 1, code=None)
+    assert message in told.err
+
+
+def test_a_file_of_a_run_without_names(made: Path, pairs: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"vocab_size": 200, "steps": 2, "seq_len": 32, "batch_size": 8, "threads": 1}
+    derivlang.pretrain("demo", "inv", tmp_path / "run", data=tmp_path / "data", **options)
+    shutil.copy(f"{pairs}.en", tmp_path / "two.source")
+    shutil.copy(f"{pairs}.fr", tmp_path / "two.derived")
+    told = run("evaluate", tmp_path / "run", "--measure", f"retrieval:{tmp_path / 'two'},alignment", "--threads", 1).out
+    assert "alignment" in told
+    assert "retrieval:two-" in told
+    assert run("verify", tmp_path / "run", "--json").json["ok"]

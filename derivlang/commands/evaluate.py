@@ -79,6 +79,7 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         from derivlang.engine.events import Events
         from derivlang.evaluation.asked import asked_for
         from derivlang.evaluation.evaluate import Evaluation
+        from derivlang.evaluation.measures.registry import file_of
         from derivlang.evaluation.tasks.base import Task
         from derivlang.evaluation.trained import targets_of
         from derivlang.training.checkpoint import run_and_step
@@ -89,7 +90,8 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
         named = {target for task in asked.tasks if isinstance(task, Task) for target in task.own}
-        targets = targets_of(folder, self.target, named, warn)
+        pairs = {file[1] for name in asked.measures if (file := file_of(name)) is not None}
+        targets = targets_of(folder, self.target, named, pairs, warn)
         keep = len(steps) * len(targets) > 1
         each = [Evaluation(folder, asked, Events(), keep=keep, target=target) for target in targets]
         for place, evaluation in enumerate(each, 1):

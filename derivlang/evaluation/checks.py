@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.measures.registry import file_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask
@@ -47,24 +48,29 @@ def with_seen_regimes(trained: PretrainedRun, options: EvaluateOptions, warn: Ca
 
 
 def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callable[[str], None]) -> EvaluateOptions:
-    """Return the options without what a target with a text of its own has no set for, as nothing is derived for it.
+    """Return the options without measures on files of other targets, and of a target with a text of its own, for which
+    nothing is derived, without what it has no set for.
 
     warn: called with what was left out. Raise UsageError if nothing is left.
     """
+    name = trained.target_name
+    files = {one: file[1] for one in options.measures if (file := file_of(one)) is not None}
+    measures = tuple(one for one in options.measures if name in (files.get(one) or (name,)))
     if not trained.has_own_text:
-        return options
-    name = trained.target
+        return replace(options, measures=measures)
     tasks = tuple(task for task in options.tasks if isinstance(task, Task) and name in task.own)
-    if not tasks:
+    own = tuple(one for one in measures if one in files)
+    if not tasks and not own:
         raise UsageError(
             f"{name} has a text of its own, so no set can be derived for it, and none is given",
             where="--task",
-            fix=f"name a labelled set in this language: pos:{name}=SET",
+            fix=f"name a labelled set in this language, pos:{name}=SET, or measure on a file, links:SOURCE-{name}=FILE",
             id="no-set",
         )
-    if left := [*(task.label for task in options.tasks if task not in tasks), *options.measures]:
+    left = [*(task.label for task in options.tasks if task not in tasks), *(one for one in measures if one not in own)]
+    if left:
         warn(f"{name}: left out, as a text of its own is not parallel to the source's: {', '.join(left)}")
-    return replace(options, tasks=tasks, measures=())
+    return replace(options, tasks=tasks, measures=own)
 
 
 def check_mixed(options: EvaluateOptions) -> None:

@@ -10,8 +10,9 @@ a sentence that is longer than the model's rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,12 @@ _PAIRS = 256  # sentence pairs whose states are in memory at once
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEncoder:
-    """An encoder of words. layer: whose states are taken; 0 is the embeddings. longest: sub-words of a row."""
+    """An encoder of words. layer: whose states are taken; 0 is the embeddings, None means all. longest: sub-words of a
+    row."""
 
     languages: Languages
     model: Encoder
-    layer: int
+    layer: int | None
     longest: int
 
     @classmethod
@@ -74,26 +76,60 @@ class LinkEncoder:
         return cls(trained.languages, model, usual_layer(n_layers) if layer is None else layer, trained.longest)
 
     def links(self, bitext: Bitext, method: str = "ot", warn: Callable[[str], None] = warn) -> tuple[Links, int]:
-        """Return (the links of a bitext, the number of sentences of both sides that were cut).
+        """Return (the links of a bitext in the layer, the number of sentences of both sides that were cut).
 
         method: a name of METHODS. warn: called if sentences were cut, or if the tokenizer hardly knows a side.
         """
-        with stage("dividing words into sub-words", None):
-            source = self._side("source", bitext.source, bitext.source_offsets, bitext.source_types, warn)
-            target = self._side("target", bitext.target, bitext.target_offsets, bitext.target_types, warn)
-        parts: list[tuple[Int64, Int64, Int64]] = [(np.zeros(0, np.int64),) * 3]
+        found, n_cut = self.by_layer(bitext, [method], warn)
+        return next(iter(found.values())), n_cut
+
+    def sentences(self, bitext: Bitext, warn: Callable[[str], None] = warn) -> list[list[list[torch.Tensor]]]:
+        """Return by side the mean state of each sentence and the state of its `<s>`, by layer, [S, D] each.
+
+        A pair of which a side has no sub-words is left out.
+        """
+        sides = self._sides(bitext, warn)
+        kept = np.logical_and(*(lengths_of(side.rows.offsets) > 2 for side in sides))
+        number = np.where(kept, np.cumsum(kept) - 1, -1)
+        found = []
+        for rows in (side.rows for side in sides):
+            sentence, first = number[owners(rows.offsets)], np.full(len(rows.ids), -1, np.int64)
+            first[rows.offsets[:-1]] = number
+            inside = np.ones(len(rows.ids), bool)
+            inside[rows.offsets[:-1]] = inside[rows.offsets[1:] - 1] = False
+            found.append(mean_states(self.model, rows._replace(groupings=(np.where(inside, sentence, -1), first))))
+        return found
+
+    def by_layer(
+        self, bitext: Bitext, methods: Sequence[str], warn: Callable[[str], None] = warn
+    ) -> tuple[dict[tuple[int, str], Links], int]:
+        """Return what `links` does, by layer and method."""
+        source, target = self._sides(bitext, warn)
+        nothing = (np.zeros(0, np.int64),) * 3
+        parts: dict[tuple[int, str], list[tuple[Int64, Int64, Int64]]] = {}
         with stage("encoding and aligning", "rows", 2 * len(bitext)), torch.inference_mode():
             for begin in range(0, len(bitext), _PAIRS):
                 end = min(begin + _PAIRS, len(bitext))
                 states = [self._states(side, begin, end) for side in (source, target)]
-                for row, (ours, theirs) in enumerate(zip(*states, strict=True), begin):
-                    if len(ours) and len(theirs):
-                        i, j = METHODS[method](cosine(ours, theirs).astype(np.float64)).nonzero()
-                        places = source.places[source.offsets[row] + i], target.places[target.offsets[row] + j]
-                        parts.append((np.full(len(i), row), *places))
-        rows, ours, theirs = (np.concatenate(column) for column in zip(*parts, strict=True))
-        links = Links.of(rows, ours.astype(np.int32), theirs.astype(np.int32), len(bitext))
+                for (layer, sides), method in product(enumerate(zip(*states, strict=True), self.layer or 0), methods):
+                    found = parts.setdefault((layer, method), [nothing])
+                    for row, (ours, theirs) in enumerate(zip(*sides, strict=True), begin):
+                        if len(ours) and len(theirs):
+                            i, j = METHODS[method](cosine(ours, theirs).astype(np.float64)).nonzero()
+                            places = source.places[source.offsets[row] + i], target.places[target.offsets[row] + j]
+                            found.append((np.full(len(i), row), *places))
+        links = {}
+        for place, some in parts.items():
+            rows, ours, theirs = (np.concatenate(column) for column in zip(*some, strict=True))
+            links[place] = Links.of(rows, ours.astype(np.int32), theirs.astype(np.int32), len(bitext))
         return links, source.n_cut + target.n_cut
+
+    def _sides(self, bitext: Bitext, warn: Callable[[str], None]) -> tuple[_Side, _Side]:
+        with stage("dividing words into sub-words", None):
+            return (
+                self._side("source", bitext.source, bitext.source_offsets, bitext.source_types, warn),
+                self._side("target", bitext.target, bitext.target_offsets, bitext.target_types, warn),
+            )
 
     def _side(self, name: str, codes: Int32, offsets: Int64, types: list[str], warn: Callable[[str], None]) -> _Side:
         language = {"source": SOURCE, "target": DERIVED}[name]
@@ -119,16 +155,17 @@ class LinkEncoder:
         rows = StateRows(whole, np.full(len(whole), language, np.int32), row_offsets, (of_word,))
         return _Side(rows, positions(offsets)[linkable], offsets_of(linkable)[offsets], n_cut)
 
-    def _states(self, side: _Side, begin: int, end: int) -> list[Floats]:
-        """Return the states of the words of each of some sentences, [W, D]."""
+    def _states(self, side: _Side, begin: int, end: int) -> list[list[Floats]]:
+        """Return by layer the states of the words of each of some sentences, [W, D]."""
         rows, first, last = side.rows, *side.rows.offsets[[begin, end]]
         of_word = rows.groupings[0][first:last]
         groups = np.where(of_word < 0, -1, of_word - side.offsets[begin])
         some = StateRows(
             rows.ids[first:last], rows.language[first:last], rows.offsets[begin : end + 1] - first, (groups,)
         )
-        ((states,),) = mean_states(self.model, some, self.layer)
-        return np.split(states.cpu().numpy(), side.offsets[begin + 1 : end] - side.offsets[begin])
+        (layers,) = mean_states(self.model, some, self.layer)
+        at = side.offsets[begin + 1 : end] - side.offsets[begin]
+        return [np.split(states.cpu().numpy(), at) for states in layers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from derivlang.core.settings import Settings, declared, names, setting
 from derivlang.core.takes import Listed
 from derivlang.engine.options import ParserNames
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime
-from derivlang.evaluation.measures.registry import MEASURES, USUAL
+from derivlang.evaluation.measures.registry import MEASURES, OF_FILES, USUAL, file_of, kind_of
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.sources.request import DataDir
@@ -24,7 +24,7 @@ def tasks_and_measures(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     () and () for `none`. Raise UsageError if the list names nothing.
     """
     asked = [name for name in names(text, "--task") if name != "none"]
-    measures = tuple(name for name in asked if name in MEASURES.names())
+    measures = tuple(name for name in asked if kind_of(name) in (*MEASURES.names(), *OF_FILES))
     return tuple(name for name in asked if name not in measures), measures
 
 
@@ -47,7 +47,8 @@ class EvaluateNames(Settings):
     )
     measure: Listed = setting(
         ",".join(USUAL),
-        "Measures, as `derivlang ls` lists them; none to evaluate only tasks.",
+        "Measures, as `derivlang ls` lists them; none to evaluate only tasks. links:en-fr=GOLD, retrieval:en-fr=PAIRS "
+        "and translation:en-fr=DICTIONARY measure on a file; of a run whose languages have no names, links:GOLD.",
         commas=True,
     )
     every_checkpoint: bool = setting(False, "Evaluate every checkpoint of RUN, with a line for each.")
@@ -103,5 +104,4 @@ class EvaluateOptions(MeasureOptions):
         if len({task.file_name for task in self.tasks}) < len(self.tasks):
             raise UsageError("a task is named twice", where="--task", id="bad-value")
         for name in self.measures:
-            if name not in MEASURES:
-                raise MEASURES.unknown(name)
+            file_of(name)

@@ -38,7 +38,7 @@ from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
-from derivlang.training.language import read_languages
+from derivlang.training.language import Language, read_languages
 from derivlang.training.language_embeddings import restore
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages, of_several, of_texts
 from derivlang.training.languages import load as load_languages
@@ -248,18 +248,34 @@ class PretrainedRun:
         }
 
 
-def targets_of(folder: Path, target: str | None, named: Collection[str], warn: Callable[[str], None]) -> list[str]:
+def targets_of(
+    folder: Path,
+    target: str | None,
+    named: Collection[str],
+    pairs: Collection[tuple[str, ...]],
+    warn: Callable[[str], None],
+) -> list[str]:
     """Return the targets of a run that are evaluated: the asked one, by default all; [""] without --language.
 
-    A language with a text of its own and no transforms is left out, with a warning, unless sets are `named` for it, as
-    nothing is derived for it. Raise UsageError for a named language that the run lacks.
+    A language with a text of its own and no transforms is left out, with a warning, unless sets are `named` for it, or
+    `pairs` of languages with it, as nothing is derived for it. Raise UsageError for a language that the run lacks, and
+    for pairs of others than the source and a target, () meaning the only ones.
     """
     several = runs.read(folder)["settings"].get("language")
-    languages = read_languages(several)[1:] if several else ()
+    source, *languages = read_languages(several) if several else (Language(name=name) for name in SIDES)
     every = [one.name for one in languages]
     for name in named:
-        if name not in (every or [SIDES[DERIVED]]):
-            raise unknown("target", name, every or [SIDES[DERIVED]], where="--task")
+        if name not in every:
+            raise unknown("target", name, every, where="--task")
+    for sides in pairs:
+        if {*sides} - {*every} != {source.name} if sides else len(every) > 1 and not target:
+            raise UsageError(
+                f"{'-'.join(sides)} are not the source and a target" if sides else "a file of which two languages?",
+                where="--measure",
+                fix=f"name {source.name} and one of {', '.join(every)}, as in links:{source.name}-{every[0]}=FILE",
+                id="languages",
+            )
+    named = {*named, *(name for sides in pairs for name in sides)}
     if target or not several:
         return [target or ""]
     left = [one.name for one in languages if one.text and one.t == "identity" and one.name not in named]

@@ -16,12 +16,12 @@ from derivlang.evaluation import results
 from derivlang.evaluation.checks import why_not_measured
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.encoded import EncodedText
-from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.measures.registry import measure_of
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score, write_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import digest_of
-from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.tasks.named import file_name_of, short_name
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
@@ -45,7 +45,8 @@ def measured(
     of_text = source, lambda: text.heldout, options.pairs, options.sentences
     sets = MeasureSets(trained.pair_folder, trained.languages, *of_text, trained.cells, lambda: text.training)
     for name in options.measures:
-        measure = MEASURES.find(name)
+        measure = measure_of(name, trained.target_name)
+        label = ":".join(map(short_name, name.split(":", 1)))
         why = why_not_measured(name, measure, trained)
         if not why and (what := measure.lacks(sets)):
             why = f"{name} needs {what}, but the held-out text of {trained.languages.pipeline} has none"
@@ -54,11 +55,11 @@ def measured(
             continue
         with stage(name, None):
             rows = list(measure.measure(model, sets))
-        path = _written(trained, name, name, measure.columns, rows)
+        path = _written(trained, file_name_of(label), label, measure.columns, rows)
         settings: dict[str, Any] = {option: getattr(options, option) for option in measure.reads}
         if settings:
             settings |= {"length": text.heldout_length, "split": sets.text.split}
-        yield name, results.entry_of(settings, [path], [trained.cells / file for file in measure.files])
+        yield label, results.entry_of(settings, [path], [trained.cells / file for file in measure.files])
 
 
 def untuned(task: UntunedTask, text: EncodedText, trained: PretrainedRun, device: torch.device) -> dict[str, Any]:

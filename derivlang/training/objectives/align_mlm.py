@@ -65,7 +65,7 @@ class AlignMlm(Objective):
 
     def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
         assert state is not None
-        sides = (_means(model.embeddings, getattr(state, one), getattr(state, one + _OFFSETS)) for one in _SIDES)
+        sides = (means(model.embeddings, getattr(state, one), getattr(state, one + _OFFSETS)) for one in _SIDES)
         align = alignment_loss(*sides) * micro.share
         if self.only == "align":
             return {"align": LossPart(align)}
@@ -79,7 +79,7 @@ def alignment_loss(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return -cosine_similarity(left.float(), right.float(), dim=-1).mean()
 
 
-def _means(embeddings: torch.Tensor, ids: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+def means(embeddings: torch.Tensor, ids: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     """Return float[K, d]: the mean embedding of each word. ids: int64[M]; offsets: int64[K + 1], of each word."""
     from torch.nn.functional import embedding, embedding_bag
 
