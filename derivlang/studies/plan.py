@@ -78,10 +78,18 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     threads = place.threads or study.threads
     machine = {} if threads is None else {"threads": threads}
     steps = []
+
+    def in_data(key: str, text: str) -> str:
+        """Return the path of a text in the data folder, such as text/kjv/kjv.txt.gz, if there is none from OUT."""
+        path = Path(place.data_dir or "") / text
+        there = place.data_dir and "/" in text and not (place.out / text).exists() and path.exists()
+        return str(path.resolve()) if there else text
+
     for cell in in_order(study):
-        run, first = f"{RUNS}/{cell.name}", {key: cell.options[key] for key in FIRST if key in cell.options}
+        options = {key: with_paths(key, value, in_data) for key, value in cell.options.items()}
+        run, first = f"{RUNS}/{cell.name}", {key: options[key] for key in FIRST if key in options}
         values = {
-            **first, "data": DATA, **parses, **where, **cell.options, **machine, "data-as-is": place.data_as_is,
+            **first, "data": DATA, **parses, **where, **options, **machine, "data-as-is": place.data_as_is,
             "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
