@@ -20,8 +20,10 @@ import pytest
 import derivlang
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
+from derivlang.evaluation import table as table_module
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import MEAN, Table, number, signed
+from derivlang.evaluation.table import read_scores, write_scores
 from tests import runs
 from tests.frames import (
     ACCURACY,
@@ -539,6 +541,25 @@ def test_hostile_names_in_every_field_are_never_markup(tmp_path: Path) -> None:
 
 
 # its folder
+
+
+def test_scores_are_written_and_read_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message has the row of the file."""
+    found = study({"o": ["a", "b"]}, [POS, ALIGNMENT])
+    paths = [tmp_path / f"{name}.parquet" for name in ("whole", "parts", "bad")]
+    write_scores(found, paths[0])
+    monkeypatch.setattr(table_module, "ROWS", 5)
+    write_scores(found, paths[1])
+    whole, parts = map(read_scores, paths[:2])
+    for one in (whole, parts):
+        assert one.attrs["columns"] == found.attrs["columns"]
+        assert all(map(np.array_equal, one["counts"], found["counts"]))
+        assert {counts.dtype for counts in one["counts"]} == {np.dtype(np.int32)}
+    pd.testing.assert_frame_equal(parts.drop(columns="counts"), whole.drop(columns="counts"))
+    found.at[7, "value"] = 99.0
+    write_scores(found, paths[2])
+    with pytest.raises(StoreError, match="row 8 has the value 99"):
+        read_scores(paths[2])
 
 
 @pytest.fixture

@@ -63,8 +63,6 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
     frames = [read_scores(path) for path in files]
     if runs:
         frames.append(_Collection.of(runs.values(), warn).frame())
-    if len(frames) == 1:
-        return frames[0]
     whole = pd.concat(frames, ignore_index=True)
     whole.attrs = {name: dict(ChainMap(*(one.attrs[name] for one in frames))) for name in ATTRIBUTES}
     return whole
@@ -74,8 +72,8 @@ def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame
 class _Collection:
     """Rows of runs, and what rows cannot say."""
 
-    rows: list[pa.Table] = field(default_factory=list)
-    losses: list[tuple[pa.Table, list[dict[str, Any]]]] = field(default_factory=list)  # rows and columns of each run
+    rows: list[DataFrame] = field(default_factory=list)  # of each run
+    losses: list[tuple[DataFrame, list[dict[str, Any]]]] = field(default_factory=list)  # rows and columns of each run
     attributes: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in ATTRIBUTES})
     without_model: list[Path] = field(default_factory=list)
 
@@ -106,8 +104,7 @@ class _Collection:
             rows = [table for table, _ in self.losses]
             columns = {one["name"]: one for _, some in self.losses for one in some}
             self.attributes["columns"] |= {_TRAINING: list(columns.values())} if columns else {}
-        empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
-        return frame_of(pa.concat_tables([empty, *rows], promote_options="default"), self.attributes)
+        return frame_of(rows or [_frame([])], self.attributes)
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
         facts = read_record(folder / RUN, RUN, _check, id="run", fix=_RERUN)
@@ -131,8 +128,9 @@ class _Collection:
             of_model = {"weights": facts.get("weights") or "", "version": "", "step": facts["result"]["steps"]}
             settings = {f"{SETTING}{key}": value for key, value in _settings(facts).items()}
             table = _with_columns(table, {**of_run, **of_model, **settings, **factors})
-            self.losses.append((table, [column.record() for column in columns]))
+            self.losses.append((_frame([table]), [column.record() for column in columns]))
         ended: dict[str, bool] = {}  # by run, or target of a run: whether its finished model was evaluated
+        rows: list[pa.Table] = []
         seen: set[tuple[int, str, str]] = set()  # (step, target, label): the last checkpoint may be evaluated, too
         for path, cells in evaluations(folder):
             record = results.read(path)
@@ -158,7 +156,9 @@ class _Collection:
                 every = {**_settings(facts), **of_pair, **own}
                 settings = {f"{SETTING}{key}": value for key, value in every.items()}
                 told = {**of_run, **of_weights, "step": step, **settings, **factors, **of_target}
-                self.rows.append(_with_columns(table, told))
+                rows.append(_with_columns(table, told))
+        if rows:
+            self.rows.append(_frame(rows))
         for name, evaluated in (ended or {f"{study}/{run}": False}).items():
             self.attributes["states"][name] = _state(facts, evaluated)
             if isinstance(facts.get("doses"), dict):
@@ -181,6 +181,12 @@ def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], pat
         id="stale-evaluation",
         words=results.SIGNATURE_WORDS,
     )
+
+
+def _frame(rows: Iterable[pa.Table]) -> DataFrame:
+    """Return rows of a run, with all columns that a table of scores has."""
+    empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
+    return pa.concat_tables([empty, *rows], promote_options="default").to_pandas()
 
 
 def _with_columns(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:

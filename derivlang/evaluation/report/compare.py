@@ -174,27 +174,32 @@ def _shares(
 
 def _run_values(section: Section, rows: pd.DataFrame) -> RunValues:
     """Return the outcome of each run, by condition and seed. rows: of one outcome in one regime."""
-    counted = rows[rows["counts"].notna() & (rows["formula"] != "") & (rows["set_hash"] != "")]
-    influence: dict[Any, Float64] = {}
-    for (formula, _), some in counted.groupby(["formula", "set_hash"], sort=False):
-        try:
-            row_influences = influences(formula, [counts_of(formula, one) for one in some["counts"]])
-            influence |= zip(some.index, row_influences, strict=True)
-        except ValueError:
-            row = some.iloc[0]
-            raise DataError(
-                f"the counts of {row['task']} {row['metric']} do not fit {formula}, or are not all of one set",
-                where=row["run"], fix="evaluate the run again", id="other-sentences",
-            ) from None  # fmt: skip
-    by_condition: dict[Condition, dict[int, list[RunValue]]] = {}
-    sets = zip(rows["set_hash"], rows["unit"], strict=True)
-    for (at, run), value, known in zip(rows["run"].items(), rows["value"], sets, strict=True):
-        condition, seed = section.runs[run]
-        by_condition.setdefault(condition, {}).setdefault(seed, []).append(RunValue(value, influence.get(at), known))
-    return {
-        condition: {seed: _sum([(1 / len(some), one) for one in some]) for seed, some in seeds.items()}
-        for condition, seeds in by_condition.items()
-    }
+    is_counted = rows["counts"].notna() & (rows["formula"] != "") & (rows["set_hash"] != "")
+    columns = rows[["value", "task", "metric", "counts", "formula", "set_hash", "unit"]].assign(is_counted=is_counted)
+    by_condition: dict[Condition, dict[int, RunValue]] = {}
+    units: dict[tuple[str, str], int] = {}  # (formula, set) -> their number
+    for run, some in columns.groupby(rows["run"], sort=False):
+        condition, seed = section.runs[str(run)]
+        terms: list[tuple[float, RunValue]] = []
+        for row in some.itertuples():
+            influence = _influence(row, str(run), units) if row.is_counted else None
+            terms.append((1 / len(some), RunValue(row.value, influence, (row.set_hash, row.unit))))
+        by_condition.setdefault(condition, {})[seed] = _sum(terms)
+    return by_condition
+
+
+def _influence(row: Any, run: str, units: dict[tuple[str, str], int]) -> Float64:
+    """Return the influence of each unit. Raise DataError if the counts do not fit the formula or another row's set."""
+    try:
+        influence: Float64 = influences(row.formula, [counts_of(row.formula, row.counts)])[0]
+        if units.setdefault((row.formula, row.set_hash), len(influence)) == len(influence):
+            return influence
+    except ValueError:
+        pass
+    raise DataError(
+        f"the counts of {row.task} {row.metric} do not fit {row.formula}, or are not all of one set",
+        where=run, fix="evaluate the run again", id="other-sentences",
+    )  # fmt: skip
 
 
 def _sum(terms: Sequence[tuple[float, RunValue]]) -> RunValue:
