@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from derivlang.align.bitext import Bitext, encode
 from derivlang.align.links import Links, parse_lines
 from derivlang.align.score import score
 from derivlang.cli.main import main as derivlang
-from derivlang.evaluation.encoder_links import LinkEncoder
+from derivlang.commands.evaluate import Evaluate
 
 # The first language is the source; de-en is the order of the gold links.
 PAIRS = ("en-fr", "de-en")
@@ -36,7 +34,7 @@ OBJECTIVES = ("dict-tlm:switch=100", "weam:links=hmm", "ppa:queue=500:shortest=1
 TRAINING = ("--batch-size", 16, "--seq-len", 64, "--pair-length", 64, "--learning-rate", 2e-3)
 LAYERS, WIDTH, ENTRIES, SHORTEST, LONGEST, MOST = 2, 64, 4000, 3, 16, 5_000
 # (method, layer): how words are linked.
-LINKERS = (("argmax", 0), ("argmax", 1), ("argmax", 2), ("ot", 2))
+LINKERS = (("argmax", 0), ("argmax", 1), ("argmax", 2), ("transport", 2))
 _TOKEN = re.compile(r"\w+['’](?=\w)|\w+|[^\w\s]")
 
 
@@ -158,15 +156,10 @@ def train(prefix: Path, checkpoint: Path, method: str, dictionary: Path, steps: 
     return run
 
 
-def error_rates(encoder: Path, text: Bitext, wanted: Links) -> list[float]:
-    """Return AER, in percent, of the links of each of LINKERS by the states of an encoder. It is kept beside it."""
-    kept = encoder.with_name(f"{encoder.name}.json")
-    if not kept.exists():
-        loaded = LinkEncoder.load(str(encoder), device="cpu")
-        links = [replace(loaded, layer=layer).links(text, method)[0] for method, layer in LINKERS]
-        kept.write_text(json.dumps([100 * score(found, wanted).aer for found in links]), "utf-8")
-    found: list[float] = json.loads(kept.read_text("utf-8"))
-    return found
+def error_rates(gold: Path, run: Path | None = None, **checkpoint: Any) -> list[float]:
+    """Return AER, in percent, of the links of each of LINKERS, of a run or a checkpoint. It is kept in the folder."""
+    found = Evaluate(run, measure=f"links:{gold}", device="cpu", **checkpoint)()
+    return [found.set_index(["metric", "layer"])["value"][name, layer] for name, layer in LINKERS]
 
 
 def baselines(text: Bitext, wanted: Links, prefix: Path) -> dict[str, float]:
@@ -203,18 +196,21 @@ def main() -> None:
         write_text(asked.data, pair, prefix)
         write_dictionary(asked.data, pair, dictionary)
         source, target, wanted = gold(asked.data, pair)
-        text = encode(source, target)
+        text, known = encode(source, target), prefix.with_name("gold")
+        for ending, lines in (("source", source), ("derived", target), ("pharaoh", wanted.lines())):
+            known.with_name(f"gold.{ending}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
         print(", ".join(f"{name} {aer:.1f}" for name, aer in baselines(text, wanted, prefix).items()), flush=True)
         print(_row(["languages", "checkpoint", "method", *titles]))
         print(_row(["---"] * 3 + ["---:"] * len(titles)), flush=True)
         for form in asked.forms:
             out = asked.out / pair / form
             write_checkpoint(form, prefix.with_suffix(".txt"), out / "checkpoint")
-            before = error_rates(out / "checkpoint", text, wanted)
+            plain = {"source": str(prefix.with_suffix(".txt")), "spec": "identity", "out": out / "before"}
+            before = error_rates(known, init=str(out / "checkpoint"), **plain)
             print(_row([pair, form, "before", *(f"{aer:.1f}" for aer in before)]), flush=True)
             for method in asked.methods:
                 run = train(prefix, out / "checkpoint", method, dictionary, asked.steps, out)
-                after = error_rates(run, text, wanted)
+                after = error_rates(known, run)
                 print(_row([pair, form, f"`{method}`", *(f"{aer:.1f}" for aer in after)]), flush=True)
 
 
