@@ -468,7 +468,7 @@ def test_a_source_that_changes_while_it_is_prepared_is_refused(
         return changed
 
     with monkeypatch.context() as after_the_dictionary:
-        after_the_dictionary.setattr(preparing, "_encoded", longer(preparing._encoded))
+        after_the_dictionary.setattr(preparing, "_source", longer(preparing._source))
         with pytest.raises(DataError, match=r"t\.csv: has changed while it was read"):
             prepare_of(two_columns, "t.csv", text_column=("text",))
     shutil.rmtree(two_columns / "data")
