@@ -33,6 +33,22 @@ def test_each_file_has_its_own_header_row(tmp_path: Path, suffix: str, tab: str,
     assert f"train.{suffix}" in told
 
 
+@pytest.mark.parametrize(
+    ("names", "language"),
+    [
+        (("fr_gsd-ud-train.conllu", "fr_gsd-ud-dev.conllu.gz"), "fr"),
+        (("fr_gsd-ud-train.conllu", "de_gsd-ud-dev.conllu"), "en"),
+        (("my_ud-train.conllu",), "en"),
+    ],
+)
+def test_files_of_a_treebank_have_its_language(names: tuple[str, ...], language: str, tmp_path: Path) -> None:
+    line = "1\tdort\tdormir\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    for name in names:
+        (tmp_path / name).write_bytes(gzip.compress(line.encode()) if name.endswith(".gz") else line.encode())
+    assert find(SourceRequest(str(tmp_path))).language == language
+    assert find(SourceRequest(str(tmp_path), lang="tr")).language == "tr"
+
+
 @pytest.mark.parametrize(("suffix", "tab"), [("csv", ","), ("tsv", "\t")])
 @pytest.mark.parametrize("flags", [[], ["--header"]])
 @pytest.mark.parametrize("first", ["test", "train"])

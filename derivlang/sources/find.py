@@ -6,7 +6,8 @@ wikitext103     ner:fr     my.conllu.gz     folder/     s3://bucket/folder     h
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -42,6 +43,7 @@ from derivlang.sources.named import SOURCES, missing, named_source
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 
+_UD_FILE = re.compile(r"([a-z]{2,3})_[a-z]+-ud-[a-z]+\.conllu")
 _FEW = 100  # rows that are looked at first: most often they settle what a column holds
 
 
@@ -188,11 +190,21 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         options=dict(look.options),
         layout={**look.layout, **objects},
         types=types,
+        language=_language_of(files),
     )
     _check_values(corpus, found, request.encoding)
     if corpus.is_raw and not is_remote(path):
         _look_at_text(corpus, request)
     return _with_labels(corpus, request.encoding)
+
+
+def _language_of(files: Iterable[Path]) -> str:
+    """Return the language that files have in their names, as those of Universal Dependencies; else English.
+
+    fr_gsd-ud-train.conllu, fr_gsd-ud-dev.conllu  ->  fr
+    """
+    codes = {named[1] if (named := _UD_FILE.match(file.name)) else "en" for file in files}
+    return codes.pop() if len(codes) == 1 else "en"
 
 
 def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
