@@ -40,7 +40,7 @@ from outcomes import (
 )
 from scipy.stats import ttest_1samp
 
-from derivlang.evaluation.report.cells import MEAN, file_name, number, p_value, signed
+from derivlang.evaluation.report.cells import MEAN, file_name, listed, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE
 from derivlang.evaluation.report.compare import compared as of_section
 from derivlang.evaluation.report.correlation import correlation, scatters_of
@@ -49,6 +49,9 @@ from derivlang.evaluation.report.figures import correlation_figure, score_figure
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS
 from derivlang.evaluation.report.score import ReportedScore, scores_of
 from derivlang.evaluation.table import FACTOR
+
+_NUMBERS = ("no", "one", "two", "three")
+_RUNS_OF_BASE = ("trans-inv.mlm", "trans.mlm", "trans-inv.align-mlm")  # without their seeds
 
 
 def tables() -> dict[str, str]:
@@ -174,24 +177,34 @@ def statements() -> dict[str, list[str]]:
     rows = scores(BASE).query("task == 'pos' and metric == 'accuracy' and regime == @ZS")
     spread = rows.groupby("run")["value"].std()
     mean = rows.groupby("run")["value"].mean()
-    costs = [number(mean[f"trans.mlm.{seed}"] - mean[f"trans-inv.mlm.{seed}"]) for seed in (1, 2)]
-    backs = [number(mean[f"trans-inv.align-mlm.{seed}"] - mean[f"trans-inv.mlm.{seed}"]) for seed in (1, 2)]
     held = scores(BASE).query("task == 'alignment' and metric == 'heldout'").set_index("run")["value"]
-    aligned = [number(held[f"trans-inv.{one}.{seed}"]) for one in ("mlm", "align-mlm") for seed in (1, 2)]
+    seeds = {run: [seed for seed in range(1, 10) if f"{run}.{seed}" in mean.index] for run in _RUNS_OF_BASE}
+
+    def differences(one: str, other: str) -> str:
+        both = [seed for seed in seeds[one] if seed in seeds[other]]
+        return listed(number(mean[f"{one}.{seed}"] - mean[f"{other}.{seed}"]) for seed in both)
+
+    costs, backs = differences("trans.mlm", "trans-inv.mlm"), differences("trans-inv.align-mlm", "trans-inv.mlm")
+    aligned = [listed(number(held[f"{run}.{seed}"]) for seed in seeds[run]) for run in seeds]
+    gain = row_of(
+        found, DIFFERENCE, "pos.accuracy.zs", **{f"{FACTOR}t": "trans,inv", f"{FACTOR}objective": "align-mlm"}
+    )
+    low, high = number(gain["low"]), number(gain["high"])
+    means = f"means of {_NUMBERS[len(seeds['trans.mlm'])]} seeds"
     return {
         "README.md": [
-            f"**{delta} points** ({trained[0]} % zero-shot, {trained[1]} % is the upper bound; means of two seeds)",
-            f"**{cost} points more** ({' and '.join(costs)} by seed), of which ALIGN-MLM brings **{back}** back",
+            f"**{delta} points** ({trained[0]} % zero-shot, {trained[1]} % is the upper bound; {means})",
+            f"**{cost} points more** ({costs} by seed), of which ALIGN-MLM brings **{back}** back",
             f"it has {floors[0]} % zero-shot and an upper bound of {floors[1]}",
         ],
         "docs/studies/align-mlm.md": [
             f"Δ is {delta} points",
             f"has {floors[1]} % in SUP, so labels teach most of *that*, but zero-shot it has {floors[0]} %",
             f"it has {copied} % zero-shot, as in SUP",
-            f"**Inversion costs MLM {cost} points of zero-shot POS**, {' and '.join(costs)} by seed",
-            f"{aligned[0]} and {aligned[1]} % of the held-out sub-words",
-            f"**ALIGN-MLM brings {back} points back**, {' and '.join(backs)} by seed",
-            f"{aligned[2]} and {aligned[3]} % of them are aligned",
+            f"**Inversion costs MLM {cost} points of zero-shot POS**, {costs} by seed",
+            f"{aligned[0]} % of the held-out sub-words are aligned ({aligned[1]} % without inversion)",
+            f"**ALIGN-MLM brings {back} points back**, {backs} by seed (95 % interval {low} to {high}",
+            f"{aligned[2]} % of them are aligned",
             f"the model has {number(alone)} % zero-shot, {less} points less",
             f"differ by at most {number(spread.max())} points (standard deviation)",
         ],
