@@ -38,7 +38,7 @@ from outcomes import (
     STARTS,
     WITH_ZERO_SHOT,
 )
-from scipy.stats import ttest_1samp
+from scipy.stats import spearmanr, ttest_1samp
 
 from derivlang.evaluation.report.cells import MEAN, file_name, listed, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE
@@ -50,7 +50,7 @@ from derivlang.evaluation.report.frame import DELTA, SUP, ZS
 from derivlang.evaluation.report.score import ReportedScore, scores_of
 from derivlang.evaluation.table import FACTOR
 
-_NUMBERS = ("no", "one", "two", "three")
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _RUNS_OF_BASE = ("trans-inv.mlm", "trans.mlm", "trans-inv.align-mlm")  # without their seeds
 
 
@@ -186,6 +186,10 @@ def statements() -> dict[str, list[str]]:
 
     costs, backs = differences("trans.mlm", "trans-inv.mlm"), differences("trans-inv.align-mlm", "trans-inv.mlm")
     aligned = [listed(number(held[f"{run}.{seed}"]) for seed in seeds[run]) for run in seeds]
+    gaps = scores(BASE).query("task == 'pos' and metric == 'accuracy' and regime == @SUP")
+    gaps = gaps.groupby("run")["value"].mean() - mean
+    by_mlm = [run for run in mean.index if run.rpartition(".")[0] in seeds]
+    rank = [f"{spearmanr(held[some], gaps[some]).statistic:.2f}".replace("-", "−") for some in (by_mlm, mean.index)]
     gain = row_of(
         found, DIFFERENCE, "pos.accuracy.zs", **{f"{FACTOR}t": "trans,inv", f"{FACTOR}objective": "align-mlm"}
     )
@@ -205,6 +209,9 @@ def statements() -> dict[str, list[str]]:
             f"{aligned[0]} % of the held-out sub-words are aligned ({aligned[1]} % without inversion)",
             f"**ALIGN-MLM brings {back} points back**, {backs} by seed (95 % interval {low} to {high}",
             f"{aligned[2]} % of them are aligned",
+            f"Over the {_NUMBERS[len(by_mlm)]} runs that were trained with MLM, Spearman's ρ of held-out alignment "
+            f"and Δ is {rank[0]}",
+            f"With the controls it is {rank[1]}",
             f"the model has {number(alone)} % zero-shot, {less} points less",
             f"differ by at most {number(spread.max())} points (standard deviation)",
         ],
