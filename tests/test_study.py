@@ -300,10 +300,10 @@ def test_the_languages_of_a_run_are_tables(tmp_path: Path, processes: type[Finis
     ("old", "new", "message"),
     [
         ('t = "trans,inv"', 't = "trnas"', r"cell 0.5.0.25: .*did you mean trans"),
-        ('t = "trans,inv"', 'to = "trans"', r"cell 0.5.0.25: --language la: there is no setting of a language 'to'"),
-        ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be a text or a number"),
-        ("[0.25, 0.3]", "[0.25, 0.4]", r"cell 0.4.0.4: --language: the shares .* add up to 1.2, not to 1"),
-        ("steps = 2", "steps = 2\n[cell]\nt = 'inv'", "cell 0.5.0.25: --language: cannot be given with --t"),
+        ('t = "trans,inv"', 'to = "trans"', r"cell 0.5.0.25: .languages. la: there is no setting of a language 'to'"),
+        ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be text"),
+        ("[0.25, 0.3]", "[0.25, 0.4]", r"cell 0.4.0.4: .languages.: the shares .* add up to 1.2, not to 1"),
+        ("steps = 2", "steps = 2\n[cell]\nt = 'inv'", "cell 0.5.0.25: .languages.: cannot be given with --t"),
     ],
 )
 def test_languages_that_are_wrong_are_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -1053,6 +1053,35 @@ def test_a_beginning_that_was_trained_again_is_not_taken_for_the_former(
         run_study(study, place)
 
 
+def test_a_stopped_cell_does_not_go_on_from_another_beginning(tmp_path: Path, processes: type[Finished]) -> None:
+    place, study = Place(tmp_path / "out"), only(study_of(tmp_path, COLD), ["inv.tlm.1"])
+    run_study(study, place)
+    cold, tlm = (place.out / "runs" / name / "run.json" for name in ("inv.cold", "inv.tlm.1"))
+    (tlm.parent / "pretrained.json").unlink()  # as if it had been stopped
+    for path, more in ((cold, {"weights": "2"}), (tlm, {"init": {"run": "runs/inv.cold", "weights": "1"}})):
+        path.write_text(json.dumps(sealed(json.loads(path.read_text()) | more)))
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"cells failed: inv.tlm.1"):
+        run_study(study, place, said.append)
+    assert any("began with other weights than runs/inv.cold has now" in one for one in said)
+
+
+def test_files_of_lists_may_lie_in_the_data_folder(tmp_path: Path, processes: type[Finished]) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    (data / "dict").mkdir(parents=True)
+    written(data / "dict", "dog chien\n", "en-fr.txt")
+    (data / "runs" / "inv.cold").mkdir(parents=True)  # no option but those of files is looked up there
+    text = LANGUAGES.replace('text = "fr.txt"', 'ids = "own"')
+    text += '[cell]\ndictionary = ["en-fr=dict/en-fr.txt"]\nobjective = "align-mlm"\n'
+    study, place = study_of(tmp_path, text), Place(out, data_dir=data)
+    assert f"--dictionary en-fr={data}/dict/en-fr.txt" in plan(study, place)[0].command
+    assert "--init runs/inv.cold" in " ".join(step.command for step in plan(study_of(tmp_path, COLD), place))
+    run_study(study, place)
+    written(data / "dict", "dog chat\n", "en-fr.txt")
+    with pytest.raises(StoreError, match="the content of dictionary"):
+        run_study(study, place)
+
+
 def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) -> None:
     out = tmp_path / "out"
     ran = run("study", written(tmp_path, COLD), "-o", out, "--array")
@@ -1133,7 +1162,7 @@ def test_a_source_that_would_add_nothing_is_refused(tmp_path: Path) -> None:
 def test_a_text_with_labels_is_another_one(tmp_path: Path, processes: type[Finished]) -> None:
     run_study(small(tmp_path), Place(tmp_path / "out"))
     labelled = small(tmp_path, text=SMALL.replace("text =", "treebanks ="))
-    with pytest.raises(StoreError, match="is of another study: labelled is false, not true"):
+    with pytest.raises(StoreError, match="is of another study: one keeps labels"):
         run_study(labelled, Place(tmp_path / "out"))
 
 

@@ -54,7 +54,7 @@ _REPORT = (
     "matplotlib.backends.backend_svg",
 )
 _LOADED = {"pretrain": _TRAINING, "evaluate": _TRAINING}
-_LOADED_NEXT = {"tokenizer": _TRAINING, "pretrain": _REPORT}  # what a later call loads
+_LOADED_NEXT = {"pretrain": _REPORT}  # what a later call loads
 
 
 def main() -> None:

@@ -38,9 +38,11 @@ from derivlang.studies.report import read_report
 from derivlang.studies.scales import scaled
 from derivlang.studies.settings import SCALES, Extent
 from derivlang.studies.tables import Tables, check_tables
+from derivlang.training.language import OPTION
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
+_EXAMPLE = 'write e.g. [languages.la] and, below it, t = "trans,inv" and share = 0.3'
 MAXIMUM = 10_000  # cells of a study
 TEXT = "text"  # the source that the sources of `text` or `treebanks` are joined into
 _JOINED = ("text", "treebanks")
@@ -243,8 +245,11 @@ class _Reader:
             yield
         except DerivlangError as error:
             told = f"{error.where}: {error.what}" if error.where else error.what
-            where = f"{self.place}: cell {cell.name}"
-            raise UsageError(told, where=where, fix=error.fix, id=error.id) from None
+            fix, where = error.fix or "", f"{self.place}: cell {cell.name}"
+            if LANGUAGES in cell.options:  # the option as a table
+                told, fix = told.replace(OPTION, LANGUAGES), fix.replace(OPTION, LANGUAGES)
+                fix = _EXAMPLE if fix.startswith(f"write e.g. {LANGUAGES}") else fix
+            raise UsageError(told, where=where, fix=fix or None, id=error.id) from None
 
     def _check_distinct(self, cells: Sequence[Cell], grids: Iterable[Grid]) -> None:
         """Raise UsageError for two cells that are the same run, or that have the same folder."""

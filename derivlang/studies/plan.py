@@ -33,10 +33,11 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 
 DATA = "data"
+_IN_DATA = ("source", "derived-source", "tokenizer", "pairs", "dictionary")  # files that may lie in the data folder
 # What tokenizers and encoded data depend on.
 _OF_DATA = (
-    LANGUAGES, "source", "t", "words", "lang", "encoding", "text-column", "word-column", "label-column", "header",
-    "column-names", "quoting", "delimiter", "derived-source", "limit", "parser", "tokenizer", "tokenizer-for",
+    LANGUAGES, "source", "t", "words", "lang", "format", "encoding", "text-column", "word-column", "label-column",
+    "header", "column-names", "quoting", "delimiter", "derived-source", "limit", "parser", "tokenizer", "tokenizer-for",
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
     def in_data(key: str, text: str) -> str:
         """Return the path of a text in the data folder, such as text/kjv/kjv.txt.gz, if there is none from OUT."""
         path = Path(place.data_dir or "") / text
-        there = place.data_dir and "/" in text and not (place.out / text).exists() and path.exists()
+        there = place.data_dir and key in _IN_DATA and "/" in text and not (place.out / text).exists() and path.exists()
         return str(path.resolve()) if there else text
 
     for cell in in_order(study):
@@ -93,7 +94,7 @@ def plan(study: StudyFile, place: Place) -> list[PlannedCommand]:
             "factor": _factors(cell.levels),
         }  # fmt: skip
         arguments = ("pretrain", *PRETRAIN.arguments(values), "-o", run, "--resume")
-        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, cell.options, cell))
+        steps.append(PlannedCommand(f"pretrain {cell.name}", arguments, options, cell))
         if cell.evaluation:
             arguments = ("evaluate", run, *EVALUATE.arguments({**cell.evaluation, **parses, **where, **machine}))
             steps.append(PlannedCommand(f"evaluate {cell.name}", arguments, cell.evaluation, cell))

@@ -29,7 +29,7 @@ from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, difference, digest, read_record, record_text
-from derivlang.studies.cells import RUNS, texts_of
+from derivlang.studies.cells import RUNS, Cell, texts_of
 from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import PlannedCommand
@@ -143,10 +143,23 @@ def _former_primary(study: StudyFile, place: Place) -> dict[str, Any]:
     return {"changed_primary": True, "former_primary": before.get("primary")} if there else {}
 
 
+def check_beginning(cell: Cell, place: Place) -> None:
+    """Raise StoreError if a run that goes on began with other weights than the run that it needs has now."""
+    began = _json(place.out / RUNS / cell.name / RUN).get("init") or {}
+    for key, fact in (("init", "weights"), ("embeddings", "embeddings")):
+        run = str(cell.options.get(key, "")).removeprefix("from=")
+        now = _json(place.out / run / RUN).get("weights") if run.removeprefix(f"{RUNS}/") in cell.needs else None
+        if now and began.get(fact, now) != now:
+            what, fix = f"began with other weights than {run} has now", "remove this folder to train it again"
+            raise StoreError(what, where=str(place.out / RUNS / cell.name), fix=fix, id="other-run")
+
+
 def check_shared(study: StudyFile, place: Place) -> None:
     """Raise StoreError if OUT holds the text of another study."""
     before = _json(place.out / STUDY)
-    told = difference({"labelled": False, **before}, {"text": list(study.text), "labelled": study.labelled})
+    asked = {"text": list(study.text), "labelled": study.labelled}
+    words = {"labelled": "one keeps labels (treebanks), the other has only words (text)"}
+    told = difference({"labelled": False, **before}, asked, words)
     if told and before and study.text and (place.out / TEXT).exists():
         where = str(place.out / TEXT)
         raise StoreError(f"is of another study: {told}", where=where, fix="give another -o", id="other-study")

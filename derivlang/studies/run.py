@@ -33,7 +33,7 @@ from derivlang.studies.cells import RUNS, Cell
 from derivlang.studies.estimate import tasks_in
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
-from derivlang.studies.records import check_fits, check_shared, is_done, mark_done, write_study
+from derivlang.studies.records import check_beginning, check_fits, check_shared, is_done, mark_done, write_study
 from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
 from derivlang.training.objectives.registry import read_objective
@@ -115,7 +115,7 @@ def in_server(job: Job[Result], place: Place, threads: int | None, say: Say) -> 
                     raise what
                 say(what)
         except (EOFError, ConnectionError):
-            fix = "run the same command again"
+            fix = "run the same command again" if server.wait() < 0 else "its log says why"
             raise DataError("the process of its steps has ended", where=str(path), fix=fix, id="step") from None
         finally:
             ours.close()
@@ -208,6 +208,7 @@ def _run_chain(
     """
     for step in chain:
         if not is_done(step, place):
+            check_beginning(cell, place)
             log = _start(step, cell.name, place.out, processes)
             _check(step, log, (yield))
             mark_done(step, place)

@@ -64,6 +64,8 @@ def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
     if _has_zero_shot(result):
         languages = _languages([result, *(grid for grid in grids if not grid.get("name"))], result)
         controls = [control for control in _common()["controls"] if name in control["scales"]]
+        if any("text" in one for one in [*result.get("languages", {}).values()][1:]):  # no embeddings to copy from
+            controls = [control for control in controls if "embeddings" not in control["cell"]]
         grids += [_overlaid({**one, "factors": {**languages, **one["factors"]}}, name, seeds, {}) for one in controls]
     if rows := result.get("report", {}).get("published"):
         asked = {task.partition(":")[0] for block in [result, *grids] for task in _tasks(block)}

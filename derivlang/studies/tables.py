@@ -26,22 +26,25 @@ def check_tables(tables: Tables, place: str) -> None:
     _check(tables, _FILE, place)
 
 
-def _check(table: Tables, known: Mapping[str, Any], where: str) -> None:
+def _check(table: Tables, known: Mapping[str, Any], where: str, path: str = "") -> None:
+    """Raise UsageError for a table. known: the form of each key. path: of the table in the file, as "grid.cell."."""
     for key, value in table.items():
         form = known.get(key) or known.get("*")
         inner = f"{where[:-1]}.{key}]" if where.endswith("]") else f"{where} [{key}]"
-        name = inner[inner.rindex("[") :]
+        name = f"{path}{key}"
         if form is None:
             raise unknown("key", key, known, where=where)
         if isinstance(form, list):
             if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-                raise UsageError(f"{key} must be a list of tables", where=where, fix=f"write [{name}]", id="study")
+                raise UsageError(f"{key} must be a list of tables", where=where, fix=f"write [[{name}]]", id="study")
             for number, one in enumerate(value, 1):
-                _check(one, form[0], f"{where} {key} {number}")
+                _check(one, form[0], f"{where} {key} {number}", f"{name}.")
         elif isinstance(form, dict):
             if not isinstance(value, dict):
-                raise UsageError(f"{key} must be a table, not {value!r}", where=where, fix=f"write {name}", id="study")
-            _check(value, form, inner)
+                raise UsageError(
+                    f"{key} must be a table, not {value!r}", where=where, fix=f"write [{name}]", id="study"
+                )
+            _check(value, form, inner, f"{name}.")
         else:
             form(key, value, where)
 
@@ -112,7 +115,8 @@ _REPORT = {
     ],
 }  # fmt: skip
 _PARTS = {"factors": {"*": _distinct_levels}, "cell": {"*": PRETRAIN.check_key}, "evaluate": {"*": EVALUATE.check_key}}
-_CELLS = {**_PARTS, "zip": [{"*": _levels}], "languages": {"*": {"*": _level}}}
+_LANGUAGE = {**dict.fromkeys(("text", "t", "ids", "tokenizer", "part"), _text), "*": _level}
+_CELLS = {**_PARTS, "zip": [{"*": _levels}], "languages": {"*": _LANGUAGE}}
 _FILE = {
     **_CELLS,
     "study": _STUDY,

@@ -1,6 +1,6 @@
 """The folder of data that runs share, and what each of its folders is made of (`store/made_of.py`).
 
-DATA/tokenizer-HASH  DATA/twin-HASH  DATA/dictionary-HASH  DATA/encoded-text-HASH     of a language pair
+DATA/tokenizer-HASH  DATA/twin-HASH  DATA/dictionary-HASH  DATA/encoded-text-HASH     of the languages
 DATA/lexicon-HASH                                                                fitted, or read from a file
 DATA/links-HASH                                                                  an aligner's, of sentence pairs
 """

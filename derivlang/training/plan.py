@@ -2,7 +2,7 @@
 
     a given option  >  the value in the model's config  >  the default
 
-options: values by the name of the setting; None, or left out: not given.
+options: values by the name of the setting; None: not given.
 """
 
 from __future__ import annotations

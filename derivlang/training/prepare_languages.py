@@ -1,4 +1,4 @@
-"""Make the tokenizers of a pair of languages, with a twin or a lexicon, or reuse what the folder of data holds.
+"""Make the tokenizers of the languages of a run, with a twin or a lexicon, or reuse what the folder of data holds.
 
 a script, or only an order     tokenizer-HASH  twin-HASH           of the source's text
 any other language             tokenizer-HASH  tokenizer-HASH      of the text of each
