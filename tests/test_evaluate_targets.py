@@ -172,6 +172,10 @@ def test_links_and_retrieval_of_a_file(several: Path, pairs: Path) -> None:
     fresh = several.parent / "fresh"
     shutil.copytree(several, fresh, ignore=shutil.ignore_patterns("evaluation"))
     assert measured(fresh, f"links:fr-en={pairs}.turned") == found
+    shutil.rmtree(fresh / "evaluation")
+    for part, name in {"en": "en", "fr": "fr", "gold": "pharaoh"}.items():
+        shutil.copy(f"{pairs}.{part}", several.parent / f"other.{name}")
+    assert measured(fresh, f"links:en-fr={several.parent / 'other'}") == found
 
 
 def test_retrieval_of_a_file(several: Path, pairs: Path) -> None:
@@ -211,6 +215,22 @@ def test_words_of_a_dictionary(several: Path) -> None:
     assert rows["value"].tolist() == [pytest.approx(100 * expected)]
 
 
+def test_words_of_a_dictionary_are_in_the_order_of_the_alphabet(several: Path) -> None:
+    """In all runs, as they are compared word by word, and a pair counts once; the file has another order."""
+    words = sorted(set(filter(str.isalpha, (DEMO / "demo-nli-test.tsv").read_text("utf-8").lower().split())))[:12]
+    path = several.parent / "words.txt"
+    chosen = sorted(zip(words[:6], words[6:], strict=True))
+    sets, hits = [], []
+    for order in (chosen, chosen[::-1], [*chosen, chosen[0]]):
+        path.write_text("".join(f"{left} {right}\n" for left, right in order), "utf-8")
+        derivlang.Run(several).evaluate(target="fr", measure=f"translation:en-fr={path}", threads=1, force=True)
+        table = derivlang.scores(several)
+        sets.append(table["set_hash"].tolist())
+        hits.append([counts.tolist() for counts in table["counts"]])
+    assert sets[0] == sets[1] == sets[2]
+    assert hits[0] == hits[1] == hits[2]
+
+
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
@@ -224,11 +244,16 @@ def test_words_of_a_dictionary(several: Path) -> None:
         ("links:en-fr={folder}/none", "no such file"),
         ("links:en-fr={folder}/same", "has no gold links"),
         ("translation:en-fr={folder}/same.en", "knows none of its"),
+        ("links:en-fr={folder}/empty", "empty: has no pair with words on both sides"),
+        ("retrieval:en-fr={folder}/blank", "blank: has no pair with words on both sides"),
+        ("retrieval:en-fr=.", "no such file"),
     ],
 )
 def test_files_that_cannot_be_measured(measure: str, message: str, several: Path) -> None:
     for name in ("en", "fr"):
         (several.parent / f"same.{name}").write_text("Кот ждёт\n", "utf-8")
+        (several.parent / f"empty.{name}").write_text("", "utf-8")
+        (several.parent / f"blank.{name}").write_text("a\n\n" if name == "en" else "\na\n", "utf-8")
     told = run("evaluate", several, "--measure", measure.format(folder=several.parent), "--threads", 1, code=None)
     assert message in told.err
 

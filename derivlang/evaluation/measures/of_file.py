@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from derivlang.align.bitext import Bitext
 from derivlang.align.links import Links, keys_of
-from derivlang.core.arrays import Bool, Int64
+from derivlang.core.arrays import Bool, Int64, lengths_of
 from derivlang.core.errors import DataError
 from derivlang.core.messages import warn
 from derivlang.evaluation.columns import Column
@@ -35,9 +35,11 @@ from derivlang.evaluation.measures.retrieval import hits
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.tasks.named import short_name
-from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.store.record import digest
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.objectives.align_mlm import means
 from derivlang.training.positions import positions_of
+from derivlang.training.spelling import Spelling
 from derivlang.training.streams.bitext import PairFile, read_pairs
 from derivlang.training.word_dictionaries import WordDictionary, spelt
 
@@ -78,6 +80,8 @@ class PairMeasure(FileMeasure):
     def pairs(self) -> PairFile:
         """The pairs, the side of the source first. Raise DataError if a file is missing or damaged."""
         read = read_pairs(self.file, names=self.names)
+        if not np.logical_and(*(lengths_of(side.offsets) > 0 for side in (read.source, read.derived))).any():
+            raise DataError("has no pair with words on both sides", where=str(self.file), id="empty-file")
         if not self.is_turned:
             return read
         links = read.links and Links(read.links.offsets, read.links.target, read.links.source, read.links.sure)
@@ -125,7 +129,7 @@ class FileLinks(PairMeasure):
         """Yield the links of each sentence pair by layer."""
         gold = self.pairs.links
         if gold is None:
-            fix = "give Pharaoh lines such as `0-0 1p2` in PREFIX.pharaoh or PREFIX.gold"
+            fix = "give Pharaoh lines such as `0-0 1p2` in PREFIX.pharaoh"
             raise DataError("has no gold links", where=str(self.file), fix=fix, id="no-links")
         found, _ = self.encoder(model, sets).by_layer(self.bitext, list(_METHODS.values()))
         of = self.scored(self.pairs.sha256, len(gold))
@@ -154,20 +158,22 @@ class FileTranslation(FileMeasure):
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the hits of the words of both sides, and of a guess."""
         sides = (DERIVED, SOURCE) if self.is_turned else (SOURCE, DERIVED)
-        found = spelt([WordDictionary.read(sides, self.file, warn)], {}, sets.languages)
+        given = WordDictionary.read(sides, self.file, warn)
+        found = spelt([given], {}, sets.languages)
         assert found.spelling is not None
-        pairs = found.pairs[:, ::-1] if self.is_turned else found.pairs
-        for group, (left, right) in (("", pairs.T), ("reverse", pairs.T[::-1])):
-            asked, candidates = np.unique(left), np.unique(right)
-            ours, theirs = (self._vectors(model, *found.spelling.take(words)) for words in (asked, candidates))
-            right_ones = np.searchsorted(asked, left) * len(candidates) + np.searchsorted(candidates, right)
-            of = self.scored(found.sha256, len(asked), "word")
+        pairs, turn = np.unique(found.pairs, axis=0), -1 if self.is_turned else 1
+        words = [_in_order(given, side, found.spelling, sets.languages, pairs[:, side]) for side in (0, 1)][::turn]
+        vectors = [self._vectors(model, *found.spelling.take(one.numbers)) for one in words]
+        for group, step in (("", 1), ("reverse", -1)):
+            (asked, candidates), (ours, theirs) = words[::step], vectors[::step]
+            n, right_ones = len(candidates.numbers), asked.places * len(candidates.numbers) + candidates.places
+            spellings = [[one.words[place] for place in one.places[np.argsort(right_ones)]] for one in words[::step]]
+            of = self.scored(digest(spellings), len(asked.numbers), "word")
             for name, chosen in zip(("nearest", "csls"), best(ours, theirs, neighbourhood(theirs, ours)), strict=True):
-                right_words = np.isin(np.arange(len(asked)) * len(candidates) + chosen, right_ones)
+                right_words = np.isin(np.arange(len(chosen)) * n + chosen, right_ones)
                 yield Score(name, _shares(right_words, 1), group=group, set=of)
                 if not group:
-                    guessed = np.bincount(np.searchsorted(asked, left))
-                    yield Score(name, _shares(guessed, len(candidates)), regime="chance", set=of)
+                    yield Score(name, _shares(np.bincount(asked.places), n), regime="chance", set=of)
 
     @staticmethod
     def _vectors(model: Encoder, ids: Int64, offsets: Int64) -> torch.Tensor:
@@ -177,6 +183,23 @@ class FileTranslation(FileMeasure):
         rows = model.embeddings.detach().float()
         arrays = (torch.from_numpy(np.ascontiguousarray(array)).to(rows.device) for array in (ids, offsets))
         return torch.nn.functional.normalize(means(rows, *arrays), dim=1)
+
+
+class _InOrder(NamedTuple):
+    """The K words of a side, in alphabetical order. numbers: int64[K]; places: int64[P], of each pair's word."""
+
+    words: list[str]
+    numbers: Int64
+    places: Int64
+
+
+def _in_order(given: WordDictionary, side: int, spelling: Spelling, languages: Languages, numbers: Int64) -> _InOrder:
+    """Return the words of these numbers, the same in runs of other tokenizers. Of words spelt alike, the first."""
+    every = spelling.find(*given.spelt(side, given.sides[side], languages)).tolist()
+    names = dict(sorted(zip(every, (pair[side] for pair in given.pairs), strict=True), reverse=True))
+    words = np.array([names[number] for number in numbers.tolist()], object)
+    words, first, places = np.unique(words, return_index=True, return_inverse=True)
+    return _InOrder(words.tolist(), numbers[first], places)
 
 
 def _shares(values: Bool | Int64, whole: int) -> Int64:

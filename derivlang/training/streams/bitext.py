@@ -73,15 +73,17 @@ class PairFile:
 def read_pairs(path: Path, links_file: Path | None = None, names: tuple[str, ...] = ()) -> PairFile:
     """Read a Parquet file or text files. Raise DataError if one is missing or damaged, or if they do not fit.
 
-    links_file: Pharaoh links in place of those that belong to the pairs. names: of both sides, for PREFIX.en, PREFIX.fr
-    and PREFIX.gold, which are read if there is no PREFIX.source.
+    links_file: Pharaoh links in place of those that belong to the pairs. names: of both sides, for PREFIX.en and
+    PREFIX.fr, which are read if there is no PREFIX.source. PREFIX.gold is then read rather than PREFIX.pharaoh.
     """
     if path.suffix == ".parquet":
         files, contents = [path], _parquet(path)
     else:
-        files = [path.with_name(f"{path.name}.{part}") for part in PARTS]
+        files = [Path(f"{path}.{part}") for part in PARTS]
         if names and not files[0].exists():
-            files = [path.with_name(f"{path.name}.{part}") for part in (*names, "gold")]
+            files[:2] = [Path(f"{path}.{name}") for name in names]
+        if names and (gold := Path(f"{path}.gold")).exists():
+            files[2] = gold
         if links_file is not None or not files[2].exists():
             del files[2]
         read = [[line for _, line in open_lines(file)] for file in files]
