@@ -101,6 +101,9 @@ def test_a_target_whose_set_has_no_train(several: Path) -> None:
         (["--task", "pos:demo+de=demo"], "there is no target 'de'"),
         (["--task", "pos:demo+fr=demo+fr=demo"], "gives a target two sets"),
         (["--task", "pos:demo+fr="], "names no set"),
+        (["--task", "pos:fr=demo+demo"], "has a set of the source after fr=SET"),
+        (["--task", "pos:demo+la=demo"], "the sets of la are derived from the source's"),
+        (["--task", "pos:demo+fr={train}/", "--target", "fr"], "provide test\n"),
         (["--task", "pos:demo+demo+demo+fr=demo"], "names more than two sets"),
         (["--task", "pos:demo+fr={folder}/none.conllu"], "there is no such file"),
         (["--task", "xnli:demo:nli+fr=demo:nli", "--target", "fr", "--regime", "cs"], "cs mixes sides of sets"),
@@ -111,7 +114,11 @@ def test_a_target_whose_set_has_no_train(several: Path) -> None:
 def test_sets_that_do_not_suit(asked: list[str], message: str, several: Path) -> None:
     words = several.parent / "words.txt"
     words.write_text("a b c\n", "utf-8")
-    places = {"folder": several.parent, "test": DEMO / "demo-ud-test.conllu", "words": words}
+    train = several.parent / "train"
+    train.mkdir()
+    for split in ("train", "dev"):
+        shutil.copy(DEMO / f"demo-ud-{split}.conllu", train / f"{split}.conllu")
+    places = {"train": train, "folder": several.parent, "test": DEMO / "demo-ud-test.conllu", "words": words}
     typed = [word.format(**places) for word in asked]
     found = run("evaluate", several, *typed, "--measure", "none", *QUICK, code=None)
     assert message in found.err
@@ -240,6 +247,7 @@ def test_words_of_a_dictionary_are_in_the_order_of_the_alphabet(several: Path) -
         ("link:x", "there is no measure 'link'"),
         ("links:en-de=x", "en-de are not the source and a target"),
         ("links:fr-la=x", "fr-la are not the source and a target"),
+        ("links:en-en=x", "en-en are not the source and a target"),
         ("links:x", "a file of which two languages?"),
         ("links:en-fr={folder}/none", "no such file"),
         ("links:en-fr={folder}/same", "has no gold links"),
@@ -256,6 +264,15 @@ def test_files_that_cannot_be_measured(measure: str, message: str, several: Path
         (several.parent / f"blank.{name}").write_text("a\n\n" if name == "en" else "\na\n", "utf-8")
     told = run("evaluate", several, "--measure", measure.format(folder=several.parent), "--threads", 1, code=None)
     assert message in told.err
+
+
+def test_a_file_of_another_target(several: Path, pairs: Path) -> None:
+    """Targets without a file have nothing to do; to ask for one of them is an error."""
+    name = f"retrieval:en-fr={pairs}"
+    told = run("evaluate", several, "--target", "la", "--measure", name, "--threads", 1, code=None)
+    assert "there is nothing to evaluate for la" in told.err
+    run("evaluate", several, "--measure", name, "--threads", 1)
+    assert [path.name for path in (several / "evaluation").glob("*.json")] == ["fr.json"]
 
 
 def test_a_file_of_a_run_without_names(made: Path, pairs: Path, tmp_path: Path) -> None:

@@ -90,8 +90,11 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
         named = {target for task in asked.tasks if isinstance(task, Task) for target in task.own}
-        pairs = {file[1] for name in asked.measures if (file := file_of(name)) is not None}
+        files = [file_of(name) for name in asked.measures]
+        pairs = {file[1] for file in files if file is not None}
         targets = targets_of(folder, self.target, named, pairs, warn)
+        if not asked.tasks and None not in files and () not in pairs:  # the other targets have nothing to do
+            targets = [target for target in targets if any(target in sides for sides in pairs)] or targets
         keep = len(steps) * len(targets) > 1
         each = [Evaluation(folder, asked, Events(), keep=keep, target=target) for target in targets]
         for place, evaluation in enumerate(each, 1):

@@ -51,12 +51,27 @@ def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callab
     """Return the options without measures on files of other targets, and of a target with a text of its own, for which
     nothing is derived, without what it has no set for.
 
-    warn: called with what was left out. Raise UsageError if nothing is left.
+    warn: called with what was left out. Raise UsageError if nothing is left, and for a set of another target.
     """
     name = trained.target_name
     files = {one: file[1] for one in options.measures if (file := file_of(one)) is not None}
     measures = tuple(one for one in options.measures if name in (files.get(one) or (name,)))
     if not trained.has_own_text:
+        for task in options.tasks:
+            if isinstance(task, Task) and name in task.own:
+                raise UsageError(
+                    f"{task.name}: the sets of {name} are derived from the source's, as it has no text of its own",
+                    where="--task",
+                    fix=f"leave out {name}=",
+                    id="no-set",
+                )
+        if options.measures and not measures and not options.tasks:
+            raise UsageError(
+                f"there is nothing to evaluate for {name}, as the files are in other languages",
+                where="--measure",
+                fix=f"name a file in it, links:SOURCE-{name}=FILE",
+                id="no-set",
+            )
         return replace(options, measures=measures)
     tasks = tuple(task for task in options.tasks if isinstance(task, Task) and name in task.own)
     own = tuple(one for one in measures if one in files)

@@ -274,7 +274,9 @@ def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tupl
         if missing:
             raise DataError(
                 f"{corpus.name} lacks {' and '.join(missing)}, needed for the task {task.kind}",
-                fix="provide train (for training), validation (to choose the epoch) and test (for scores), "
+                fix="provide test"
+                if task.is_own
+                else "provide train (for training), validation (to choose the epoch) and test (for scores), "
                 f"or name two sets: {task.kind}:TRAIN+TEST",
                 id="missing-split",
             )

@@ -268,7 +268,7 @@ def targets_of(
         if name not in every:
             raise unknown("target", name, every, where="--task")
     for sides in pairs:
-        if {*sides} - {*every} != {source.name} if sides else len(every) > 1 and not target:
+        if len({*sides}) < 2 or {*sides} - {*every} != {source.name} if sides else len(every) > 1 and not target:
             raise UsageError(
                 f"{'-'.join(sides)} are not the source and a target" if sides else "a file of which two languages?",
                 where="--measure",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from derivlang.training.languages import Languages
 
 
-_OWN = re.compile(r"[A-Za-z]\w*=", re.ASCII)  # begins the set of a target
+OWN = re.compile(r"[A-Za-z]\w*=", re.ASCII)  # begins the set of a target
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Task(NamedTask):
     @property
     def sources(self) -> tuple[str, ...]:
         """The full names of its sources: one, or one for train and dev and another for test."""
-        sets = [name for name in self.sets if not _OWN.match(name)] or [self.default]
+        sets = [name for name in self.sets if not OWN.match(name)] or [self.default]
         return tuple(name if "/" in name or name.split(":")[0] == "demo" else f"{self.source}:{name}" for name in sets)
 
     @property
@@ -94,7 +94,7 @@ class Task(NamedTask):
     @property
     def own(self) -> dict[str, Task]:
         """The task on each set that the name gives a target, by the target."""
-        sets = (name.partition("=") for name in self.sets if _OWN.match(name))
+        sets = (name.partition("=") for name in self.sets if OWN.match(name))
         return {target: replace(self, name=f"{self.kind}:{name}", is_own=True) for target, _, name in sets}
 
     def no_labels(self, name: str) -> DataError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from derivlang.core.errors import UsageError
 from derivlang.core.plugins import Registry
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import OWN, Task
 from derivlang.evaluation.tasks.named import NamedTask
 
 TASKS: Registry[type[NamedTask]] = Registry(
@@ -51,8 +51,16 @@ def task_of(name: str) -> NamedTask:
             f"{name!r} names no set after the colon", where="--task", fix="write e.g. pos:French-GSD", id="usage"
         )
     task = task_type(name)
-    targets = [target for target, _, _ in (given.partition("=") for given in task.sets) if target in task.own]
-    if len(task.sources) > 2 or len(targets) > len(task.own):
+    are_own = [OWN.match(given) is not None for given in task.sets]
+    if are_own != sorted(are_own):
+        target = next(iter(task.own))
+        raise UsageError(
+            f"{name!r} has a set of the source after {target}=SET",
+            where="--task",
+            fix=f"give a target one set, and write the source's sets first: {kind}:TRAIN+TEST+{target}=SET",
+            id="usage",
+        )
+    if len(task.sources) > 2 or sum(are_own) > len(task.own):
         raise UsageError(
             f"{name!r} names more than two sets" if len(task.sources) > 2 else f"{name!r} gives a target two sets",
             where="--task",
