@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -828,3 +829,11 @@ def test_squad_rows_of_one_paragraph_share_their_context(tmp_path: Path) -> None
     assert questions(undone(out)) == questions(json.dumps(data).encode())
     assert next(squad.read(tmp_path / "test.json")).table.num_rows == 2
     assert np.array_equal(table["document"].to_numpy(), [0, 0])
+
+
+@pytest.mark.parametrize(("name", "message"), [("files", "patterns by split"), ("language", "text")])
+def test_a_source_with_a_function_in_place_of_a_value(name: str, message: str) -> None:
+    """Said once, where a plug-in makes it."""
+    changed: dict[str, Any] = {name: lambda argument: argument}
+    with pytest.raises(UsageError, match=f"the source 'pos': `{name}` is not {message}"):
+        replace(named_sources()["pos"], **changed)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import glob
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,9 +20,9 @@ from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
-from derivlang.formats.opening import PACKED
 from derivlang.formats.squad import MEANING as SQUAD
 from derivlang.sources.corpus import Corpus, CorpusFile
+from derivlang.sources.patterns import matching
 
 Patterns = Mapping[str, tuple[str, ...]]  # of the files of each split
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -63,6 +62,12 @@ class NamedSource:
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folder: Path | None = None
 
+    def __post_init__(self) -> None:
+        for name, kind in (("files", Mapping), ("language", str)):
+            if not isinstance(getattr(self, name), kind):
+                what = "text" if kind is str else "patterns by split"
+                raise UsageError(f"the source {self.name!r}: `{name}` is not {what}", id="plug-in")
+
     def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
         """Return the corpus in the first folder that has a file of it, or None.
 
@@ -73,7 +78,7 @@ class NamedSource:
         for folder in folders if self.folder is None else [self.folder]:
             parts, matches = [], []
             for split, patterns in self.patterns(argument).items():
-                if files := _matches(folder, [self._filled(p, glob.escape(argument)) for p in patterns]):
+                if files := matching(folder, [self._filled(p, glob.escape(argument)) for p in patterns]):
                     parts.append(CorpusFile(split, files[0], files[0].name))
                     matches += files
             if parts and not (matches[0].parent == folder and _siblings(self, [folder])):
@@ -84,7 +89,7 @@ class NamedSource:
     def is_named_by(self, folder: Path) -> bool:
         """Return whether a folder, or one below it, has both the name and a file of the source."""
         patterns = chain.from_iterable(self.patterns("").values())
-        return any(_matches(folder, [self._filled(pattern, "")]) for pattern in patterns if "/" in pattern)
+        return any(matching(folder, [self._filled(pattern, "")]) for pattern in patterns if "/" in pattern)
 
     def arguments_in(self, folders: Sequence[Path]) -> set[str]:
         """Return the arguments that have a file in these folders.
@@ -179,29 +184,6 @@ class NamedSource:
         language, _, treebank = argument.partition("-")
         code = _UD_CODES.get(language)
         return text.format(arg=argument, code=code or "xx", ud=f"{code or language.lower()}_{treebank.lower()}")
-
-
-def _matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files of the first pattern that has some below the folder, or in it if the pattern names it, too.
-
-    data: text/wikitext-2/wiki.test.tokens     data/text: the same     data/text/wikitext-2: the same
-    """
-    if matches := _first_matches(folder, patterns):
-        return matches
-    here = Path(os.path.abspath(folder))  # noqa: PTH100 (a link keeps its name, which the pattern may have)
-    deepest = max(pattern.count("/") for pattern in patterns)
-    for above in here.parents[:deepest]:
-        if matches := [path for path in _first_matches(above, patterns) if path.is_relative_to(here)]:
-            return matches
-    return []
-
-
-def _first_matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files that match the first pattern that any file does, plain before gz and zst. `*` may be in it."""
-    for pattern in patterns:
-        if matches := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
-            return matches
-    return []
 
 
 def files_of_splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> Patterns:
