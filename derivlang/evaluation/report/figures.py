@@ -172,7 +172,7 @@ def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -
 
 
 def _draw(axes: Any, rows: pd.DataFrame, *, joined: bool) -> None:
-    """Draw means with their seeds and intervals, labels side by side; and floors as dashed lines.
+    """Draw means with their seeds and intervals, labels side by side; and floors as lines.
 
     rows: of `compare`, with x, label and floor.
     """
