@@ -86,14 +86,17 @@ class FinetuneCell:
         told, path = self.facts.get("predictions"), self.predictions
         return told is not None and path.is_file() and told == file_hash(path)
 
-    def n_rows(self, sets: Sets) -> int:
+    def n_rows(self, sets: Sets, others: Sequence[tuple[FinetuneCell, Sets]]) -> int:
         """Return the number of rows that `make` processes at most: training and dev sets of all epochs, the tests."""
-        epochs, test, dev = self.task.settings.epochs, sets.test.n_rows, sets.dev.n_rows
-        mixed = epochs * sets.train.n_rows if self.regime == "cs" else 0
-        of_zs = epochs * dev + (test if epochs == 1 else 2 * test) if self.regime == "zs" else 0
-        return epochs * (sets.of(SOURCE).train.n_rows + dev) + test + of_zs + mixed
+        epochs, tested = self.task.settings.epochs, [sets, *(own for _, own in others)]
+        dev, test = sum(one.dev.n_rows for one in tested), sum(one.test.n_rows for one in tested)
+        if self.regime == "zs":
+            ours = sets.of(SOURCE)
+            learnt = epochs * (ours.train.n_rows + ours.dev.n_rows)
+            return learnt + epochs * dev + min(epochs, 2) * test + sum(one.of(SOURCE).test.n_rows for one in tested)
+        return epochs * (sets.train.n_rows * (2 if self.regime == "cs" else 1) + dev) + test
 
-    def make(self, sets: Sets, device: torch.device, others: Sequence[tuple[FinetuneCell, Sets]] = ()) -> None:
+    def make(self, sets: Sets, device: torch.device, others: Sequence[tuple[FinetuneCell, Sets]]) -> None:
         """Fine-tune, and write each file completely or not at all.
 
         others: cells of other targets and their sets, which this fine-tuning serves, too: it sees the same.

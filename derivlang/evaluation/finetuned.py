@@ -33,6 +33,11 @@ from derivlang.formats.progress import stage
 from derivlang.store.record import difference, digest
 from derivlang.training.languages import SOURCE
 
+_UNSUITED = {  # why a regime does not suit a target's own set
+    "sup": "the target's own set has no train and dev for sup",
+    "cs": "cs mixes sides of sets that are derived, not of a set in each language",
+}
+
 
 def finetuned(
     task: Task, run: OpenedRun, others: Sequence[OpenedRun], before: Mapping[str, Any], warn: Callable[[str], None]
@@ -55,10 +60,12 @@ def finetuned(
             warn(f"{cell.path} {what} since it was evaluated; the fine-tuning is made again")
         if what or _is_wanted(cell, options):
             to_make.append(cell)
+    beside = [list(_alike(cell, sets, others)) for cell in to_make]
     # One stage for all of them, so that its bar says when the task is done.
-    with stage(f"{task.name}, {len(to_make)} fine-tunings", "rows", sum(cell.n_rows(sets) for cell in to_make)):
-        for cell in to_make:
-            cell.make(sets, run.device, list(_alike(cell, sets, others)))
+    n_rows = sum(cell.n_rows(sets, alike) for cell, alike in zip(to_make, beside, strict=True))
+    with stage(f"{task.name}, {len(to_make)} fine-tunings", "rows", n_rows):
+        for cell, alike in zip(to_make, beside, strict=True):
+            cell.make(sets, run.device, alike)
     forget(trained, task, sets.key, sets.words)
     finished = [cell for regime in REGIMES for cell in _finished(cells[regime], damaged, warn)]
     return results.entry_of(
@@ -84,13 +91,10 @@ def _regimes(task: Task, sets: Sets, options: EvaluateOptions, warn: Callable[[s
         return options.regimes
     has_sup = bool(sets.train.n_rows and sets.dev.n_rows)
     some = [regime for regime in options.regimes if regime == "zs" or (regime == "sup" and has_sup)]
-    left = ", ".join(regime for regime in options.regimes if regime not in some)
-    why = f"{task.name}: the target's own set has no train and dev for {left}"
-    if "cs" in left:
-        why = f"{task.name}: cs mixes sides of sets that are derived, not of a set in each language"
+    left = [f"{task.name}: {_UNSUITED[regime]}" for regime in options.regimes if regime not in some]
     if not some:
-        raise UsageError(why, where="--regime", fix="give --regime zs", id="no-set")
-    if left:
+        raise UsageError("; ".join(left), where="--regime", fix="give --regime zs", id="no-set")
+    for why in left:
         warn(f"{why}, which is left out")
     return some
 

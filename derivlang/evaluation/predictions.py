@@ -113,7 +113,7 @@ def write_predictions(
         "row": np.concatenate([one.numbers for one in rows.values()]),
         "id": pa.concat_arrays([one.ids for one in rows.values()]),
     }
-    lists = [one.words[number].columns(one.sides) for number, one in rows.items()]
+    lists = [one.words[number].columns(rows[DERIVED].sides) for number, one in rows.items()]
     columns |= {name: pa.concat_arrays([one[name] for one in lists]) for name in lists[0]}
     try:
         labels = pa.array([*told[0], *told[1]])  # both at once: a list without a label has no type of its own

@@ -182,10 +182,10 @@ class _SplitReader:
         settings, every = self._task.settings, Examples.joined(self._examples)
         _warn_of_cut_labels(every, self._task, place)
         limit = {"train": settings.train_examples, "dev": settings.dev_examples}.get(name)
-        if self._task.is_own and limit:  # the number is of the source's
-            limit = min(limit, every.n_rows)
         if name == "train":
             every = every.learnable()
+        if self._task.is_own and limit:  # the number is of the source's
+            limit = min(limit, every.n_rows)
         pairs = None
         if self._pairs:
             pairs = _first(Examples.joined(self._pairs).learnable(), limit).interleaved()
