@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -122,6 +124,20 @@ def test_sets_that_do_not_suit(asked: list[str], message: str, several: Path) ->
     typed = [word.format(**places) for word in asked]
     found = run("evaluate", several, *typed, "--measure", "none", *QUICK, code=None)
     assert message in found.err
+
+
+def test_predictions_on_a_set_with_other_names_of_sides(several: Path) -> None:
+    """They have the names of the target's set."""
+    test = several.parent / "pairs.jsonl"
+    rows = [line.split("\t") for line in (DEMO / "demo-nli-test.tsv").read_text("utf-8").splitlines()]
+    lines = [json.dumps(dict(zip(("sentence1", "sentence2", "label"), row, strict=True))) for row in rows]
+    test.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    asked: dict[str, Any] = {"task": f"xnli:demo:nli+fr={test}", "target": "fr", "regime": "zs", "predictions": True}
+    derivlang.Run(several).evaluate(measure="none", **asked, **TUNE)
+    (path,) = (several / "evaluation" / "fr").glob("*.predictions.parquet")
+    table = pq.read_table(path)
+    assert {"sentence1", "sentence2"} < {*table.column_names}
+    assert len(table) == 2 * len(rows)
 
 
 def test_targets_without_a_set_are_left_out(several: Path) -> None:
@@ -244,7 +260,9 @@ def test_words_of_a_dictionary_are_in_the_order_of_the_alphabet(several: Path) -
         ("links:", "'links:' is not a measure on a file"),
         ("perplexity:x", "'perplexity:x' is not a measure on a file"),
         ("translation", "'translation' is not a measure on a file"),
+        ("translation", "write e.g. translation:en-fr=FILE\n"),
         ("link:x", "there is no measure 'link'"),
+        ("links:en-fr=a/g,links:en-fr=a-g", "two measures have one name of their results"),
         ("links:en-de=x", "en-de are not the source and a target"),
         ("links:fr-la=x", "fr-la are not the source and a target"),
         ("links:en-en=x", "en-en are not the source and a target"),
@@ -275,11 +293,20 @@ def test_a_file_of_another_target(several: Path, pairs: Path) -> None:
     assert [path.name for path in (several / "evaluation").glob("*.json")] == ["fr.json"]
 
 
+def test_files_are_opened_before_a_fine_tuning(several: Path) -> None:
+    """Of all targets, also of later ones."""
+    asked = "--task", "pos:demo+fr=demo", "--measure", f"translation:en-fr={several / 'none'}"
+    assert "no such file" in run("evaluate", several, *asked, *QUICK, code=None).err
+    assert not (several / "evaluation").exists()
+
+
 def test_a_file_of_a_run_without_names(made: Path, pairs: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"vocab_size": 200, "steps": 2, "seq_len": 32, "batch_size": 8, "threads": 1}
     derivlang.pretrain("demo", "inv", tmp_path / "run", data=tmp_path / "data", **options)
     shutil.copy(f"{pairs}.en", tmp_path / "two.source")
     shutil.copy(f"{pairs}.fr", tmp_path / "two.derived")
+    told = run("evaluate", tmp_path / "run", "--task", "pos:demo+derived=demo", code=None).err
+    assert "the sets of derived are derived from the source's" in told
     told = run("evaluate", tmp_path / "run", "--measure", f"retrieval:{tmp_path / 'two'},alignment", "--threads", 1).out
     assert "alignment" in told
     assert "retrieval:two-" in told

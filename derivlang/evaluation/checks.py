@@ -51,7 +51,8 @@ def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callab
     """Return the options without measures on files of other targets, and of a target with a text of its own, for which
     nothing is derived, without what it has no set for.
 
-    warn: called with what was left out. Raise UsageError if nothing is left, and for a set of another target.
+    warn: called with what was left out. Raise UsageError if nothing is left, and for a set of a target
+    whose sets are derived.
     """
     name = trained.target_name
     files = {one: file[1] for one in options.measures if (file := file_of(one)) is not None}
@@ -60,7 +61,7 @@ def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callab
         for task in options.tasks:
             if isinstance(task, Task) and name in task.own:
                 raise UsageError(
-                    f"{task.name}: the sets of {name} are derived from the source's, as it has no text of its own",
+                    f"{task.name}: the sets of {name} are derived from the source's",
                     where="--task",
                     fix=f"leave out {name}=",
                     id="no-set",

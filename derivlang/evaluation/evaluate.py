@@ -21,6 +21,7 @@ from derivlang.evaluation import results
 from derivlang.evaluation.checks import check_asked, fitting, with_own_sets, with_seen_regimes
 from derivlang.evaluation.encoded import EncodedText, OpenedRun
 from derivlang.evaluation.finetuned import finetuned
+from derivlang.evaluation.measures.registry import measure_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import Sources
 from derivlang.evaluation.tasks.base import Task
@@ -111,6 +112,8 @@ class Evaluation:
         check_asked(trained, options)
         options = with_seen_regimes(trained, with_own_sets(trained, options, events.warn), events.warn)
         tasks = fitting(options.tasks, trained)
+        for name in options.measures:
+            measure_of(name, trained.target_name).check(trained.languages)
         device = device_of(options.device)
         use_threads(options.threads, trained.config.hidden_size)
         self._text = self._text or EncodedText(

@@ -12,8 +12,8 @@ from derivlang.core.settings import Settings, declared, names, setting
 from derivlang.core.takes import Listed
 from derivlang.engine.options import ParserNames
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime
-from derivlang.evaluation.measures.registry import MEASURES, OF_FILES, USUAL, file_of, kind_of
-from derivlang.evaluation.tasks.named import NamedTask
+from derivlang.evaluation.measures.registry import MEASURES, OF_FILES, USUAL, file_of, kind_of, label_of
+from derivlang.evaluation.tasks.named import NamedTask, file_name_of
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.sources.request import DataDir
 
@@ -105,3 +105,10 @@ class EvaluateOptions(MeasureOptions):
             raise UsageError("a task is named twice", where="--task", id="bad-value")
         for name in self.measures:
             file_of(name)
+        if len({file_name_of(label_of(name)) for name in self.measures}) < len(self.measures):
+            raise UsageError(
+                "two measures have one name of their results",
+                where="--measure",
+                fix="name each file once, or rename one: a/b and a-b have one name",
+                id="bad-value",
+            )

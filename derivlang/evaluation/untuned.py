@@ -16,7 +16,7 @@ from derivlang.evaluation import results
 from derivlang.evaluation.checks import why_not_measured
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.encoded import EncodedText
-from derivlang.evaluation.measures.registry import measure_of
+from derivlang.evaluation.measures.registry import label_of, measure_of
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score, write_part
 from derivlang.evaluation.settings import EvaluateOptions
@@ -46,7 +46,7 @@ def measured(
     sets = MeasureSets(trained.pair_folder, trained.languages, *of_text, trained.cells, lambda: text.training)
     for name in options.measures:
         measure = measure_of(name, trained.target_name)
-        label = ":".join(map(short_name, name.split(":", 1)))
+        label = label_of(name)
         why = why_not_measured(name, measure, trained)
         if not why and (what := measure.lacks(sets)):
             why = f"{name} needs {what}, but the held-out text of {trained.languages.pipeline} has none"

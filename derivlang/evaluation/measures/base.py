@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from derivlang.evaluation.measures.sets import MeasureSets
     from derivlang.evaluation.scores import Score
     from derivlang.training.encoder import Encoder
+    from derivlang.training.languages import Languages
 
 
 class Measure(ABC):
@@ -34,6 +35,10 @@ class Measure(ABC):
     def lacks(self, sets: MeasureSets) -> str:
         """Return what the sets of a run lack for this measure, "" for nothing. `evaluate` then leaves it out, too."""
         return ""
+
+    def check(self, languages: Languages) -> None:
+        """Raise DerivlangError if a file of the user's is missing or damaged, before hours of fine-tuning begin."""
+        return
 
     @abstractmethod
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterable[Score]:

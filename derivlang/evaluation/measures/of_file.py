@@ -14,7 +14,7 @@ side. Pairs with an unknown sub-word are left out, as are pairs that are spelt a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,7 @@ from derivlang.training.objectives.align_mlm import means
 from derivlang.training.positions import positions_of
 from derivlang.training.spelling import Spelling
 from derivlang.training.streams.bitext import PairFile, read_pairs
+from derivlang.training.translations import Translations
 from derivlang.training.word_dictionaries import WordDictionary, spelt
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ class PairMeasure(FileMeasure):
         links = read.links and Links(read.links.offsets, read.links.target, read.links.source, read.links.sure)
         return PairFile(read.derived, read.source, links, read.sha256)
 
+    def check(self, languages: Languages) -> None:
+        _ = self.pairs
+
     @property
     def bitext(self) -> Bitext:
         """The sentences of both sides."""
@@ -125,12 +129,20 @@ class FileLinks(PairMeasure):
         for name in _METHODS
     )
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the links of each sentence pair by layer."""
-        gold = self.pairs.links
-        if gold is None:
+    @property
+    def gold(self) -> Links:
+        """The links of the file. Raise DataError if it has none."""
+        if self.pairs.links is None:
             fix = "give Pharaoh lines such as `0-0 1p2` in PREFIX.pharaoh"
             raise DataError("has no gold links", where=str(self.file), fix=fix, id="no-links")
+        return self.pairs.links
+
+    def check(self, languages: Languages) -> None:
+        _ = self.gold
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the links of each sentence pair by layer."""
+        gold = self.gold
         found, _ = self.encoder(model, sets).by_layer(self.bitext, list(_METHODS.values()))
         of = self.scored(self.pairs.sha256, len(gold))
         names = {method: name for name, method in _METHODS.items()}
@@ -155,11 +167,17 @@ class FileTranslation(FileMeasure):
         Column("csls", "P@1 by CSLS", chance=True),
     )
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
-        """Yield the hits of the words of both sides, and of a guess."""
+    def _read(self, languages: Languages, warn: Callable[[str], None]) -> tuple[WordDictionary, Translations]:
         sides = (DERIVED, SOURCE) if self.is_turned else (SOURCE, DERIVED)
         given = WordDictionary.read(sides, self.file, warn)
-        found = spelt([given], {}, sets.languages)
+        return given, spelt([given], {}, languages)
+
+    def check(self, languages: Languages) -> None:
+        self._read(languages, lambda told: None)  # it warns when it is measured
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the hits of the words of both sides, and of a guess."""
+        given, found = self._read(sets.languages, warn)
         assert found.spelling is not None
         pairs, turn = np.unique(found.pairs, axis=0), -1 if self.is_turned else 1
         words = [_in_order(given, side, found.spelling, sets.languages, pairs[:, side]) for side in (0, 1)][::turn]

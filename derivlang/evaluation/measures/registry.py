@@ -11,6 +11,7 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.core.plugins import Registry
 from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.tasks.named import short_name
 
 MEASURES: Registry[Measure] = Registry(
     "measure",
@@ -45,7 +46,7 @@ def file_of(name: str) -> tuple[Path, tuple[str, ...]] | None:
     """
     kind, colon, given = name.partition(":")
     if kind not in MEASURES and kind not in OF_FILES:
-        raise MEASURES.unknown(kind, *OF_FILES)
+        raise MEASURES.unknown(kind, *(OF_FILES.keys() - MEASURES.names()))
     if not colon and kind in MEASURES:
         return None
     names, equals, path = given.partition("=")
@@ -53,9 +54,15 @@ def file_of(name: str) -> tuple[Path, tuple[str, ...]] | None:
     if not equals or "/" in names or len(sides) != 2:
         sides, path = (), given
     if kind not in OF_FILES or not path:
-        fix = f"write e.g. {kind if kind in OF_FILES else 'links'}:en-fr=FILE, or {kind} without a file"
+        also = f", or {kind} without a file" if kind in MEASURES else ""
+        fix = f"write e.g. {kind if kind in OF_FILES else 'links'}:en-fr=FILE{also}"
         raise UsageError(f"{name!r} is not a measure on a file", where="--measure", fix=fix, id="usage")
     return Path(path), sides
+
+
+def label_of(name: str) -> str:
+    """Return the name of a measure in results and reports."""
+    return ":".join(map(short_name, name.split(":", 1)))
 
 
 def measure_of(name: str, target: str) -> Measure:
