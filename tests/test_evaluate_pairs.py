@@ -23,9 +23,9 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model, library_file
+from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.blimp import _Pairs, log_likelihoods
-from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.settings import TokenizerOptions

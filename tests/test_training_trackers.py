@@ -82,7 +82,7 @@ def test_a_run_has_the_figures_of_its_log(wandb: Package, tmp_path: Path, monkey
     given = one["given"]
     assert (given["project"], given["name"], given["dir"]) == ("words", "run", str(run))
     assert (given["mode"], given["id"]) == ("offline", None)
-    assert (one["config"]["steps"], one["config"]["spec"]) == (6, "trans,inv")
+    assert (one["config"]["steps"], one["config"]["spec"]) == (6, "trans:table=2,inv")
 
 
 def test_a_resumed_run_is_the_same_and_the_environment_has_the_last_word(

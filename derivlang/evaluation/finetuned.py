@@ -23,11 +23,11 @@ from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.encoded import OpenedRun
 from derivlang.evaluation.finetune_settings import REGIMES, SPLITS, Regime
 from derivlang.evaluation.scores import write_part
+from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import digest_of
 from derivlang.evaluation.tasks.base import Task
-from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.store.record import difference, digest

@@ -16,10 +16,10 @@ from derivlang.engine.batches import Source
 from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import SPLITS
-from derivlang.evaluation.predictions import ToldRows
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
+from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.tasks.base import PairTask, Task
-from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.told_rows import ToldRows
 from derivlang.sources.corpus import Corpus
 from derivlang.store.record import digest
 from derivlang.training.languages import SOURCE, Languages

@@ -13,7 +13,8 @@ from derivlang.core.takes import Listed
 from derivlang.engine.options import ParserNames
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime
 from derivlang.evaluation.measures.registry import MEASURES, OF_FILES, USUAL, file_of, kind_of, label_of
-from derivlang.evaluation.tasks.named import NamedTask, file_name_of
+from derivlang.evaluation.set_names import file_name_of
+from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.sources.request import DataDir
 

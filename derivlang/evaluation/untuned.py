@@ -19,9 +19,9 @@ from derivlang.evaluation.encoded import EncodedText
 from derivlang.evaluation.measures.registry import label_of, measure_of
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score, write_part
+from derivlang.evaluation.set_names import file_name_of, short_name
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import digest_of
-from derivlang.evaluation.tasks.named import file_name_of, short_name
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage

@@ -82,13 +82,15 @@ def read(
         tokens, tags = fields[columns.word], fields[columns.tag]
         if columns.prefix:
             tokens = [token.removeprefix(columns.prefix) for token in tokens]
-        for wrong, values, what, fix, id in (
-            ("", tokens, "the token is empty", _FIX, "empty-token"),
-            ("", tags, "the tag is empty", _FIX, "empty-tag"),
-            (_QUOTED, tokens, f"the token {_QUOTED} is a quotation mark as pandas writes it", _UNQUOTED, "tsv-quoting"),
+        quoted = f"the token {_QUOTED} is a quotation mark as pandas writes it"
+        for error, wrong, values in (
+            (DataError("the token is empty", fix=_FIX, id="empty-token"), "", tokens),
+            (DataError("the tag is empty", fix=_FIX, id="empty-tag"), "", tags),
+            (DataError(quoted, fix=_UNQUOTED, id="tsv-quoting"), _QUOTED, tokens),
         ):
             if wrong in values:
-                raise DataError(what, where=f"{path}:{numbers[values.index(wrong)]}", fix=fix, id=id)
+                error.where = f"{path}:{numbers[values.index(wrong)]}"
+                raise error
         for number, tag in zip(numbers, tags, strict=True):
             if tag != tag.strip():  # it would be a class of its own beside the tag without
                 raise DataError(

@@ -199,7 +199,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
 
 
 def _language_of(files: Iterable[Path]) -> str:
-    """Return the language that files have in their names, as those of Universal Dependencies; else English.
+    """Return the language that the names of files have, as Universal Dependencies names them; else English.
 
     fr_gsd-ud-train.conllu, fr_gsd-ud-dev.conllu  ->  fr
     """

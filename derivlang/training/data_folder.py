@@ -45,6 +45,7 @@ class Origin:
     def of(cls, request: SourceRequest) -> Origin:
         """Return the files of a source as they are now."""
         corpus = find(request)
+        corpus.splitter()  # raises for a language without word rules, before anything is announced
         first, heldout = corpus.splits[0], corpus.heldout
         hashed = source_files(Job(corpus, encoding=request.encoding), [first, heldout])
         files, other = ([file for file in hashed if file["split"] == split] for split in (first, heldout))

@@ -34,7 +34,7 @@ from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.retrieval import hits
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
-from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.set_names import short_name
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.objectives.align_mlm import means

@@ -11,7 +11,7 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.core.plugins import Registry
 from derivlang.evaluation.measures.base import Measure
-from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.set_names import short_name
 
 MEASURES: Registry[Measure] = Registry(
     "measure",

@@ -141,7 +141,7 @@ def _figures(score: ReportedScore, rows: pd.DataFrame, over: str, regime: str) -
         apart = {*section.factors} - {max(section.factors, key=lambda factor: len(section.levels[factor]))}
     untrained = [_UNTRAINED * (section.levels_of(one).get(CONTROL) == UNTRAINED) for one in conditions]
     rows = rows.assign(
-        x=pd.Series(list(places), rows.index, "float64"),
+        x=pd.Series(list(places), rows.index, "Float64").astype("float64"),
         label=[section.label(one, {axis, *apart}) for one in conditions],
         floor=np.where(rows["regime"] == CHANCE, CHANCE, untrained),
         apart=[section.label(one, {*section.factors} - apart) for one in conditions],

@@ -39,7 +39,7 @@ from derivlang.core.keys import sequence_keys
 from derivlang.core.layers.values import Values
 from derivlang.evaluation.columns import SIDES, Column
 from derivlang.evaluation.scores import Score, ScoredSet, set_hash
-from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus, CorpusFile

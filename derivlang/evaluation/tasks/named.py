@@ -11,12 +11,11 @@ A label has no absolute path: of such a path, it has the last name and eight hex
 
 from __future__ import annotations
 
-import os
 from abc import ABC
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+
+from derivlang.evaluation.set_names import file_name_of, short_name
 
 if TYPE_CHECKING:
     from derivlang.evaluation.columns import Column
@@ -59,16 +58,3 @@ class NamedTask(ABC):
     def file_name(self) -> str:
         """The name in file names."""
         return file_name_of(self.label)
-
-
-def short_name(name: str) -> str:
-    """Return the name of a set, without the folders of an absolute path, also where it follows TARGET=."""
-    target, _, given = name.partition("=")
-    target, given = ("", name) if "/" in target or not given else (f"{target}=", given)
-    path = Path(os.path.normpath(given))
-    return f"{target}{path.name}-{sha256(bytes(path)).hexdigest()[:8]}" if path.is_absolute() else name
-
-
-def file_name_of(label: str) -> str:
-    """Return a label without colons and slashes."""
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in label)
