@@ -22,6 +22,7 @@ from derivlang.core.errors import DerivlangError
 from derivlang.training.masking import Keys
 from derivlang.training.run import _data
 from derivlang.training.spelling import Spelling
+from derivlang.training.translations import word_pairs
 from tests.checkpoints import checkpoint
 from tests.commands import run
 from tests.training import weights
@@ -149,6 +150,14 @@ def test_every_translation_is_one_of_the_files(objective: str, folder: Path, tmp
     assert len(images) > 30
     assert abs(french - len(images) / 2) < 2 * np.sqrt(len(images))  # four standard deviations
     assert {word for word, _ in images} == {"le", "la", "der", "dem"}
+
+
+def test_only_skipped_lines_of_a_dictionary_are_told(tmp_path: Path) -> None:
+    path, told = tmp_path / "en-fr.txt", list[str]()
+    for text, said in (("dog chien\n", 0), ("dog chien\ncat\n", 1)):
+        path.write_text(text, "utf-8")
+        assert word_pairs(path, told.append)[0] == (("dog", "chien"),)
+        assert len(told) == said
 
 
 def test_translations_have_as_many_subwords(folder: Path, tmp_path: Path) -> None:
