@@ -133,7 +133,7 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
     chosen = set()
     for seed in range(1, 5):
         one = cells.FinetuneCell(trained, task, "zs", seed, found.key, found.words)
-        one.make(found, CPU)
+        one.make(found, CPU, [])
         facts, table = read_part(one.path)
         counts = {row["metric"]: row["counts"] for row in table.to_pylist() if row["regime"] == "oracle"}
 
