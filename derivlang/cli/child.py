@@ -1,4 +1,4 @@
-"""The server of a study, `python -m derivlang.cli.child fork|spawn FD`: it runs the steps, a process each.
+"""The server of a study, `python -m derivlang.cli.child fork|spawn FD`: it runs each step in a process.
 
 The study sends a function (studies/run.py), which is called here with `_Calls`. What the function says, returns or
 raises is sent back:

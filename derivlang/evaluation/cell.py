@@ -150,7 +150,7 @@ class _Tested:
 
     @property
     def best_epoch(self) -> int:
-        """The epoch that the derived dev set chooses, from 1."""
+        """The number, from 1, of the epoch with the highest score on the derived dev set."""
         return int(np.argmax(self.dev_scores)) + 1
 
     def counted(self, model: TaskModel, split: Literal["dev", "test"], number: int) -> Counts:

@@ -48,11 +48,11 @@ def with_seen_regimes(trained: PretrainedRun, options: EvaluateOptions, warn: Ca
 
 
 def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callable[[str], None]) -> EvaluateOptions:
-    """Return the options without measures on files of other targets, and of a target with a text of its own, for which
-    nothing is derived, without what it has no set for.
+    """Return the options without what cannot be evaluated on the target.
 
-    warn: called with what was left out. Raise UsageError if nothing is left, and for a set of a target
-    whose sets are derived.
+    Measures on files of other targets are left out. Nothing is derived for a target with a text of its own, so only
+    the sets and files that are given for it are kept. warn: called with what such a target has no set for. Raise
+    UsageError if nothing is left, and for a given set of a target whose sets are derived.
     """
     name = trained.target_name
     files = {one: file[1] for one in options.measures if (file := file_of(one)) is not None}
@@ -80,7 +80,7 @@ def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callab
         raise UsageError(
             f"{name} has a text of its own, so no set can be derived for it, and none is given",
             where="--task",
-            fix=f"name a labelled set in this language, pos:{name}=SET, or measure on a file, links:SOURCE-{name}=FILE",
+            fix=f"give a labelled set in it, --task pos:{name}=SET, or a file, --measure links:SOURCE-{name}=FILE",
             id="no-set",
         )
     left = [*(task.label for task in options.tasks if task not in tasks), *(one for one in measures if one not in own)]

@@ -100,7 +100,7 @@ def _regimes(task: Task, sets: Sets, options: EvaluateOptions, warn: Callable[[s
 
 
 def _is_wanted(cell: FinetuneCell, options: EvaluateOptions) -> bool:
-    """Return whether a cell is to be made: it is not there, or all are made again."""
+    """Return whether a cell has to be made: it, or its predictions, are missing, or all are made again."""
     return options.force or not cell.facts or (options.predictions and not cell.has_predictions())
 
 

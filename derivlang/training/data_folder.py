@@ -53,7 +53,7 @@ class Origin:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """What a recipe says of the text."""
+        """The text, as recipes of folders have it: its files, and how they are read."""
         return {"files": self.files, "reading": self.reading}
 
 

@@ -82,7 +82,7 @@ def plan_of(
     name.
     """
     before = run_folder.read(out) if resume and (out / run_folder.RUN).exists() else None
-    # Its version may have had another default, and a run that it began from may be gone.
+    # The version that made the run may have had another default, and a run that it began from may be gone.
     recorded = (before or {}).get("settings", {}).get("language_ids")
     if options.get("language_ids") is None and isinstance(recorded, bool):
         settings = replace(settings, language_ids=recorded)
@@ -161,7 +161,7 @@ def check_options(source: str | None, options: Mapping[str, Any]) -> None:
 
 
 def _settings(source: str | None, options: Mapping[str, Any]) -> tuple[TrainingSettings, ModelConfig]:
-    """Return what `settings_of` does but for the log. The precision is none that follows from the machine."""
+    """Return what `settings_of` does, without the log. options: with a precision other than auto."""
     asked = given(TrainingSettings, options)
     elsewhere = None if options.get("init") is None else checkpoint_folder(options["init"])
     if elsewhere is None:

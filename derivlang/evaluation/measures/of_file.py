@@ -4,9 +4,10 @@
     links:en-fr=FILE          AER of links between words against gold links, some of which may be only possible
     translation:en-fr=FILE    words whose most similar word of the other side is one of their translations (P@1)
 
-The names are of the source and a target of the run, the left side first; a run without names takes `links:FILE`. Pairs
-and links have a form of --pairs, or are PREFIX.en, PREFIX.fr and PREFIX.gold. Sentences that do not fit into a row are
-cut; words without a state have no links. Unlike in held-out text, equal words of a sentence are different words.
+`en` and `fr` name the source and a target of the run; the file has the first of them on its left. A run whose languages
+have no names takes `links:FILE`. Pairs and links are in a form of --pairs, or in PREFIX.en, PREFIX.fr and PREFIX.gold.
+Sentences that do not fit into a row are cut; words without a state have no links. Unlike in held-out text, equal words
+of a sentence are different words.
 
 In `translation` a word is the mean of the embeddings of its sub-words, and the candidates are all words of the other
 side. Pairs with an unknown sub-word are left out, as are pairs that are spelt alike.
@@ -133,7 +134,7 @@ class FileLinks(PairMeasure):
     def gold(self) -> Links:
         """The links of the file. Raise DataError if it has none."""
         if self.pairs.links is None:
-            fix = "give Pharaoh lines such as `0-0 1p2` in PREFIX.pharaoh"
+            fix = "write them as `0-0 1p2`, a line for each pair, into PREFIX.gold or PREFIX.pharaoh"
             raise DataError("has no gold links", where=str(self.file), fix=fix, id="no-links")
         return self.pairs.links
 
