@@ -36,7 +36,7 @@ from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
 Row: TypeAlias = dict[str, Any]
 _NEWLINE, _QUOTE, _COLON = b'\n":'
 _WRITTEN = 1 << 13  # rows that are written at once
-_dumps = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _END = 8  # letters of a key that are compared
 # What stands before ": where no key ends: in a string it is \":, and a string may begin with a colon, [":)", " :", …].
 _IN_A_STRING = np.isin(np.arange(256), list(b"\\[, :"))

@@ -90,18 +90,17 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     _refuse_unfit(derived.schema, format, options)
     spaces = rows = 0
 
-    def groups() -> Iterator[Loaded]:
+    def counted_group(group: Loaded) -> Loaded:
         nonlocal spaces, rows
-        for group in load(derived, split):
-            side = group.source if options.source else group.derived
-            inside = to_numpy(pc.match_substring(side.types, " "))
-            spaces += int(inside[side.words].sum())
-            rows += group.table.num_rows
-            yield group
+        side = group.source if options.source else group.derived
+        spaces += int(to_numpy(pc.match_substring(side.types, " "))[side.words].sum())
+        rows += group.table.num_rows
+        return group
 
     doing = f"export of {folder}, {format}"
     with held_file(out, doing, format, options), writing(out, replace=options.force) as stream:
-        formulas = _WRITERS[format](groups(), derived.schema, options, stream)
+        groups = map(counted_group, load(derived, split))  # map keeps no group, as a generator would
+        formulas = _WRITERS[format](groups, derived.schema, options, stream)
     if formulas and not options.escape_formulas:
         warn(
             f"a spreadsheet may run {counted(formulas, 'cell')} as formulas (=, +, -, @, a tab or a carriage return at "
@@ -252,7 +251,7 @@ def _jsonl(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out
                 table = table.set_column(number, name, _named(table[name].combine_chunks(), field.classes))
         return table
 
-    jsonl.write((named(group.table) for group in groups), out)
+    jsonl.write(map(lambda group: named(group.table), groups), out)
 
 
 def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:

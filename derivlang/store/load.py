@@ -36,15 +36,19 @@ def load(derived: Derived, split: str) -> Iterator[Loaded]:
     for shard in derived.shards(split):
         row = 0
         for table in read_shard(derived.folder / shard["file"], codes=True, sha256=shard["sha256"]):
-            try:
-                with parse_errors(shard["file"], "row", error=LayerError, id="row"):
-                    source, image, order = from_table(table, derived.schema, derived.lexicon)
-            except LayerError as error:
-                raise StoreError(
-                    f"rows {row} to {row + table.num_rows - 1} do not fit together: {error.what}",
-                    where=str(derived.folder / shard["file"]),
-                    fix="`derivlang verify` names the first bad row; make the set again",
-                    id="damaged",
-                ) from error
-            yield Loaded(row, table, source, image, order)
+            yield _loaded(derived, shard["file"], row, table)
             row += table.num_rows
+
+
+def _loaded(derived: Derived, file: str, row: int, table: pa.Table) -> Loaded:
+    """Return a row group. file: of the shard. row: its first one."""
+    try:
+        with parse_errors(file, "row", error=LayerError, id="row"):
+            return Loaded(row, table, *from_table(table, derived.schema, derived.lexicon))
+    except LayerError as error:
+        raise StoreError(
+            f"rows {row} to {row + table.num_rows - 1} do not fit together: {error.what}",
+            where=str(derived.folder / file),
+            fix="`derivlang verify` names the first bad row; make the set again",
+            id="damaged",
+        ) from error
