@@ -16,10 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from curves import curve_figure, curve_statements
 from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scores, section_of, text
 from outcomes import (
     BASE,
     CONTROLS,
+    CURVES,
     FACTORS,
     FIGURE_3,
     FLOORS,
@@ -135,7 +137,7 @@ def figures() -> dict[str, str]:
             file_name(by_layer, "t trans,inv", "by-layer"): "alignment-layers-trans-inv.svg",
         },
     }
-    found = {}
+    found = {f"{CURVES}.svg": curve_figure()}
     for (name, task, metric), names in wanted.items():
         section = section_of(name, f"{task}.{metric}")
         (score,) = (one for one in all_scores(section) if (one.task, one.column.name) == (task, metric))
@@ -214,6 +216,7 @@ def statements() -> dict[str, list[str]]:
             f"With the controls it is {rank[1]}",
             f"the model has {number(alone)} % zero-shot, {less} points less",
             f"differ by at most {number(spread.max())} points (standard deviation)",
+            *curve_statements(),
         ],
     }
 

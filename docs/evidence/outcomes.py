@@ -26,6 +26,12 @@ OF_BASE: dict[str, Outcome] = {
     "words, layer 4": "contextual.words@4",
     "sentences by <s>": "retrieval.first@4",
 }
+CURVES = "align-mlm-curves"
+OF_CURVES: dict[str, Outcome] = {
+    "POS ZS": "pos.accuracy.zs",
+    "sentences by <s>": "retrieval.first@4",
+    "alignment, held-out": "alignment.heldout",
+}
 METHODS = "alignment-methods-tiny"
 OF_METHODS: dict[str, Outcome] = {
     "AER jointly, layer 1": "links.joint_transport@1",
@@ -107,6 +113,7 @@ BY_LAYER = ["links.transport@0", "links.transport@1"]  # the figure has these an
 OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
     BASE: list(OF_BASE.values()),
+    CURVES: list(OF_CURVES.values()),
     METHODS: [*OF_METHODS.values(), *WITH_ZERO_SHOT.values(), "pos.accuracy.delta", *BY_LAYER],
     IMPOSSIBLE: list(OF_IMPOSSIBLE.values()),
     FLOORS: list(OF_FLOORS.values()),
