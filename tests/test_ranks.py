@@ -545,23 +545,24 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
     """Plans that somebody else wrote, to reach what is not theirs."""
 
     def name(plan: dict[str, Any]) -> None:
-        plan["job"]["tasks"]["test"][0][0] = "../../evil-00000-of-00001"
+        plan["job"]["tasks"]["test"][0]["name"] = "../../evil-00000-of-00001"
 
     def split(plan: dict[str, Any]) -> None:
         plan["job"]["tasks"]["../../evil"] = plan["job"]["tasks"].pop("test")
 
     def file(plan: dict[str, Any]) -> None:
-        plan["job"]["parts"][0][1] = str(secret)
+        plan["job"]["parts"][0]["path"] = str(secret)
 
     def no_stamp(plan: dict[str, Any]) -> None:
         file(plan)
-        plan["job"]["parts"][0][3] = None
+        plan["job"]["parts"][0]["stamp"] = None
 
     def stamp(plan: dict[str, Any]) -> None:
         """Whoever may list a folder knows the stamps of its files."""
         file(plan)
         stat = secret.stat()
-        plan["job"]["parts"][0][3] = [[stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns], "0" * 64]
+        seen = [stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns]
+        plan["job"]["parts"][0] |= {"stamp": seen, "sha256": "0" * 64}
 
     def spec(plan: dict[str, Any]) -> None:
         plan["job"]["spec"] = f'lex:"{secret}"'
@@ -582,13 +583,13 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
 
     def hub(plan: dict[str, Any]) -> None:
         plan["job"]["corpus"]["format"] = "hub"
-        plan["job"]["parts"][0][1] = f"{secret.parent}||train"
+        plan["job"]["parts"][0]["path"] = f"{secret.parent}||train"
 
     def types(plan: dict[str, Any]) -> None:
         plan["job"] = [1]
 
     def part(plan: dict[str, Any]) -> None:
-        plan["job"]["tasks"]["test"][0][1][0][0] = 10**9
+        plan["job"]["tasks"]["test"][0]["spans"][0]["part"] = 10**9
 
     return {
         one.__name__: one for one in (name, split, file, no_stamp, stamp, spec, text, place, stage, hub, types, part)
