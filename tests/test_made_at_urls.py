@@ -98,16 +98,6 @@ def test_make(bucket: Bucket, text: Path, whole: dict[str, bytes], options: tupl
     assert bucket.snapshot("out") == whole
 
 
-@pytest.mark.filterwarnings("default")
-def test_make_with_dask(bucket: Bucket, text: Path, whole: dict[str, bytes]) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
-        make(SPEC, text, f"{bucket.url}/out", *SHARD, "--engine", f"dask:{cluster.scheduler_address}")  # type: ignore[arg-type]
-    assert bucket.snapshot("out") == whole
-
-
 @pytest.mark.parametrize(
     ("source", "world"), [("tokens", 7), ("entities", 1), ("a dictionary", 2), ("a derived set", 1)]
 )

@@ -20,11 +20,14 @@ import pyarrow as pa
 import pytest
 
 import derivlang
+from derivlang.core.errors import DataError
 from derivlang.core.seal import sealed
-from derivlang.engine import ranks
+from derivlang.engine import engines, ranks
 from derivlang.engine.events import Events
+from derivlang.engine.job import Job, Result, ShardTask
 from derivlang.engine.launchers import rank_of
 from derivlang.engine.options import RankOptions
+from derivlang.store.making import Target
 from derivlang.store.shards import ShardWriter
 from tests import commands
 from tests.commands import Copy, make, once, run, shards, snapshot, spawn, wiki, written
@@ -249,14 +252,18 @@ def test_planning_again_beside_a_rank(
     assert snapshot(out) == whole
 
 
+def failing(job: Job, task: ShardTask, target: Target) -> Result:
+    raise DataError("the disk of the source is gone")
+
+
 def test_a_failed_command_leaves_a_plan_that_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
 ) -> None:
-    monkeypatch.setattr("derivlang.engine.cluster.CONNECT", 0.2)  # seconds for an answer
     out = tmp_path / "out"
     planned(SPEC, text, out, "--shard-tokens", 100)
-    engine = ("--engine", "dask:tcp://127.0.0.1:1")
-    run("make", "--t", SPEC, text, "-o", out, "--shard-tokens", 100, *engine, code=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "run_task", failing)
+        run("make", "--t", SPEC, text, "-o", out, "--shard-tokens", 100, code=1)
     assert worked(out) == 6
     run("finish", out)
     assert snapshot(out) == whole

@@ -6,8 +6,7 @@
 
 A task is done when its record is there. A rank that dies loses one shard, and whoever runs its tasks again goes on from
 the others. Two ranks that run one task write the same bytes. So any scheduler can start ranks, and none is needed.
-`make` is the same in one process: it plans, runs what is not done, and finishes. `make --engine dask:ADDRESS` lets a
-cluster run the ranks (cluster.py).
+`make` is the same in one process: it plans, runs what is not done, and finishes.
 
 A plan that is deferred has a stage before it, in which ranks hash and count the source (counting.py).
 """

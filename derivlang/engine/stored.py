@@ -77,11 +77,11 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         raise UsageError(
             f"ranks take no parser from {job.parser!r}: a plan may have been made by somebody else",
             where="--parser",
-            fix="name one of derivlang, a plug-in, stanza or spacy:NAME; `parse` without --engine takes all",
+            fix="name one of derivlang, a plug-in, stanza or spacy:NAME; `parse` takes all",
             id="parser-name",
         )
     options = {name: value for name, value in corpus.options.items() if name not in _NOT_STORED}
-    fix = "make it with `derivlang make`, without --engine"
+    fix = "make it with `derivlang make`"
     with parse_errors(request.source, "value", error=UsageError, id="not-planned", fix=fix):
         json.dumps(options)  # of a plug-in's format, they may be anything
     number = {part: i for i, part in enumerate(corpus.parts)}
