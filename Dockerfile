@@ -5,7 +5,7 @@ FROM python:3.11-slim
 
 WORKDIR /src
 COPY . .
-RUN pip install --no-cache-dir -c constraints.txt '.[s3,dask]' && rm -rf /src/*
+RUN pip install --no-cache-dir -c constraints.txt '.[s3]' && rm -rf /src/*
 
 RUN useradd --create-home --uid 1000 derivlang && mkdir /work && chown derivlang /work
 USER derivlang

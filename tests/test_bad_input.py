@@ -491,7 +491,6 @@ USAGE: list[tuple[list[str], list[str]]] = [
     (["--t", "inv", "{}", "--limit", "x"], ["--limit", "'x'"]),
     (["--t", "inv", "{}", "--seed", "-1"], ["--seed", "-1"]),
     (["--t", "inv", "{}", "--shard-tokens", "0"], ["--shard-tokens", "0"]),
-    (["--t", "inv", "{}", "--engine", "dsk"], ["--engine", "'dsk'", "dask:ADDRESS"]),
     (["--t", "inv", "{}", "--columns", "token"], ["--columns", "'token'", "tokens"]),
     (["--t", "inv", "{}", "--columns", "key"], ["--columns", "tokens or source"]),
     (["--t", "inv", "{}", "--encoding", "utf9"], ["encoding", "'utf9'", "utf-8"]),
@@ -512,7 +511,7 @@ def test_wrong_use_is_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("options", [["--engine", "dsk"], ["--encoding", "utf9"], ["--lexicon", "nothing.tsv"]])
+@pytest.mark.parametrize("options", [["--encoding", "utf9"], ["--lexicon", "nothing.tsv"]])
 def test_a_wrong_option_with_force_touches_nothing(tmp_path: Path, source: Path, options: list[str]) -> None:
     out = tmp_path / "out"
     make("inv", source, out)

@@ -97,7 +97,6 @@ VALUES: dict[str, list[str] | str] = {
     "--columns": ["key"],
     "--parser": ["english", "english-light"],
     "--workers": SAME,
-    "--engine": SAME,
     "--shard-tokens": SAME,
     "--force": SAME,
     "--parses": SAME,

@@ -413,7 +413,7 @@ def test_a_plan_names_no_folder_of_a_parser(tmp_path: Path, text: Path, parser: 
     plan["job"]["parser"] = parser
     written(out / PLAN, json.dumps(sealed(plan)))
     ran = run("work", out, "--rank", 0, "--world", 1, code=1)
-    assert f"its parser is '{parser}'" in ran.err
+    assert f'parser is "{parser}"' in ran.err
     assert "[plan]" in ran.err
 
 

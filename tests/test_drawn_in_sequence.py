@@ -358,7 +358,6 @@ def test_only_a_corpus_in_one_process(transform: Transform, spec: str, tmp_path:
     pipeline = Pipeline.parse(spec)
     refused: list[Callable[[], Any]] = [
         lambda: make(spec, source, tmp_path / "out", workers=2),
-        lambda: make(spec, source, tmp_path / "out", engine="dask:tcp://localhost:1"),
         lambda: derivlang.derive(LINES[0], spec, words="space"),
         lambda: derivlang.derive(LINES[0].split(), spec),
         lambda: pipeline.order(batch_of(UNITS)),

@@ -32,7 +32,6 @@ MODULES = {"universal_pathlib": "upath"}  # of packages with another name
 CASES: list[tuple[str, str]] = [
     ("derive --words space --t inv TEXT", ""),
     ("make --t trans,inv TREES -o OUT", ""),
-    ("make --t inv TREES -o OUT --engine dask:tcp://127.0.0.1:1", "dask"),
     ("make --t inv s3://bucket/a.txt -o OUT", "s3"),
     ("make --t inv TREES -o s3://bucket/out", "s3"),
     ("verify memory://set", "urls"),

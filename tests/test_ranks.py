@@ -20,11 +20,14 @@ import pyarrow as pa
 import pytest
 
 import derivlang
+from derivlang.core.errors import DataError
 from derivlang.core.seal import sealed
-from derivlang.engine import ranks
+from derivlang.engine import engines, ranks
 from derivlang.engine.events import Events
+from derivlang.engine.job import Job, Result, ShardTask
 from derivlang.engine.launchers import rank_of
 from derivlang.engine.options import RankOptions
+from derivlang.store.making import Target
 from derivlang.store.shards import ShardWriter
 from tests import commands
 from tests.commands import Copy, make, once, run, shards, snapshot, spawn, wiki, written
@@ -249,14 +252,18 @@ def test_planning_again_beside_a_rank(
     assert snapshot(out) == whole
 
 
+def failing(job: Job, task: ShardTask, target: Target) -> Result:
+    raise DataError("the disk of the source is gone")
+
+
 def test_a_failed_command_leaves_a_plan_that_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
 ) -> None:
-    monkeypatch.setattr("derivlang.engine.cluster.CONNECT", 0.2)  # seconds for an answer
     out = tmp_path / "out"
     planned(SPEC, text, out, "--shard-tokens", 100)
-    engine = ("--engine", "dask:tcp://127.0.0.1:1")
-    run("make", "--t", SPEC, text, "-o", out, "--shard-tokens", 100, *engine, code=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "run_task", failing)
+        run("make", "--t", SPEC, text, "-o", out, "--shard-tokens", 100, code=1)
     assert worked(out) == 6
     run("finish", out)
     assert snapshot(out) == whole
@@ -545,23 +552,24 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
     """Plans that somebody else wrote, to reach what is not theirs."""
 
     def name(plan: dict[str, Any]) -> None:
-        plan["job"]["tasks"]["test"][0][0] = "../../evil-00000-of-00001"
+        plan["job"]["tasks"]["test"][0]["name"] = "../../evil-00000-of-00001"
 
     def split(plan: dict[str, Any]) -> None:
         plan["job"]["tasks"]["../../evil"] = plan["job"]["tasks"].pop("test")
 
     def file(plan: dict[str, Any]) -> None:
-        plan["job"]["parts"][0][1] = str(secret)
+        plan["job"]["parts"][0]["path"] = str(secret)
 
     def no_stamp(plan: dict[str, Any]) -> None:
         file(plan)
-        plan["job"]["parts"][0][3] = None
+        plan["job"]["parts"][0]["stamp"] = None
 
     def stamp(plan: dict[str, Any]) -> None:
         """Whoever may list a folder knows the stamps of its files."""
         file(plan)
         stat = secret.stat()
-        plan["job"]["parts"][0][3] = [[stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns], "0" * 64]
+        seen = [stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns]
+        plan["job"]["parts"][0] |= {"stamp": seen, "sha256": "0" * 64}
 
     def spec(plan: dict[str, Any]) -> None:
         plan["job"]["spec"] = f'lex:"{secret}"'
@@ -582,13 +590,13 @@ def forged(secret: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
 
     def hub(plan: dict[str, Any]) -> None:
         plan["job"]["corpus"]["format"] = "hub"
-        plan["job"]["parts"][0][1] = f"{secret.parent}||train"
+        plan["job"]["parts"][0]["path"] = f"{secret.parent}||train"
 
     def types(plan: dict[str, Any]) -> None:
         plan["job"] = [1]
 
     def part(plan: dict[str, Any]) -> None:
-        plan["job"]["tasks"]["test"][0][1][0][0] = 10**9
+        plan["job"]["tasks"]["test"][0]["spans"][0]["part"] = 10**9
 
     return {
         one.__name__: one for one in (name, split, file, no_stamp, stamp, spec, text, place, stage, hub, types, part)

@@ -55,7 +55,7 @@ def test_a_message_says_what_is_filled_in() -> None:
     found = PAGES["errors"]["messages"]()
     assert found["head-root"].text == "head {heads}, and no word of its sentence has head 0"
     assert found["unknown-scale"].text == "there is no scale {name}; did you mean {near}?"
-    assert found["engine"] == ("UsageError", "unknown engine {engine}; engines: local, dask:ADDRESS")
+    assert found["script"] == ("UsageError", "a worker process runs the script again, and would do all its work again")
 
 
 # Options

@@ -197,12 +197,12 @@ class SLURMCluster(LocalCluster):
 """
 
 
-def test_dask_jobqueue(tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_dask_jobqueue(tmp_path: Path, planned: Path, whole: dict[str, bytes]) -> None:
     """A local cluster stands in for Slurm's."""
     pytest.importorskip("distributed")
     written(tmp_path / "packages" / "dask_jobqueue.py", CLUSTER)
     script(tmp_path, "with_dask.py", tmp_path / "packages")
-    assert snapshot(tmp_path / "out") == whole
+    assert snapshot(planned) == whole
 
 
 # What a scheduler relies on

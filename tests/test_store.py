@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import random
@@ -497,7 +496,7 @@ def test_nothing_of_this_machine_is_in_the_set(tmp_path: Path) -> None:
         assert str(tmp_path).encode() not in content, name
 
 
-# Workers and engines
+# Workers
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -525,27 +524,6 @@ def test_labelled_sets_with_workers(tmp_path: Path) -> None:
     make("perm", tmp_path / "in", tmp_path / "one")
     make("perm", tmp_path / "in", tmp_path / "two", "--workers", 2)
     assert snapshot(tmp_path / "one") == snapshot(tmp_path / "two")
-
-
-@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed")
-@pytest.mark.filterwarnings("default")
-def test_a_local_dask_cluster_gives_the_same_bytes(tmp_path: Path, whole: tuple[Path, Any]) -> None:
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        engine = f"dask:{cluster.scheduler_address}"
-        make(SPEC, wiki(tmp_path, TEXT), tmp_path / "out", *SHARD, "--engine", engine)
-        assert snapshot(tmp_path / "out") == snapshot(whole[0])
-        bad = commands.written(tmp_path / "bad.txt", b"caf\xe9\n")
-        ran = run("make", "--t", "inv", bad, "-o", tmp_path / "bad", "--engine", engine, code=1)
-        assert ran.err.startswith(f"derivlang: {bad}:1: byte 0xe9 at offset 3 ")
-
-
-@pytest.mark.skipif(importlib.util.find_spec("distributed") is not None, reason="distributed is installed")
-def test_dask_without_its_package(tmp_path: Path) -> None:
-    ran = run("make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out", "--engine", "dask:tcp://x", code=2)
-    assert ran.err.startswith("derivlang: --engine: the Dask engine needs the package distributed")
-    assert "pip install 'derivlang[dask]'" in ran.err
 
 
 # Verify

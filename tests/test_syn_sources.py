@@ -552,23 +552,6 @@ def test_a_parser_for_trees_that_are_there_is_told() -> None:
         Source.open(Pipeline.parse("syn:fr"), SourceRequest("demo"), parser="english")
 
 
-def test_workers_beside_a_cluster_are_told_of_once(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    file = tmp_path / "a.tokens"
-    file.write_text("One line .\n")
-    told: list[str] = []
-    cluster: dict[str, Any] = {"engine": "dask:nonsense://x", "workers": 2}
-    for run in (
-        lambda: parse(file, events=Events(told.append), **cluster),
-        lambda: parse(file, tmp_path / "parsed", events=Events(told.append), **cluster),
-        lambda: make("syn:fr", file, tmp_path / "out", parser="chain", warnings=told, **cluster),
-    ):
-        told.clear()
-        with pytest.raises(UsageError, match="no Dask scheduler"):
-            run()
-        assert told == ["the workers of the cluster do the work, so --workers has no effect"]
-
-
 def test_parse_refuses_what_has_trees(tmp_path: Path) -> None:
     file = tmp_path / "t.conllu"
     file.write_text(TWO_SENTENCES)

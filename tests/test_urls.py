@@ -187,18 +187,6 @@ def test_two_processes(bucket: Bucket, tmp_path: Path) -> None:
     assert snapshot(tmp_path / "child") == snapshot(tmp_path / "here") == snapshot(tmp_path / "local")
 
 
-@pytest.mark.filterwarnings("default")
-def test_dask(bucket: Bucket, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    source = wiki(tmp_path, TEXT)
-    url = bucket.put(source, source.name)
-    make(SPEC, source, tmp_path / "local", "--shard-tokens", 100)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        engine = f"dask:{cluster.scheduler_address}"
-        make(SPEC, url, tmp_path / "remote", "--shard-tokens", 100, "--engine", engine)
-    assert snapshot(tmp_path / "remote") == snapshot(tmp_path / "local")
-
-
 def test_the_other_commands_that_read_a_source(bucket: Bucket, tmp_path: Path) -> None:
     source = trees(tmp_path)
     url = bucket.put(source, source.name)

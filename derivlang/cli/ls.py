@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +133,13 @@ def _show_data(home: Path, *, unused: bool) -> None:
     from derivlang.core.errors import StoreError
     from derivlang.store.listing import below
     from derivlang.store.made_of import RECIPE, known, recipe_of
-    from derivlang.store.record import check_types, read_record
+    from derivlang.store.record import read_record
 
     if not home.is_dir():
         raise StoreError("there is no such folder", where=str(home), id="missing-folder")
     runs = home.resolve().parent.rglob("run.json") if unused else ()
-    folders = partial(check_types, required={}, optional={"folders": list})
-    named = {name for run in runs for name in read_record(run, "record", folders, id="run").get("folders") or ()}
+    folders = (read_record(run, "record", {"folders?": list}, id="run").get("folders") for run in runs)
+    named = {name for some in folders for name in some or ()}
     for folder in (folder for folder in known(home, "*", {}) if folder.name not in named):
         recipe, size = recipe_of(folder), sum(path.stat().st_size for path in below(folder, folder).values())
         used = datetime.fromtimestamp((folder / RECIPE).stat().st_mtime).isoformat(" ", "minutes")

@@ -10,6 +10,7 @@ hand or of version 0.2.0, is fitted again: if the content is the same, it gets i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,14 @@ from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 from derivlang.store.artifact import Artifact, kind_of_files
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
-from derivlang.store.record import check_types, record_text
+from derivlang.store.record import check_record, record_text
 
 FORMAT = 1
-
-
-def _check_recipe(record: dict[str, Any]) -> None:
-    """Raise ValueError if a field of a recipe is missing or has another type."""
-    check_types(record, {"format": int, "files": dict, "result": dict, "sha256": str})
-    for name in ("l2", "thin"):
-        values = record["result"].get(name)
-        check_types(record["result"], {name: dict}, where="result.")
-        check_types(values, dict.fromkeys(values, (int, float)), where=f"result.{name}.")
-
-
-GRAMMAR_FILES = kind_of_files("grammar", fix="name another file, or --force", id="out-exists", check=_check_recipe)
+_NUMBERS = {"*": float}
+_RECIPE = {"format": int, "files": dict, "result": {"l2": _NUMBERS, "thin": _NUMBERS}, "sha256": str}
+GRAMMAR_FILES = kind_of_files(
+    "grammar", fix="name another file, or --force", id="out-exists", check=partial(check_record, form=_RECIPE)
+)
 
 
 def fit_file(

@@ -19,7 +19,6 @@ from derivlang.engine.options import (
     ColumnOptions,
     LabelOptions,
     MakeOptions,
-    PlanOptions,
     RankOptions,
     RowOptions,
     RunOptions,
@@ -122,7 +121,7 @@ class ParseSource(MakingSource["DerivedSet"], RunOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlanSet(MakingSource[dict[str, Any]], PlanOptions, ColumnOptions):
+class PlanSet(MakingSource[dict[str, Any]], RunOptions, ColumnOptions):
     """Plan the derived set of SOURCE, or its parse, for ranks on one or many machines.
 
     Prints the commands that make the set: `derivlang work` for each rank, then `derivlang finish`. It has the bytes

@@ -15,7 +15,6 @@ EXTRAS = {
     "fit": ("scipy",),
     "explore": ("gradio",),
     "stanza": ("stanza",),
-    "dask": ("distributed",),
     "datatrove": ("datatrove",),
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
-from derivlang.engine.engines import address_of, in_processes, modules_of, run_tasks
+from derivlang.engine.engines import in_processes, modules_of, run_tasks
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash
@@ -39,7 +38,6 @@ from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
-from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at
 from derivlang.store.card import card
 from derivlang.store.making import Making
@@ -85,16 +83,9 @@ class Known:
     vocabulary: tuple[pa.Array, Int64] | None = None
 
 
-def build(job: Job, request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
-    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest.
-
-    request: of the source, for the workers of a cluster.
-    """
-    address = address_of(options.engine)
-    if address is None:
-        return prepare(job, options, events, partial(_run, options.workers, events))
-    cluster = import_module("derivlang.engine.cluster")  # by name, as it builds on ranks, and these on this module
-    return prepare(job, options, events, partial(cluster.run_ranks, address, request, options, events))
+def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
+    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
+    return prepare(job, options, events, partial(_run, options.workers, events))
 
 
 def prepare(
@@ -238,7 +229,7 @@ def _fit(
 
 def _vocabulary(job: Job, split: str, options: MakeOptions) -> tuple[pa.Array, Int64]:
     """Return the vocabulary of a split, as `count_vocabulary` does; several processes share its tasks."""
-    workers = options.workers if options.engine == "local" else 1
+    workers = options.workers
     tasks = layout(job, splits=[split], shard_tokens=options.shard_tokens if workers > 1 else None)[split]
     with stage("counting words", total=total_size(tasks)):
         if min(workers, len(tasks)) < 2:

@@ -10,10 +10,8 @@ but the rank that counts it. What the plan is made from is what `make` would hav
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import count_documents, layout, look_at, numbered
 from derivlang.engine.plan_file import give, take
-from derivlang.engine.stored import check_whole
 from derivlang.engine.vocabulary import TypeCounts
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.sources.corpus import CorpusFile, FileSpan
@@ -37,13 +34,14 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
 from derivlang.store.base import Store
 from derivlang.store.making import BEGUN, DRAFT, begun_plan, difference_of_sets, read_draft, stage_of
-from derivlang.store.manifest import NAME, read_manifest
-from derivlang.store.record import Kind, check_types, record_text
+from derivlang.store.manifest import DIGEST, NAME, read_manifest
+from derivlang.store.record import check_record, record_text
 from derivlang.store.task_record import TaskRecord
 
-_HASH = re.compile(r"[0-9a-f]{64}")
-_ENTRY = {"task": str, "draft": str, "hashes": list, "documents": list}  # of a record
-_OPTIONS: dict[str, Kind] = {"splits": list, "shard_tokens": int, "force": bool}
+_SPAN = {"sha256?": DIGEST, "documents": int, "lines": int}
+_ENTRY = {"task": str, "draft": str, "spans": [_SPAN]}  # of a record
+_OPTIONS = {"splits": [str], "shard_tokens": int, "force": bool, "limit?": int}
+_DRAFT = {"options": _OPTIONS, "job": dict, "reference?": str}
 _NO_WORDS = string_array([]), np.zeros(0, np.int64)
 
 
@@ -120,17 +118,15 @@ class Counting:
         last = self.tasks[_split_of(task)][-1].spans[-1]
         with unchanged(seen):
             # A file is hashed where it begins, and the documents behind the last span count for no other.
-            hashes = [look_at(job, span.part) if not span.piece.begin else None for span in task.spans]
-            documents = [None if span is last else count_documents(job, span) for span in task.spans]
-            counts = _split_of(task) == self.reference
-            types, numbers = count_vocabulary(replace(job, seen=seen), [task]) if counts else _NO_WORDS
-        entry = {
-            "task": task.name,
-            "draft": self.hash,
-            "hashes": [stamp and stamp.sha256 for stamp in hashes],
-            "documents": documents,
-        }
-        return TaskRecord(entry, types, numbers)
+            hashes = [look_at(job, span.part).sha256 if not span.piece.begin else None for span in task.spans]
+            counts = [(0, 0) if span is last else count_documents(job, span) for span in task.spans]
+            is_counted = _split_of(task) == self.reference
+            types, numbers = count_vocabulary(replace(job, seen=seen), [task]) if is_counted else _NO_WORDS
+        spans = [
+            {"sha256": sha256, "documents": documents, "lines": lines}
+            for sha256, (documents, lines) in zip(hashes, counts, strict=True)
+        ]
+        return TaskRecord({"task": task.name, "draft": self.hash, "spans": spans}, types, numbers)
 
     def result(self) -> Known:
         """Return what all ranks have found. StoreError if a task is not counted yet."""
@@ -138,14 +134,14 @@ class Counting:
         documents: dict[FileSpan, tuple[int, int]] = {}
         tasks, missing = self.all(), list[ShardTask]()
         for task, content in zip(tasks, self.store.get_all(map(self._record, tasks)), strict=True):
-            record = TaskRecord.load(content, partial(_check, task, self.hash))
-            if record is None:
+            record = TaskRecord.load(content, _ENTRY)
+            if record is None or not self._is_of(record.entry, task):
                 missing.append(task)
                 continue
-            for span, sha256, found in zip(task.spans, record.entry["hashes"], record.entry["documents"], strict=True):
-                if sha256 is not None:
-                    seen[span.part.path] = replace(seen[span.part.path], sha256=sha256)
-                documents[span] = found or (0, 0)
+            for span, found in zip(task.spans, record.entry["spans"], strict=True):
+                if found.get("sha256") is not None:
+                    seen[span.part.path] = replace(seen[span.part.path], sha256=found.get("sha256"))
+                documents[span] = found["documents"], found["lines"]
             if _split_of(task) == self.reference:  # in the order of the plan, in which types are first met
                 vocabulary.add(record.types, record.counts)
         if missing:
@@ -170,6 +166,12 @@ class Counting:
         if not missing:
             return "all tasks are counted, but the set is not planned yet"
         return f"{counted(len(missing), 'task')} not counted yet, the first: {missing[0].name}"
+
+    def _is_of(self, entry: Mapping[str, Any], task: ShardTask) -> bool:
+        """Return whether the entry of a record is of a task, with the hash of each file that begins in it."""
+        hashed = [found.get("sha256") is not None for found in entry["spans"]]
+        of_task = [not span.piece.begin for span in task.spans]
+        return (entry["task"], entry["draft"], hashed) == (task.name, self.hash, of_task)
 
     def _record(self, task: ShardTask) -> str:
         return f"{stage_of(self.hash)}/{task.name}.count"
@@ -223,8 +225,7 @@ def open_draft(out: Path) -> Counting | None:
     with parse_errors(where, "draft", error=StoreError, id="plan", fix="plan the set again, in another place"):
         if not drafted:
             raise ValueError("it was damaged")
-        check_types(drafted, {"options": dict, "job": dict}, {"reference": str})
-        check_types(drafted["options"], _OPTIONS, {"limit": int}, where="options.")
+        check_record(drafted, _DRAFT)
         options = MakeOptions(out=out, **{**drafted["options"], "splits": tuple(drafted["options"]["splits"])})
         given = take(out, DRAFT, drafted["draft"], drafted, fitted=False)
         reference = drafted["reference"]
@@ -263,16 +264,3 @@ def _other_file(path: Path) -> DataError:
         fix="plan the set again with --force; without --defer a plan knows files by their content, so copies will do",
         id="source-changed",
     )
-
-
-def _check(task: ShardTask, hash: str, entry: Mapping[str, Any]) -> None:
-    """Raise ValueError for an entry that is not of this task."""
-    check_types(entry, _ENTRY)
-    if (entry["task"], entry["draft"]) != (task.name, hash):
-        raise ValueError("it is of another task")
-    for span, sha256, found in zip(task.spans, entry["hashes"], entry["documents"], strict=True):
-        if (sha256 is None) != bool(span.piece.begin) or not (sha256 is None or _HASH.fullmatch(sha256)):
-            raise ValueError(f"{sha256!r} is not a hash")
-        if found is not None:
-            _, _ = found
-            check_whole(found)

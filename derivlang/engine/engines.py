@@ -153,13 +153,6 @@ def _begin_worker(counts: Any) -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
-def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
-    """Raise what `address_of` and `check_main` raise; warn if the workers belong to a cluster."""
-    check_main()
-    if address_of(engine) and workers > 1:
-        warn("the workers of the cluster do the work, so --workers has no effect")
-
-
 def check_main() -> None:
     """Raise UsageError in a worker that runs the user's script, which would begin the same work again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
@@ -169,17 +162,3 @@ def check_main() -> None:
             fix='put the call under `if __name__ == "__main__":`',
             id="script",
         )
-
-
-def address_of(engine: str) -> str | None:
-    """Return ADDRESS of the engine `dask:ADDRESS`, None for `local`. UsageError for any other engine."""
-    if engine == "local":
-        return None
-    kind, _, address = engine.partition(":")
-    if kind != "dask":
-        raise UsageError(f"unknown engine {engine!r}; engines: local, dask:ADDRESS", where="--engine", id="engine")
-    if not address:
-        raise UsageError(
-            "dask: needs the address of a scheduler", where="--engine", fix="e.g. dask:tcp://host:8786", id="engine"
-        )
-    return address

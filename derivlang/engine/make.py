@@ -13,7 +13,7 @@ from derivlang.core.messages import first_names
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, over_own_source, summary
-from derivlang.engine.engines import check_engine
+from derivlang.engine.engines import check_main
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
@@ -48,9 +48,9 @@ def make(
     """
     began = time.perf_counter()
     events = events or Events()
-    check_engine(options.engine, options.workers, events.warn)  # before the source is looked at
+    check_main()  # before the source is looked at
     job, options = job_of(pipeline, request, options, events)
-    return summary(options.out, build(job, request, options, events), began)
+    return summary(options.out, build(job, options, events), began)
 
 
 def job_of(
@@ -69,9 +69,8 @@ def job_of(
         raise over_own_source()
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec, files=corpus.spec_files).then(pipeline)
-    for option, given in (("--workers", options.workers > 1), ("--engine", options.engine != "local")):
-        if given:
-            pipeline.check_keyed("more than one process", option)
+    if options.workers > 1:
+        pipeline.check_keyed("more than one process", "--workers")
     if corpus.format == "derived":
         options = continued(corpus, options)
     recipe = recipe_of(corpus, request, options)

@@ -45,13 +45,6 @@ class WorkerOption(Settings):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class EngineOption(Settings):
-    """What runs the processes."""
-
-    engine: str = setting("local", "Engine: local, or dask:ADDRESS.")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ShardOptions(Settings):
     """What is written."""
 
@@ -77,13 +70,7 @@ class ParserNames(ParserOption):
     parses: OptionalPath = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
 
 
-class PlanOptions(ParserNames, ShardOptions, WorkerOption):
-    """How a set is planned."""
-
-    heading: ClassVar[str] = "Run"
-
-
-class RunOptions(ParserNames, ShardOptions, EngineOption, WorkerOption):
+class RunOptions(ParserNames, ShardOptions, WorkerOption):
     """How a run goes."""
 
     heading: ClassVar[str] = "Run"

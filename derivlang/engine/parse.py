@@ -22,7 +22,7 @@ from derivlang.core.policies import warn_of_unused
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
-from derivlang.engine.engines import check_engine
+from derivlang.engine.engines import check_main
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
@@ -50,10 +50,10 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     Raises UsageError if the source has trees already or is derived, and what `find_parser` raises.
     """
     began = time.perf_counter()
-    check_engine(options.engine, options.workers, events.warn)
+    check_main()
     if options.out != Path():
         job, settings = parse_job(request, options, events)
-        return summary(options.out, build(job, request, settings, events), began)
+        return summary(options.out, build(job, settings, events), began)
     corpus = _without_trees(request, options, events)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
@@ -161,7 +161,7 @@ def _by_split(
             plan = make_plan(job, splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
         folder = parses_folder(options) / f"{name}-{split}-{plan_hash(job, plan, source_files(job, [split]))[:16]}"
-        yield folder, build(job, request, replace(settings, out=folder), events)
+        yield folder, build(job, replace(settings, out=folder), events)
 
 
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:

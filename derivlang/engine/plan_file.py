@@ -30,10 +30,11 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.at import store_at
 from derivlang.store.base import Store
 from derivlang.store.making import is_of_set, stage_of
-from derivlang.store.manifest import LEXICON
-from derivlang.store.record import check_types
+from derivlang.store.manifest import DIGEST, LEXICON
+from derivlang.store.record import check_record
 
-FORMAT = 1  # of plans and drafts
+FORMAT = 2  # of plans and drafts
+_FORM = {"format": FORMAT, "facts": {"*": str | None}, "texts": {"*": DIGEST}, "job": dict}
 # What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
 Facts = Mapping[str, str | None]
 _SOURCE_LEXICON = "source-lexicon.tsv"
@@ -76,9 +77,7 @@ def take(out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: b
     """
     store, stage, where = store_at(out), stage_of(hash), str(out / name)
     with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        if given.get("format") != FORMAT:
-            raise ValueError(f"its format is {given.get('format')}, this version reads {FORMAT}")
-        check_types(given, {"facts": dict, "texts": dict, "job": dict})
+        check_record(given, _FORM)
         _check_facts(versions(), {name: given["facts"].get(name) for name in versions()}, out)
         files = {name: _content(store, stage, name, digest) for name, digest in given["texts"].items()}
         kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}

@@ -6,8 +6,7 @@
 
 A task is done when its record is there. A rank that dies loses one shard, and whoever runs its tasks again goes on from
 the others. Two ranks that run one task write the same bytes. So any scheduler can start ranks, and none is needed.
-`make` is the same in one process: it plans, runs what is not done, and finishes. `make --engine dask:ADDRESS` lets a
-cluster run the ranks (cluster.py).
+`make` is the same in one process: it plans, runs what is not done, and finishes.
 
 A plan that is deferred has a stage before it, in which ranks hash and count the source (counting.py).
 """
@@ -42,7 +41,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.at import making_at, store_at
 from derivlang.store.making import DRAFT, PLAN, Making, begun_plan, read_plan, stage_of
 from derivlang.store.manifest import NAME, read_manifest
-from derivlang.store.record import check_types
+from derivlang.store.record import check_record
 
 _PAUSES = (1.0, 30.0)  # seconds between two looks for a plan: at first, at most
 _PATIENCE = 600.0  # seconds without a task that is counted, after which any rank counts and plans
@@ -274,7 +273,7 @@ def open_plan(out: Path) -> Planned:
         )
     given = take(out, PLAN, begun["plan"], begun, fitted=True)
     with parse_errors(str(out / PLAN), "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
-        check_types(begun, {"files": list}, {"limit": int})
+        check_record(begun, {"files": list, "limit?": int})
         making = making_at(out, begun["plan"], begun["asked"], given.kept, begun)
         making.check_place()
         return Planned(given.job, given.tasks, begun["files"], making, begun["limit"])

@@ -38,32 +38,33 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import Kind, check_types
+from derivlang.store.manifest import SCHEMA
+from derivlang.store.record import check_record
 from derivlang.store.task_record import TASK
 
 # Fields of a corpus that are JSON values as they are.
-_PLAIN = (
-    "name", "format", "words", "language", "layout", "aliases", "language_column", "rows_language", "licence",
-    "citation", "spec", "origin", "revision",
-)  # fmt: skip
-_NOT_STORED = ("made", "policies", "recipe")  # options of a corpus that no task needs, or that are found again
-_FIELDS: dict[str, Kind] = {
-    **dict.fromkeys(("spec", "rule", "encoding"), str),
-    **dict.fromkeys(("drop_columns", "options", "parts"), list),
-    **dict.fromkeys(("policies", "corpus", "tasks"), dict),
-    "repair_tags": bool,
-}
-_CORPUS: dict[str, Kind] = {
+_PLAIN = {
     **dict.fromkeys(("name", "format", "words", "language", "licence", "citation"), str),
-    **dict.fromkeys(("layout", "aliases", "schema", "options"), dict),
-    "expected": list,
+    **dict.fromkeys(("layout", "aliases"), dict),
+    **dict.fromkeys(("language_column?", "rows_language?", "spec?", "origin?", "revision?"), str),
 }
-_CORPUS_OPTIONAL: dict[str, Kind] = dict.fromkeys(
-    ("language_column", "rows_language", "spec", "origin", "revision", "types"), str
-)
+_NOT_STORED = ("made", "policies", "recipe")  # options of a corpus that no task needs, or that are found again
 _HUB = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?\|[^|]*\|[^|]*")  # a path in hub.py
 _PARSER = re.compile(r"(spacy:)?[\w-]+")  # an installed one: folders may hold what a library runs when it loads them
-_DIGEST = re.compile(r"([0-9a-f]{64})?")  # none while a file is not hashed: no file has it, so none is taken for it
+_HASH = re.compile(r"([0-9a-f]{64})?")  # none while a file is not hashed: no file has it, so none is taken for it
+_SPAN = {**dict.fromkeys(("part", "begin", "line", "first_document"), int), "end?": int, "limit?": int}
+_FORM = {
+    **dict.fromkeys(("spec", "rule", "encoding"), str),
+    "policies": {"*": str},
+    "repair_tags": bool,
+    "drop_columns": [str],
+    "options": [str],
+    "parser?": _PARSER,
+    "corpus": {**_PLAIN, "schema": SCHEMA, "expected": [str], "options": dict, "types?": str},
+    "request?": dict,
+    "parts": [{**dict.fromkeys(("split", "path", "name"), str), "stamp?": (int, int, int, int), "sha256?": _HASH}],
+    "tasks": {"*": [{"name": TASK, "spans": [_SPAN]}]},
+}
 
 
 def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
@@ -76,11 +77,11 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         raise UsageError(
             f"ranks take no parser from {job.parser!r}: a plan may have been made by somebody else",
             where="--parser",
-            fix="name one of derivlang, a plug-in, stanza or spacy:NAME; `parse` without --engine takes all",
+            fix="name one of derivlang, a plug-in, stanza or spacy:NAME; `parse` takes all",
             id="parser-name",
         )
     options = {name: value for name, value in corpus.options.items() if name not in _NOT_STORED}
-    fix = "make it with `derivlang make`, without --engine"
+    fix = "make it with `derivlang make`"
     with parse_errors(request.source, "value", error=UsageError, id="not-planned", fix=fix):
         json.dumps(options)  # of a plug-in's format, they may be anything
     number = {part: i for i, part in enumerate(corpus.parts)}
@@ -94,7 +95,7 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "parser": job.parser,
         "options": list(job.options),
         "corpus": {
-            **{name: getattr(corpus, name) for name in _PLAIN},
+            **{name: getattr(corpus, name) for name in _names(_PLAIN)},
             "schema": corpus.schema.to_json(),
             "expected": list(corpus.expected),
             "options": options,
@@ -103,7 +104,10 @@ def stored(job: Job, plan: Plan, request: SourceRequest) -> dict[str, Any]:
         "request": _request(request) if corpus.format == GENERATED else None,
         "parts": [_stored_part(job, part) for part in corpus.parts],
         "tasks": {
-            split: [[task.name, [_stored_span(span, number[span.part]) for span in task.spans]] for task in tasks]
+            split: [
+                {"name": task.name, "spans": [_stored_span(span, number[span.part]) for span in task.spans]}
+                for task in tasks
+            ]
             for split, tasks in plan.items()
         },
     }
@@ -166,68 +170,29 @@ def with_stamps(job: Job, tasks: list[ShardTask], *, trusted: bool) -> Job:
 
 
 def _check(data: Mapping[str, Any]) -> None:
-    """Raise ValueError for a field of another type than `stored` writes."""
-    check_types(data, _FIELDS, {"request": dict, "parser": str})
-    if data["parser"] is not None and not _PARSER.fullmatch(data["parser"]):
-        raise ValueError(f"its parser is {data['parser']!r}")
-    check_types(data["corpus"], _CORPUS, _CORPUS_OPTIONAL, where="corpus.")
+    """Raise ValueError for a value of another form than `stored` writes."""
+    check_record(data, _FORM)
     check_encoding(data["encoding"])
-    check_types(data["policies"], dict.fromkeys(data["policies"], str), where="policies.")
-    texts = [*data["drop_columns"], *data["options"], *data["corpus"]["expected"]]
-    texts += _checked_schema(data["corpus"]["schema"], data["corpus"]["format"])
-    for split, path, name, stamp in data["parts"]:
-        texts += [split, path, name]
-        if stamp is not None:
-            numbers, digest = stamp
-            check_whole(numbers)
-            if len(numbers) != 4 or not _DIGEST.fullmatch(digest):
-                raise ValueError(f"the stamp of {name} is {stamp}")
-    for tasks in data["tasks"].values():
-        for _, spans in tasks:
-            if not spans:
-                raise ValueError("a task reads nothing")
-            for part, begin, end, line, first, limit in spans:
-                check_whole([part, begin, line, first, *(n for n in (end, limit) if n is not None)])
-    if any(not isinstance(text, str) for text in texts):
-        raise ValueError("a name in it is not a text")
-
-
-def _checked_schema(schema: Mapping[str, Any], format: str) -> list[Any]:
-    """Return the names of classes in a schema. ValueError for a field of another type, or of another format."""
-    check_types(schema, {"sides": list, "fields": list, "running": bool, "parsed": bool})
-    for side in schema["sides"]:
-        check_types(side, {"name": str}, {"words": str, "text": str}, where="sides.")
-        if not (schema["running"] or side["words"] or side["text"]):
-            raise ValueError("a side has neither words nor text")
-    classes = []
+    format, schema = data["corpus"]["format"], data["corpus"]["schema"]
+    if not all(schema["running"] or side["words"] or side["text"] for side in schema["sides"]):
+        raise ValueError("a side has neither words nor text")
     for field in schema["fields"]:
-        lists = {"classes": list, "given_classes": list}
-        optional: dict[str, Kind] = {"given": str, "scheme": str, **lists}
-        check_types(field, {"column": str, "kind": str, "lexical": bool}, optional, where="fields.")
         LAYERS.find(field["kind"])
-        classes += [one for name in lists for one in field.get(name) or ()]
     if format not in (*NO_FILES, "derived") and schema["running"] != find_format(format).running:
         raise ValueError(f"files of the format {format} are not read so")
-    return classes
-
-
-def check_whole(numbers: list[Any]) -> None:
-    """Raise ValueError unless all are whole numbers from 0 on."""
-    if any(type(number) is not int or number < 0 for number in numbers):
-        raise ValueError(f"{numbers} are not whole numbers")
 
 
 def _corpus(data: Mapping[str, Any], lexicon_text: str | None, folder: Path) -> Corpus:
     told, policy = data["corpus"], files_of(folder)
     corpus = Corpus(
         schema=Schema.from_json(told["schema"]),
-        parts=tuple(CorpusFile(split, _place(path, told["format"]), name) for split, path, name, _ in data["parts"]),
+        parts=tuple(CorpusFile(p["split"], _place(p["path"], told["format"]), p["name"]) for p in data["parts"]),
         options=_with_tuples(told["options"]),
         expected=tuple(told["expected"]),
         spec_files=policy,
         lexicon_text=lexicon_text,
         types=pa.ipc.read_schema(pa.py_buffer(b64decode(told["types"]))) if told["types"] else None,
-        **{name: told[name] for name in _PLAIN},
+        **{name: told[name] for name in _names(_PLAIN)},
     )
     if corpus.format == GENERATED:
         found = find(SourceRequest(**data["request"]))
@@ -255,11 +220,9 @@ def _place(path: str, format: str) -> Path:
 def _seen(data: Mapping[str, Any], corpus: Corpus, read: set[CorpusFile]) -> dict[Path, FileStamp]:
     """Return the stamps of the files as they were planned. ValueError for one that is read and has none."""
     seen = {}
-    for part, (*_, stamp) in zip(corpus.parts, data["parts"], strict=True):
-        if stamp is None and part not in read:
-            continue
-        numbers, sha256 = stamp
-        seen[part.path] = FileStamp(tuple(numbers), sha256)
+    for part, stored_part in zip(corpus.parts, data["parts"], strict=True):
+        if "stamp" in stored_part or part in read:
+            seen[part.path] = FileStamp(tuple(stored_part["stamp"]), stored_part["sha256"])
     return seen
 
 
@@ -276,29 +239,33 @@ def _check_parts(job: Job) -> None:
                 )
 
 
-def _stored_part(job: Job, part: CorpusFile) -> list[Any]:
+def _stored_part(job: Job, part: CorpusFile) -> dict[str, Any]:
     path = part.path.absolute() if job.corpus.has_files else part.path
     seen = job.seen.get(part.path)
-    return [part.split, str(path), part.name, None if seen is None else [list(seen.stamp), seen.sha256]]
+    stamp = {"stamp": list(seen.stamp), "sha256": seen.sha256} if seen else {}
+    return {"split": part.split, "path": str(path), "name": part.name, **stamp}
 
 
-def _stored_span(span: FileSpan, part: int) -> list[Any]:
-    return [part, span.piece.begin, span.piece.end, span.piece.line, span.first_document, span.limit]
+def _stored_span(span: FileSpan, part: int) -> dict[str, Any]:
+    return {"part": part, **asdict(span.piece), "first_document": span.first_document, "limit": span.limit}
 
 
-def _task(task: list[Any], split: str, corpus: Corpus) -> ShardTask:
-    name, spans = task
-    if not TASK.fullmatch(name) or name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
-        raise ValueError(f"{name!r} is not the name of a task")
-    if any(corpus.parts[part].split != split for part, *_ in spans):
-        raise ValueError(f"{name} reads another split")
-    return ShardTask(
-        name,
-        tuple(
-            FileSpan(corpus.parts[part], Piece(begin, end, line), first, limit)
-            for part, begin, end, line, first, limit in spans
-        ),
-    )
+def _task(task: Mapping[str, Any], split: str, corpus: Corpus) -> ShardTask:
+    name, spans = task["name"], tuple(_span(span, corpus) for span in task["spans"])
+    if name.rsplit("-", 3)[0] != split:  # it becomes the name of a file
+        raise ValueError(f"{name!r} is not the name of a task of {split}")
+    if not spans or any(span.part.split != split for span in spans):
+        raise ValueError(f"{name} reads nothing, or another split")
+    return ShardTask(name, spans)
+
+
+def _span(span: Mapping[str, Any], corpus: Corpus) -> FileSpan:
+    piece = Piece(span["begin"], span["end"], span["line"])
+    return FileSpan(corpus.parts[span["part"]], piece, span["first_document"], span["limit"])
+
+
+def _names(form: Mapping[str, Any]) -> list[str]:
+    return [name.removesuffix("?") for name in form]
 
 
 def _request(request: SourceRequest) -> dict[str, Any]:

@@ -19,14 +19,15 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import first_names, warn
 from derivlang.evaluation import results
 from derivlang.evaluation.columns import Column
-from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of, place_of, read_plan
+from derivlang.evaluation.plan import LEVELS, STUDY, StudyPlan, levels_of, place_of, read_plan
 from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
 from derivlang.evaluation.scores import SCHEMA, Score, table_of
 from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
 from derivlang.formats.places import located
-from derivlang.store.record import Kind, check_same, check_types, read_record
+from derivlang.store.record import check_same, read_record
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import (
+    FORMAT,
     MODEL_AGAIN,
     RUN,
     check,
@@ -40,6 +41,14 @@ if TYPE_CHECKING:
 
 TARGET = "target"  # the factor of runs of several languages
 _TRAINING = "training"  # the task of training losses
+_FACTS = {
+    "format": FORMAT,
+    **dict.fromkeys(("source", "spec", "objective", "fingerprint"), str),
+    **dict.fromkeys(("seed", "steps"), int),
+    **dict.fromkeys(("doses?", "init?"), dict),
+    "model": dict,
+    "factors?": LEVELS,
+}
 _RERUN = "leave this run out, restore the file, or make the run again"
 _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
 
@@ -107,7 +116,7 @@ class _Collection:
         return frame_of(rows or [_frame([])], self.attributes)
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
-        facts = read_record(folder / RUN, RUN, _check, id="run", fix=_RERUN)
+        facts = read_record(folder / RUN, RUN, _FACTS, check, id="run", fix=_RERUN)
         check_files(folder, facts, missing=False)
         if lacks_model(folder, facts) and has_last_checkpoint(folder, facts):
             self.without_model.append(folder)
@@ -209,14 +218,6 @@ def evaluations(run: Path) -> Iterator[tuple[Path, Path]]:
 def _is_last(path: Path) -> bool:
     """Return whether results are of a finished model, not of a checkpoint."""
     return not path.stem.startswith("step-")
-
-
-def _check(facts: dict[str, Any]) -> None:
-    """Raise ValueError for a run.json whose scores cannot be collected."""
-    texts: dict[str, Kind] = dict.fromkeys(("source", "spec", "objective", "fingerprint"), str)
-    check_types(facts, {**texts, "seed": int, "steps": int, "model": dict}, {"doses": dict, "init": dict})
-    check(facts)
-    check_levels(facts.get("factors") or {}, "factors")
 
 
 def _find(folder: Path) -> list[Path]:

@@ -23,8 +23,8 @@ from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
-from derivlang.store.listing import check_listed, faults, listed
-from derivlang.store.record import Kind, check_same, check_types, read_record, record_text
+from derivlang.store.listing import ENTRY, faults, listed
+from derivlang.store.record import check_record, check_same, read_record, record_text
 
 if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun
@@ -35,6 +35,13 @@ FILES, SCORES = "files", "scores"  # of an entry
 ResultKind = Literal["tasks", "measures"]
 KINDS: tuple[ResultKind, ...] = ("tasks", "measures")
 AGAIN = "evaluate the run again: derivlang evaluate RUN"
+_RESULTS = {"*": {"settings": dict, SCORES: [str], FILES: {"*": ENTRY}, "test?": dict}}
+_RECORD = {
+    "format": FORMAT,
+    "signature": {"weights?": str, "derivlang?": str, "fingerprint?": str, "steps?": int, "seed?": int},
+    "tasks": _RESULTS,
+    "measures": _RESULTS,
+}
 # What is said of hashes in a signature that differ.
 SIGNATURE_WORDS = {
     "data": "its encoded text is another one",
@@ -45,22 +52,16 @@ SIGNATURE_WORDS = {
 
 def read(path: Path) -> dict[str, Any]:
     """Return the record in a file. Raise StoreError if it is damaged."""
-    return read_record(path, path.name, check, id="evaluation", fix=AGAIN)
+    return read_record(path, path.name, check=check, id="evaluation", fix=AGAIN)
 
 
 def check(record: Mapping[str, Any]) -> None:
     """Raise ValueError for a record that was changed after it was written, or is not a record of results."""
-    if record.get("format") != FORMAT:
-        raise ValueError(f"format {record.get('format')!r}, but this version reads {FORMAT}")
-    check_types(record, {"signature": dict, "tasks": dict, "measures": dict})
-    texts: dict[str, Kind] = dict.fromkeys(("weights", "derivlang", "fingerprint"), str)
-    check_types(record["signature"], {}, {**texts, "steps": int, "seed": int}, where="signature.")
+    check_record(record, _RECORD)
     check_intact(record)
     for kind in KINDS:
         for label, entry in record[kind].items():
-            check_types(entry, {"settings": dict, SCORES: list, FILES: dict}, {"test": dict}, where=f"{kind}.{label}.")
-            check_listed(entry[FILES], f"{kind}.{label}.{FILES}.")
-            if missing := set(map(str, entry[SCORES])) - entry[FILES].keys():
+            if missing := set(entry[SCORES]) - entry[FILES].keys():
                 raise ValueError(f"{kind}.{label} has no hash of {min(missing)}")
 
 

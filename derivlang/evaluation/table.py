@@ -34,11 +34,11 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import formula_of
-from derivlang.evaluation.plan import check_plan
+from derivlang.evaluation.plan import PLAN
 from derivlang.evaluation.scores import FACTS, SCHEMA, check_counts
 from derivlang.store.files import writing
 from derivlang.store.parquet import for_arrow
-from derivlang.store.record import check_types
+from derivlang.store.record import check_record
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,6 +53,13 @@ OF_RUN = pa.schema(
 )
 ROWS = 1000  # at a time, of counts that may be long
 _LARGEST = 1e15  # of a value
+_ATTRIBUTES = {
+    "columns?": {"*": [{"name": str, "title?": str, "unit?": str, "over?": str}]},
+    "studies?": {"*": PLAN},
+    "doses?": {"*": dict},
+    "tests?": {"*": dict},
+    "states?": {"*": str},
+}
 
 
 def frame_of(parts: Sequence[DataFrame], attributes: Mapping[str, Any]) -> DataFrame:
@@ -103,7 +110,9 @@ def read_scores(path: Path) -> DataFrame:
             if missing := [field.name for field in expected if field.name not in names]:
                 raise ValueError(f"it lacks the column {missing[0]}")
             kinds = _schema([*(field.name for field in expected), *_levels_in(names)])
-            _check_attributes(told)
+            check_record(told, _ATTRIBUTES)
+            for columns in (told.get("columns") or {}).values():
+                [Column(**column) for column in columns]
             parts = [kinds.empty_table().to_pandas()] if not file.metadata.num_rows else []
             for batch in file.iter_batches(ROWS, columns=kinds.names):
                 rows = pa.Table.from_batches([batch]).select(kinds.names).replace_schema_metadata(None).cast(kinds)
@@ -145,18 +154,3 @@ def _check(table: pa.Table, first: int) -> None:
         made = float(function(numbers.reshape(-1, width).sum(axis=0)))
         if not np.isclose(made, value, rtol=1e-6, atol=1e-6, equal_nan=True):
             raise ValueError(f"row {number} has the value {value:g}, but its counts give {made:g}")
-
-
-def _check_attributes(told: Mapping[str, Any]) -> None:
-    """Raise ValueError for attributes that are not as `frame.attrs` has them."""
-    check_types(told, {}, dict.fromkeys(ATTRIBUTES, dict))
-    for label, columns in (told.get("columns") or {}).items():
-        check_types({label: columns}, {label: list}, where="columns.")
-        for column in columns:
-            check_types(column, {"name": str}, {"title": str, "unit": str, "over": str}, where=f"columns.{label}.")
-            Column(**column)
-    for name, study in (told.get("studies") or {}).items():
-        check_plan(study, f"studies.{name}.")
-    for kind in ("doses", "tests"):
-        check_types(told.get(kind) or {}, dict.fromkeys(told.get(kind) or {}, dict), where=f"{kind}.")
-    check_types(told.get("states") or {}, dict.fromkeys(told.get("states") or {}, str), where="states.")

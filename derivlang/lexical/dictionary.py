@@ -41,7 +41,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import RECIPE, check_replaceable
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
-from derivlang.store.record import check_types, read_record, record_text
+from derivlang.store.record import read_record, record_text
 from derivlang.transforms.fitting import read_lexicon
 
 FORMAT = 1
@@ -218,7 +218,7 @@ def heldout_name(out: Path) -> str:
 def files_of_recipe(path: Path) -> list[str]:
     """Return the files that the recipe of an earlier run lists, [] without a readable recipe."""
     try:
-        recipe = read_record(path, "recipe", lambda record: check_types(record, {"files": dict}), id="data")
+        recipe = read_record(path, "recipe", {"files": dict}, id="data")
         return list(recipe["files"])
     except StoreError:
         return []

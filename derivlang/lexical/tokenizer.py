@@ -30,7 +30,7 @@ from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
 from derivlang.store.artifact import ArtifactKind, check_hashes
 from derivlang.store.manifest import LEXICON
-from derivlang.store.record import check_types, record_text
+from derivlang.store.record import check_record, record_text
 from derivlang.transforms.scripts import is_script, load_script, script_names
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
         recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
         check_intact(recipe)
-        check_types(recipe, {"files": dict})
+        check_record(recipe, {"files": dict})
         if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
             raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
         if recipe["kind"] not in KINDS or not isinstance(recipe["fingerprint"], str):

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_same, check_types, read_record, record_text
+from derivlang.store.record import check_same, read_record, record_text
 
 FILES = "files"  # field of a record: name of a file -> its hash
 RECIPE = ".recipe.json"  # what the record beside a file adds to the name of the file
@@ -200,14 +199,13 @@ def kind_of_files(
     noun, fix, id: as of `ArtifactKind`. check: raises an error for a record of another form.
     """
 
-    def check_record(record: dict[str, Any]) -> None:
-        check_types(record, {FILES: dict})
+    def check_all(record: dict[str, Any]) -> None:
         check_intact(record)
         check(record)
 
     def read(file: Path) -> dict[str, Any]:
         again = f"remove it and {file.name}, and run again"
-        return read_record(file.with_name(file.name + RECIPE), "recipe", check_record, id="data", fix=again)
+        return read_record(file.with_name(file.name + RECIPE), "recipe", {FILES: dict}, check_all, id="data", fix=again)
 
     def check_content(file: Path) -> None:
         check_hashes(file.parent, {FILES: {file.name: read(file)[FILES].get(file.name)}})
@@ -227,7 +225,7 @@ def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, 
     fix = "name another file, or --force"
     if there is not None and not recipe.exists():
         raise _of_unknown_origin(there, recipe, fix)
-    recorded = read_record(recipe, "recipe", partial(check_types, required={"derivlang": str}), id="data", fix=fix)
+    recorded = read_record(recipe, "recipe", {"derivlang": str}, id="data", fix=fix)
     if there is not None:
         check_same(recorded, wanted, f"is another {noun}", where=str(there), fix=fix, id="out-exists")
 

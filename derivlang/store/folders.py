@@ -25,7 +25,7 @@ from derivlang.formats.places import is_remote
 from derivlang.store.disk import disk, if_dead, locked, stage_lock_of, stage_of
 from derivlang.store.files import writing
 from derivlang.store.foreign import files_below, leads, refuse_foreign, split_files, warn_of_kept
-from derivlang.store.record import check_types, read_record, record_text
+from derivlang.store.record import read_record, record_text
 
 _COMPLETE = ".complete.json"  # in a stage whose files move into the folder: names of files that the folder loses
 _LONGEST_PATH = 4096  # characters, as file systems have it
@@ -140,7 +140,8 @@ def _settle(stage: Path, place: Path) -> None:
 
 def _move(stage: Path, place: Path) -> None:
     """Put the files of a complete stage in the place of those that it replaces. It may be called again after a kill."""
-    note = read_record(stage / _COMPLETE, "note", _check, id="output", fix=f"remove {stage} and write the folder again")
+    again = f"remove {stage} and write the folder again"
+    note = read_record(stage / _COMPLETE, "note", {"gone": [str], "record": str}, _check, id="output", fix=again)
     gone, record = note["gone"], note["record"]
     new = [name for name in files_below(stage) if name != _COMPLETE]
     for name in new:
@@ -161,9 +162,7 @@ def _move(stage: Path, place: Path) -> None:
 
 
 def _check(note: dict[str, Any]) -> None:
-    """Raise ValueError for an invalid note."""
-    check_types(note, {"gone": list, "record": str})
-    check_types({name: name for name in note["gone"]}, dict.fromkeys(note["gone"], str), where="gone.")
+    """Raise ValueError for names that are too long."""
     if max(map(len, note["gone"]), default=0) > _LONGEST_PATH:  # matching takes the square of its length
         raise ValueError(f"a name in gone has more than {_LONGEST_PATH:,} characters")
 

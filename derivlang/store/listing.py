@@ -16,6 +16,7 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 
+ENTRY = (int, str)  # form of an entry (record.py): the size and the hash of a file
 _SETTLED = 2 * 10**9  # nanoseconds. File systems may give two changes within less than that the same time
 _known: dict[tuple[Any, ...], str] = {}
 _MOST = 1000  # values that are kept; each takes 600 bytes
@@ -24,13 +25,6 @@ _MOST = 1000  # values that are kept; each takes 600 bytes
 def listed(files: Mapping[str, Path]) -> dict[str, list[Any]]:
     """Return [bytes, SHA-256] of each file, by the given names in alphabetical order."""
     return {name: [files[name].stat().st_size, file_hash(files[name])] for name in sorted(files)}
-
-
-def check_listed(files: Mapping[str, Any], where: str = "") -> None:
-    """Raise ValueError unless each entry is a size and a hash. where: a prefix for the names in the message."""
-    for name, entry in files.items():
-        if not isinstance(entry, list) or len(entry) != 2 or type(entry[0]) is not int or not isinstance(entry[1], str):
-            raise ValueError(f"the entry of {where}{name} is not a size and a hash")
 
 
 def faults(files: Mapping[str, Sequence[Any]], present: Mapping[str, Path]) -> Iterator[tuple[str, str]]:

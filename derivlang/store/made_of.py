@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from derivlang.core.seal import check_intact, sealed
 from derivlang.store.disk import file_lock
 from derivlang.store.folders import replace_folder, settle
 from derivlang.store.listing import below, file_hash
-from derivlang.store.record import check_types, digest, read_record, record_text
+from derivlang.store.record import digest, read_record, record_text
 
 RECIPE = "made-of.json"
+_FORM = {"recipe": dict, "files": {"*": (int, int, str)}}
 _FIX = "remove its folder, and run the same command again"
 
 
@@ -95,12 +97,11 @@ def faults(folder: Path, *, hashed: bool = True) -> Iterator[tuple[str, str]]:
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    return read_record(folder / RECIPE, "recipe", lambda record: _check(folder, record), id="data", fix=_FIX)
+    return read_record(folder / RECIPE, "recipe", _FORM, partial(_check, folder), id="data", fix=_FIX)
 
 
 def _check(folder: Path, record: dict[str, Any]) -> None:
     check_intact(record)
-    check_types(record, {"recipe": dict, "files": dict})
     if folder.name.rpartition("-")[2] != digest(record["recipe"]):
         raise ValueError("the folder has the name of another recipe")
 

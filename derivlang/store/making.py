@@ -28,9 +28,9 @@ from derivlang.core.messages import counted
 from derivlang.core.seal import is_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.base import Store
-from derivlang.store.manifest import CARD, LEXICON, NAME, Derived, read_manifest, shards_of
-from derivlang.store.record import check_types, difference, record_text
-from derivlang.store.task_record import PLAN_HASH, STAGE, TASK, TaskRecord
+from derivlang.store.manifest import CARD, DIGEST, LEXICON, NAME, Derived, read_manifest, shards_of
+from derivlang.store.record import check_record, difference, record_text
+from derivlang.store.task_record import STAGE, TASK, TaskRecord
 
 DATA = "data"
 FILES = {NAME, LEXICON, CARD}
@@ -361,9 +361,8 @@ def _sealed(content: bytes, name: str) -> dict[str, Any]:
     """Return the content of a plan or a draft, {} if it is damaged. name: of its hash, which names a folder."""
     with suppress(ValueError, RecursionError):
         found = json.loads(content)
-        check_types(found, {name: str, "asked": dict})
-        check_types(found["asked"], {}, {"source": dict})
-        if is_intact(found) and PLAN_HASH.fullmatch(found[name]):
+        check_record(found, {name: DIGEST, "asked": {"source?": dict}})
+        if is_intact(found):
             return dict(found)
     return {}
 

@@ -26,7 +26,7 @@ from derivlang.formats.opening import is_utf8
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
-from derivlang.store.record import Kind, check_types, read_record, record_text
+from derivlang.store.record import read_record, record_text
 
 NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
@@ -37,25 +37,37 @@ FORMAT = 2  # of a derived folder: a version reads the folders of one format
 OUTPUT_VERSION = 3
 _FIX = "restore the file, or make the set again in another folder"
 
-# The fields of a manifest that are read.
-_FIELDS: dict[str, Kind] = {
-    **dict.fromkeys(("spec", "fingerprint", "words", "sentences", "encoding", "plan"), str),
-    **dict.fromkeys(("source", "policies", "schema", "splits", "changed", "dropped"), dict),
-    "columns_left_out": list,
-    "lexicon": (str, type(None)),
-}
-_OPTIONAL: dict[str, Kind] = {"options": list, "plug_ins": dict}
-_SOURCE: dict[str, Kind] = {
-    **dict.fromkeys(("name", "format", "language", "licence", "citation"), str),
-    "files": list,
-}
-_SPLIT: dict[str, Kind] = {
-    **dict.fromkeys(("documents", "sentences", "tokens"), int),
-    "shards": list,
-}
-_SPLIT_OPTIONAL: dict[str, Kind] = {"articles": int}
-_SHARD: dict[str, Kind] = {"file": str, "sha256": str, **dict.fromkeys(("bytes", "rows", "words"), int)}
 _SHARD_FILE = re.compile(r"data(-[0-9a-f]{8})?/[^/\\\0]+\.parquet")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+# Forms of what is read (`check_record`): of a schema, an entry of a shard, and the manifest.
+SCHEMA = {
+    "sides": [{"name": str, "words?": str, "text?": str}],
+    "fields": [
+        {"column": str, "kind": str, "lexical": bool, "classes?": [str], "given?": str, "scheme?": str,
+         "given_classes?": [str]}
+    ],
+    "running": bool,
+    "parsed": bool,
+}  # fmt: skip
+SHARD_ENTRY = {"file": _SHARD_FILE, "sha256": DIGEST, "bytes": int, "rows": int, "words": int}
+_SPLIT = {"documents": int, "sentences": int, "tokens": int, "articles?": int, "shards": [SHARD_ENTRY]}
+_MANIFEST = {
+    "format": FORMAT,
+    **dict.fromkeys(("spec", "fingerprint", "words", "sentences", "encoding"), str),
+    "source": {
+        **dict.fromkeys(("name", "format", "language", "licence", "citation", "revision?"), str),
+        "files": [{"split": str, "name": str}],
+    },
+    "policies": {"*": str},
+    "schema": SCHEMA,
+    "splits": {"*": _SPLIT},
+    "changed": {"*": int},
+    "dropped": {"*": int},
+    "columns_left_out": [str],
+    "plan": DIGEST,
+    "options?": [str],
+    "plug_ins?": {"*": str},
+}
 _LONGEST = 255  # bytes; file systems take no longer names of files
 
 
@@ -229,27 +241,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             else "give a folder made by `derivlang make`, or restore the file",
             id="unfinished" if unfinished else "no-manifest",
         )
-    return read_record(path, "manifest", _check, id="manifest", fix=_FIX)
+    return read_record(path, "manifest", _MANIFEST, _check, id="manifest", fix=_FIX)
 
 
 def _check(manifest: dict[str, Any]) -> None:
     """Raise ValueError unless this version can use the manifest."""
-    if manifest["format"] != FORMAT:
-        raise ValueError(f"its format is {manifest['format']}, this version reads {FORMAT}: make the set again")
-    check_types(manifest, _FIELDS, _OPTIONAL)
-    check_types(manifest["source"], _SOURCE, {"revision": str}, where="source.")
-    plug_ins = manifest.get("plug_ins") or {}
-    check_types(plug_ins, dict.fromkeys(plug_ins, str), where="plug_ins.")
-    for number, file in enumerate(manifest["source"]["files"]):
-        check_types(file, {"split": str, "name": str}, where=f"source.files.{number}.")
     if not manifest["splits"]:
         raise ValueError("it has no splits")
-    for split, entry in manifest["splits"].items():
-        check_types(entry, _SPLIT, _SPLIT_OPTIONAL, where=f"splits.{split}.")
-        for number, shard in enumerate(entry["shards"]):
-            check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
-            if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].partition("/")[2].encode()) > _LONGEST:
-                raise ValueError(f"{shard['file']!r} is not a file of data/")
+    for shard in shards_of(manifest):
+        if len(shard["file"].partition("/")[2].encode()) > _LONGEST:
+            raise ValueError(f"{shard['file']!r} is not a file of data/")
     try:
         codecs.lookup(manifest["encoding"])
     except LookupError:

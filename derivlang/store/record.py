@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from types import UnionType
 from typing import Any, TypeGuard
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
 
-Kind = type | tuple[type, ...]
-
 
 def read_record(
     path: Path,
     what: str,
+    form: Mapping[str, Any] = {},
     check: Callable[[dict[str, Any]], object] = lambda record: None,
     *,
     id: str,
     fix: str | None = None,
 ) -> dict[str, Any]:
-    """Return the object in a file. Raise StoreError if it cannot be read, or if `check` raises anything."""
+    """Return the object in a file. Raise StoreError if it cannot be read, or has another form.
+
+    form: as of `check_record`. check: called with the record; it raises any error if the record cannot be used.
+    """
     with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
-        record = json.loads(path.read_text("utf-8"))
-        if not isinstance(record, dict):
-            raise TypeError("it is not an object")
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        check_record(record, dict)
         json.dumps(record, ensure_ascii=False).encode()  # a lone surrogate could not be written again
+        check_record(record, form)
         try:
             check(record)
         except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault
@@ -120,24 +124,58 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) and value else "given now" if value is None else short(value)
 
 
-def check_types(
-    record: Mapping[str, Any], required: Mapping[str, Kind], optional: Mapping[str, Kind] = {}, *, where: str = ""
-) -> None:
-    """Raise ValueError for a field of a wrong type, a missing required field, or a negative integer.
+def check_record(value: Any, form: Any, where: str = "") -> None:
+    """Raise ValueError, with the place, for a JSON value that does not have a form.
 
-    Optional fields may be null. where: a prefix for the names in the message ("splits.train.").
+    A form is written as the value itself would be, with types in place of numbers and texts:
+
+        {"format": 2, "name": str, "steps?": int, "files": [{"name": str}], "counts": {"*": int}, "entry": (int, str)}
+
+    A field whose name ends with `?` may be missing or null, other fields may not; fields that the form does not name
+    are not looked at. `*` is any name. The values of a list have one form, a tuple stands for a list of as many values.
+    An `int` is not negative, a `float` is any number, `object` any value, and `str | bool` one of both. A pattern
+    matches all of a text. The number of a format stands for itself. where: the place of the value in its record.
     """
-    if not isinstance(record, Mapping):
-        raise ValueError(f"{where.rstrip('.') or 'it'} is {short(record)}")
-    for name, kind in {**required, **optional}.items():
-        value = record.get(name)
-        if value is None and name in optional:
-            continue
-        wrong_bool = isinstance(value, bool) and bool not in (kind if isinstance(kind, tuple) else (kind,))
-        if wrong_bool or not isinstance(value, kind):
-            raise ValueError(f"{where}{name} is {'missing' if name not in record else short(value)}")
-        if kind is int and isinstance(value, int) and value < 0:
-            raise ValueError(f"{where}{name} is {value}")
+    if isinstance(form, int):
+        if type(value) is not int or value != form:
+            raise ValueError(f"{where} is {short(value)}, but this version reads {form}")
+        return
+    if not _is_of(value, form):
+        raise ValueError(f"{where or 'it'} is {short(value)}")
+    for name, inner in _inside(value, form).items():
+        place = f"{where}.{name}" if where else str(name)
+        if isinstance(value, dict) and name not in value:
+            raise ValueError(f"{place} is missing")
+        check_record(value[name], inner, place)
+
+
+def _inside(value: Any, form: Any) -> Mapping[Any, Any]:
+    """Return the forms of what is in a value, by names or numbers."""
+    if isinstance(form, tuple):
+        return dict(enumerate(form))
+    if isinstance(form, list):
+        return dict.fromkeys(range(len(value)), form[0])
+    if not isinstance(form, dict):
+        return {}
+    if "*" in form:
+        return dict.fromkeys(value, form["*"])
+    absent = {name for name in form if name.endswith("?") and value.get(name[:-1]) is None}
+    return {name.removesuffix("?"): inner for name, inner in form.items() if name not in absent}
+
+
+def _is_of(value: Any, form: Any) -> bool:
+    """Return whether a value itself is of a form, whatever is in it."""
+    if isinstance(form, re.Pattern):
+        return isinstance(value, str) and form.fullmatch(value) is not None
+    if isinstance(form, tuple):
+        return isinstance(value, list) and len(value) == len(form)
+    if isinstance(form, UnionType):
+        return isinstance(value, form)
+    if isinstance(value, bool):
+        return form in (bool, object)
+    if form is int:
+        return isinstance(value, int) and value >= 0
+    return isinstance(value, (int, float) if form is float else form if isinstance(form, type) else type(form))
 
 
 def short(value: object) -> str:

@@ -20,7 +20,7 @@ from derivlang.core.spec import key_of, text_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import LEXICON, NAME, Derived
-from derivlang.store.record import check_types, read_record
+from derivlang.store.record import read_record
 from derivlang.transforms.fitting import read_lexicon, sections
 
 _RUN = "run.json"
@@ -89,7 +89,8 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
     record = read_record(
         folder / _RUN,
         _RUN,
-        _check_run,
+        {"spec": str, "pipeline": str},
+        check_intact,
         id="run",
         fix="restore the file, or make the run again in another folder",
     )
@@ -105,12 +106,6 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
         str(record.get("derivlang")),
         {},
     )
-
-
-def _check_run(record: dict[str, Any]) -> None:
-    """Raise ValueError for a record that was changed, or that does not say which language it is of."""
-    check_intact(record)
-    check_types(record, {"spec": str, "pipeline": str})
 
 
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:

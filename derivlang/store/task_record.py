@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -23,13 +23,17 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.store.record import check_types
+from derivlang.store.record import check_record
 
 STAGE = ".derivlang"  # the folder of what is being made
-PLAN_HASH = re.compile(r"[0-9a-f]{64}")
 TASK = re.compile(r"[^/\\\0]+-\d{5,}-of-\d{5,}")  # name of a task
-_ENTRY = {"task": str, "plan": str, "shard": dict, "documents": int, "sentences": int, "tokens": int, "counts": dict}
-_SHARD = {"file": str, "sha256": str, "bytes": int, "rows": int, "words": int}
+_ENTRY = {
+    **dict.fromkeys(("task", "plan"), str),
+    "shard": {"file": str, "sha256": str, **dict.fromkeys(("bytes", "rows", "words"), int)},
+    **dict.fromkeys(("documents", "sentences", "tokens", "articles?"), int),
+    "counts": {"*": int},
+    "byte_order_marks?": {"*": int},
+}
 _VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
 
 
@@ -52,10 +56,10 @@ class TaskRecord:
         return sha256(body).hexdigest().encode() + b"\n" + body
 
     @classmethod
-    def load(cls, content: bytes | None, check: Callable[[Mapping[str, Any]], None] | None = None) -> TaskRecord | None:
+    def load(cls, content: bytes | None, form: Mapping[str, Any] = _ENTRY) -> TaskRecord | None:
         """Return the record in some bytes; None if there are none, or if they were damaged.
 
-        check: of the entry, raises ValueError; None for a task that was made.
+        form: of the entry (`check_record`).
         """
         if content is None:
             return None
@@ -66,7 +70,7 @@ class TaskRecord:
             with parse_errors("record", "record of a task", error=StoreError):
                 line, _, stream = body.partition(b"\n")
                 entry = json.loads(line)
-                (check or _check)(entry)
+                check_record(entry, form)
                 table = pa.ipc.open_stream(stream).read_all().combine_chunks()
                 if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
                     raise ValueError("it has no vocabulary")
@@ -74,11 +78,3 @@ class TaskRecord:
                 return cls(entry, types, to_numpy(table["count"]))
         except DerivlangError:  # written by somebody else: the task runs again
             return None
-
-
-def _check(entry: Mapping[str, Any]) -> None:
-    check_types(entry, _ENTRY, {"articles": int, "byte_order_marks": dict})
-    check_types(entry["shard"], _SHARD, where="shard.")
-    check_types(entry["counts"], dict.fromkeys(entry["counts"], int), where="counts.")
-    marks = entry.get("byte_order_marks", {})
-    check_types(marks, dict.fromkeys(marks, int), where="byte_order_marks.")

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from derivlang.store.disk import disk
 from derivlang.store.foreign import files_below, is_named, refuse_foreign, warn_of_kept
-from derivlang.store.record import check_types, read_record, record_text
+from derivlang.store.record import read_record, record_text
 from derivlang.store.task_record import STAGE
 from derivlang.store.url_files import check, put
 from derivlang.store.url_store import UrlStore
@@ -75,9 +75,8 @@ def _unfinished(store: UrlStore, out: Path, there: Collection[str]) -> list[str]
     if NOTE not in there:
         return None
     again = "remove it, and what was written beside it, and run the same command again"
-    note = read_record(out / NOTE, "note", lambda note: check_types(note, {"files": list, "record": str}), id="output",
-                       fix=again)  # fmt: skip
+    note = read_record(out / NOTE, "note", {"files": [str], "record": str}, id="output", fix=again)
     if note["record"] in there:
         store.remove(NOTE)
         return None
-    return [str(name) for name in note["files"]]
+    return list(note["files"])

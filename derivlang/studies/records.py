@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.core.seal import check_intact, sealed
+from derivlang.core.seal import is_intact, sealed
 from derivlang.core.version import __version__
 from derivlang.evaluation.finetune_settings import RULES
 from derivlang.evaluation.plan import FORMAT, STUDY, StudyPlan, read_plan
@@ -28,7 +27,7 @@ from derivlang.formats.registry import suffixes
 from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_types, difference, digest, read_record, record_text
+from derivlang.store.record import difference, digest, read_record, record_text
 from derivlang.studies.cells import RUNS, Cell, texts_of
 from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.file import TEXT, StudyFile
@@ -41,7 +40,7 @@ from derivlang.training.streams.bitext import PARTS
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 _NAMES = {"pretrain": PRETRAINED, "evaluate": EVALUATED}
 _SEALED = (RUN, STUDY)  # the other two records are compared with what is there now
-_KINDS: dict[str, type] = {"options": dict, "files": dict, "weights": str, "text": list, "report": dict}
+_READ = {"options?": dict, "files?": dict, "weights?": str, "text?": list, "report?": dict}
 
 
 def write_study(study: StudyFile, place: Place) -> None:
@@ -190,16 +189,10 @@ def _write(path: Path, record: dict[str, Any]) -> None:
 def _json(path: Path) -> dict[str, Any]:
     """Return a record, or {} if it is missing or damaged: then its step runs again, and says what is wrong."""
     try:
-        return read_record(path, "record", partial(_check, path.name), id="run")
+        record = read_record(path, "record", _READ, id="run")
     except StoreError:
         return {}
-
-
-def _check(name: str, record: dict[str, Any]) -> None:
-    """Raise ValueError if a field that is read here has another type, or was changed. name: of the file."""
-    if name in _SEALED:
-        check_intact(record)
-    check_types(record, {}, _KINDS)
+    return record if path.name not in _SEALED or is_intact(record) else {}
 
 
 def verify_study(out: Path) -> dict[str, Any]:
@@ -234,10 +227,10 @@ def planned(out: Path) -> StudyPlan:
 
 def _faults(run: Path) -> list[tuple[str, str]]:
     """Return what is wrong with the records that a cell is done, by file."""
-    records, kinds = {}, {"fingerprint": str, "weights": str, "evaluation": str}
+    records, form = {}, dict.fromkeys(("fingerprint?", "weights?", "evaluation?"), str)
     for name in (RUN, PRETRAINED, EVALUATED):
         try:
-            records[name] = read_record(run / name, "record", lambda record: check_types(record, {}, kinds), id="run")
+            records[name] = read_record(run / name, "record", form, id="run")
         except StoreError as error:
             if name == PRETRAINED or (name == EVALUATED and (run / name).exists()):
                 missing = not (run / name).exists()

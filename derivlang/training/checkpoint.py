@@ -33,8 +33,8 @@ from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files, replace_folder, sweep
 from derivlang.store.foreign import split_files
-from derivlang.store.listing import below, check_listed, faults, listed, remembered
-from derivlang.store.record import Kind, check_types, read_record, record_text
+from derivlang.store.listing import ENTRY, below, faults, listed, remembered
+from derivlang.store.record import read_record, record_text
 from derivlang.training.config import auto_class, check_finite
 
 if TYPE_CHECKING:  # reports and `verify`, which load no torch, look at checkpoints, too
@@ -45,9 +45,9 @@ _AGAIN = "remove this checkpoint; the same command resumes from the one before i
 MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "pytorch_model*.bin*")
 FILES = (STATE, TRAINING, *(f"{MODEL}/{name}" for name in MODEL_FILES))  # of a checkpoint
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json")
-_FIELDS: dict[str, Kind] = {
-    "step": int, "subwords": int, "seconds": (int, float), "counts": dict, "fingerprint": str, "log": list,
-    "files": dict,
+_FIELDS = {
+    "step": int, "subwords": int, "seconds": float, "counts": dict, "fingerprint": str, "log": [{"step": int}],
+    "files": {"*": ENTRY},
 }  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def check_all(run: Path) -> dict[str, str]:
 def _read(folder: Path) -> tuple[str, Checkpoint | None]:
     """Return (what is wrong, None) or ("", checkpoint)."""
     try:
-        state = read_record(folder / STATE, STATE, partial(_check, folder), id="checkpoint")
+        state = read_record(folder / STATE, STATE, _FIELDS, partial(_check, folder), id="checkpoint")
     except StoreError:
         return f"{STATE} is missing or damaged", None
     files, present = state["files"], _present(folder)
@@ -272,12 +272,8 @@ def _present(folder: Path) -> dict[str, Path]:
 
 def _check(folder: Path, state: dict[str, Any]) -> None:
     """Raise ValueError if the state was changed, or does not belong to this folder."""
-    check_types(state, _FIELDS)
     check_intact(state)
-    for entry in state["log"]:
-        check_types(entry, {"step": int})
     if folder.name != name_of(state["step"]):
         raise ValueError(f"it is of step {state['step']}")
-    check_listed(state["files"])
     if not math.isfinite(state["seconds"]):
         raise ValueError("seconds is not a finite number")

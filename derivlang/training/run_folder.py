@@ -29,9 +29,9 @@ from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files, replace_folder
 from derivlang.store.foreign import split_files, warn_of_kept
-from derivlang.store.listing import below, check_listed, faults, listed
+from derivlang.store.listing import ENTRY, below, faults, listed
 from derivlang.store.made_of import RECIPE
-from derivlang.store.record import Kind, check_types, read_record, record_text, short
+from derivlang.store.record import check_record, read_record, record_text
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
 from derivlang.training.data_folder import LANGUAGES
@@ -42,6 +42,21 @@ FORMAT = 2
 RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
 FILES = "files"  # the field of run.json; written only beside the hash
+_SOURCE_FILES = [{"split": str, "name": str, "sha256": str}]
+_RECORD = {
+    "format": FORMAT,
+    **dict.fromkeys(("status", "fingerprint", "pipeline"), str),
+    "settings": dict,
+    FILES: {"*": ENTRY},
+    **dict.fromkeys(("weights?", "data?", "objective?", "derived_data?", "checkpoint?"), str),
+    **dict.fromkeys(("step?", "steps?", "seed?", "heldout_overlap?"), int),
+    **dict.fromkeys(("model?", "dictionary?", "alignment_dictionary?", "unread?", "result?", "doses?"), dict),
+    **dict.fromkeys(("reading?", "factors?", "languages?"), dict),
+    **dict.fromkeys(("environments?", "folders?"), list),
+    **dict.fromkeys(("training_files?", "heldout_files?"), _SOURCE_FILES),
+    "streams?": {"*": {"sha256?": str}},
+    "init?": {"run": str, "weights": str, "embeddings?": str},
+}
 MODEL_AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
 _RESTORE = "restore it, or make the run again in another folder"
 _TOKENIZERS = (TOKENIZER, TWIN, DERIVED_TOKENIZER, LANGUAGES)
@@ -78,7 +93,7 @@ def read(folder: Path) -> dict[str, Any]:
             fix="make one: derivlang pretrain … -o DIR",
             id="no-run",
         )
-    return read_record(path, RUN, check, id="run", fix=AGAIN)
+    return read_record(path, RUN, check=check, id="run", fix=AGAIN)
 
 
 def asked_steps(run: Path, step: int | None, *, every: bool) -> list[int | None]:
@@ -99,26 +114,8 @@ def asked_steps(run: Path, step: int | None, *, every: bool) -> list[int | None]
 
 def check(record: dict[str, Any]) -> None:
     """Raise ValueError for a record that this version cannot resume or evaluate."""
-    if record.get("format") != FORMAT:
-        raise ValueError(f"format {short(record.get('format'))}, but this version reads {FORMAT}")
-    required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str, "pipeline": str, FILES: dict}
-    optional: dict[str, Kind] = {
-        "model": dict, "dictionary": dict, "alignment_dictionary": dict, "unread": dict, "result": dict, "doses": dict,
-        "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
-        "objective": str, "derived_data": str, "heldout_overlap": int,
-        "streams": dict, "init": dict, "factors": dict, "languages": dict, "checkpoint": str, "heldout_files": list,
-        "training_files": list, "folders": list,
-    }  # fmt: skip
-    check_types(record, required, optional)
+    check_record(record, _RECORD)
     check_intact(record)
-    check_listed(record[FILES], f"{FILES}.")
-    for name in ("training_files", "heldout_files"):
-        for file in record.get(name) or ():
-            check_types(file, {"split": str, "name": str, "sha256": str}, where=f"{name}.")
-    for name, facts in (record.get("streams") or {}).items():
-        check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
-    if record.get("init") is not None:
-        check_types(record["init"], {"run": str, "weights": str}, {"embeddings": str}, where="init.")
 
 
 def with_hashes(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
