@@ -27,11 +27,10 @@ from derivlang.engine.stored import restored, stored
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.parsing.registry import find_parser
 from derivlang.sources.request import SourceRequest
-from derivlang.store.at import store_at
-from derivlang.store.base import Store
-from derivlang.store.making import is_of_set, stage_of
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import check_types
+from derivlang.store.set_plan import is_of_set, stage_of
+from derivlang.store.storage import Store, store_at
 
 FORMAT = 1  # of plans and drafts
 # What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
