@@ -294,7 +294,7 @@ def leftovers(folder: Path) -> list[str]:
 
 def shards(folder: Path) -> list[Path]:
     """The shards of a set; of an unfinished one those that are there so far."""
-    return sorted(folder.glob("data/*.parquet")) or sorted(folder.glob(".derivlang/*/*.parquet"))
+    return sorted(folder.glob("data/*.parquet")) or sorted(folder.glob(".derivlang/*/data/*.parquet"))
 
 
 def rows(folder: Path, split: str) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.making import Target
+from derivlang.store.set_plan import Target
 from tests import commands
 from tests.commands import ROOT, make, run, shards, snapshot, wiki, written
 

@@ -8,7 +8,7 @@ import pytest
 
 from derivlang.formats.places import located
 from derivlang.formats.store_errors import fault
-from derivlang.store.at import store_at
+from derivlang.store.storage import store_at
 from tests.commands import environment, make, run, shards, snapshot, wiki, written
 from tests.google_store import TOKEN, GoogleBucket, GoogleStore
 from tests.test_made_at_urls import SHARD

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import StoreError
-from derivlang.store.at import store_at
-from derivlang.store.base import Store
+from derivlang.store.storage import Store, store_at
 from tests import commands
 from tests.commands import Copy, forked, make, once, run, snapshot, spawn, wiki, written
 from tests.object_store import Bucket, InMemory

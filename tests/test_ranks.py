@@ -186,7 +186,7 @@ def test_what_is_lost_or_damaged_is_made_again(tmp_path: Path, text: Path, whole
     first, second, third, *_ = shards(out)
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1] + b"x")
-    third.with_suffix(".record").write_bytes(b"")
+    (third.parents[1] / f"{third.stem}.record").write_bytes(b"")
     ran = run("finish", out, code=1)
     assert f"3 tasks not done yet, the first: {first.stem}" in ran.err
     assert "[unfinished]" in ran.err

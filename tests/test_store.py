@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.making import Target
+from derivlang.store.making import Making
+from derivlang.store.set_plan import Target
+from derivlang.store.storage import FolderStore
 from tests import commands
 from tests.commands import leftovers, make, once, rows, run, shards, snapshot, wiki
 
@@ -235,7 +238,7 @@ def test_a_run_killed_while_it_removes_its_stage(
 ) -> None:
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("derivlang.store.making_folder.shutil.rmtree", interrupted)
+        patch.setattr("derivlang.store.storage.shutil.rmtree", interrupted)
         with pytest.raises(KeyboardInterrupt):
             make_set(Pipeline.parse(SPEC), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100))
     assert (out / ".derivlang").exists()
@@ -248,10 +251,64 @@ def test_a_run_killed_while_it_removes_its_stage(
     assert snapshot(out) == snapshot(whole[0])
 
 
+def test_a_reader_loads_one_set_or_none_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
+) -> None:
+    """After each change of the folder while an older set is replaced, `datasets` loads it, the new one, or nothing."""
+    datasets = pytest.importorskip("datasets")
+    source, out, left, seen = wiki(tmp_path, TEXT), tmp_path / "out", 0, set[str]()
+    make("perm", source, tmp_path / "older", "--shard-tokens", 200)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def loaded(folder: Path) -> Any:
+        found = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
+        return found.to_list()
+
+    older, new = loaded(tmp_path / "older"), loaded(whole[0])
+
+    def killed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return method(*given)
+
+        return call
+
+    def close(*given: Any) -> None:
+        with monkeypatch.context() as patch:
+            for name in ("put", "remove", "rename"):
+                patch.setattr(FolderStore, name, killed(getattr(FolderStore, name)))
+            finish(*given)
+
+    finish = Making.close
+    monkeypatch.setattr(Making, "close", close)
+    for after in range(40):
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(tmp_path / "older", out)
+        left = after
+        code = run("make", "--t", SPEC, source, "-o", out, *SHARD, "--force", code=None).code
+        try:
+            rows = loaded(out)
+        except Exception:  # noqa: BLE001 (of `datasets`: there is no data)
+            seen.add("nothing")
+        else:
+            assert rows in (older, new), after
+            seen.add("older" if rows == older else "new")
+        if code == 0:
+            break
+        with monkeypatch.context() as patch:
+            patch.setattr(Making, "close", finish)
+            make(SPEC, source, out, *SHARD, "--force")
+        assert snapshot(out) == snapshot(whole[0]), after
+    assert code == 0
+    assert seen == {"older", "nothing", "new"}
+
+
 def interrupted(path: Path, **options: Any) -> None:
     """Stands for `rmtree` of a process that is killed: it removes nothing of the stage."""
-    if path.name == ".derivlang":
-        raise KeyboardInterrupt
+    raise KeyboardInterrupt
 
 
 def test_a_finished_set_leaves_the_unfinished_run_of_another_plan(
@@ -262,7 +319,7 @@ def test_a_finished_set_leaves_the_unfinished_run_of_another_plan(
     stopped(monkeypatch, source, out, 2, "--force")
     counted(monkeypatch)
     make("inv", source, out)
-    assert len(list((out / ".derivlang").glob("*/*.parquet"))) == 2
+    assert len(list((out / ".derivlang").glob("*/data/*.parquet"))) == 2
 
 
 def test_another_plan_is_refused_while_a_run_is_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,6 @@ from derivlang.engine.vocabulary import TypeCounts, shares
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import LOOKING, stage
-from derivlang.store.at import making_at
 from derivlang.store.card import card
 from derivlang.store.making import Making
 from derivlang.store.manifest import CARD, COUNTS, LEXICON, NAME, document_of, dump, shards_of
@@ -113,7 +112,7 @@ def prepare(
     planned = plan_hash(job, plan, files, fitted_on)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
-    making = making_at(options.out, planned, asked_for(job, files, list(plan), options), kept)
+    making = Making(options.out, planned, asked_for(job, files, list(plan), options), kept)
     if not making.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = making.finished(force=options.force)
         if finished is not None:

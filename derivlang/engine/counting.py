@@ -31,11 +31,11 @@ from derivlang.engine.vocabulary import TypeCounts
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.sources.corpus import CorpusFile, FileSpan
 from derivlang.sources.request import SourceRequest
-from derivlang.store.at import making_at, store_at
-from derivlang.store.base import Store
-from derivlang.store.making import BEGUN, DRAFT, begun_plan, difference_of_sets, read_draft, stage_of
+from derivlang.store.making import Making
 from derivlang.store.manifest import DIGEST, NAME, read_manifest
 from derivlang.store.record import check_record, record_text
+from derivlang.store.set_plan import BEGUN, DRAFT, begun_plan, difference_of_sets, read_draft, stage_of
+from derivlang.store.storage import Store, store_at
 from derivlang.store.task_record import TaskRecord
 
 _SPAN = {"sha256?": DIGEST, "documents": int, "lines": int}
@@ -105,7 +105,7 @@ class Counting:
             for done, task in enumerate(todo):
                 self.store.put(self._record(task), self._count(task).dump())
                 if not self.is_current():  # others have counted it, too: nobody else would remove the record
-                    making_at(self.options.out, self.hash, {}).retract(())
+                    Making(self.options.out, self.hash, {}).retract(())
                     return done
         return len(todo)
 
@@ -198,7 +198,7 @@ def begin(job: Job, request: SourceRequest, options: MakeOptions) -> Counting | 
     asked = asked_for(job, [], splits, options)
     content = {"asked": asked, "reference": reference, "options": settings, **given}
     hash = hash_of(content)
-    store, making = store_at(options.out), making_at(options.out, hash, asked, kept)
+    store, making = store_at(options.out), Making(options.out, hash, asked, kept)
     making.check_place(force=options.force)
     plan, older = begun_plan(store), read_draft(store.get(DRAFT))
     if plan.get("draft") == hash:
@@ -245,7 +245,7 @@ def remove_draft(out: Path) -> None:
     if drafted is not None:
         store.remove(DRAFT)
     if drafted:
-        making_at(out, drafted["draft"], {}).retract(())
+        Making(out, drafted["draft"], {}).retract(())
 
 
 def _unhashed(job: Job, part: CorpusFile) -> FileStamp:

@@ -18,7 +18,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import SCRIPT, script_has_added
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
-from derivlang.store.making import Target
+from derivlang.store.set_plan import Target
 
 Out = TypeVar("Out")
 _AHEAD = 4  # tasks that are given to a pool, for each worker

@@ -26,7 +26,7 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, FileSpan
 from derivlang.sources.read import WORDS_PER_BATCH, Reading, batches
-from derivlang.store.making import Target
+from derivlang.store.set_plan import Target
 from derivlang.store.shards import closing_shard
 from derivlang.store.task_record import TaskRecord
 

@@ -27,7 +27,7 @@ from derivlang.parsing.registry import unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.at import store_at
+from derivlang.store.storage import store_at
 from derivlang.transforms.fitting import read_lexicon
 
 # Columns that follow from the others, so that `--columns` may leave them out.

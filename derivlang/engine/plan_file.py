@@ -27,11 +27,10 @@ from derivlang.engine.stored import restored, stored
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.parsing.registry import find_parser
 from derivlang.sources.request import SourceRequest
-from derivlang.store.at import store_at
-from derivlang.store.base import Store
-from derivlang.store.making import is_of_set, stage_of
 from derivlang.store.manifest import DIGEST, LEXICON
 from derivlang.store.record import check_record
+from derivlang.store.set_plan import is_of_set, stage_of
+from derivlang.store.storage import Store, store_at
 
 FORMAT = 2  # of plans and drafts
 _FORM = {"format": FORMAT, "facts": {"*": str | None}, "texts": {"*": DIGEST}, "job": dict}

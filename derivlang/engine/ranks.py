@@ -38,10 +38,11 @@ from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.at import making_at, store_at
-from derivlang.store.making import DRAFT, PLAN, Making, begun_plan, read_plan, stage_of
+from derivlang.store.making import Making
 from derivlang.store.manifest import NAME, read_manifest
 from derivlang.store.record import check_record
+from derivlang.store.set_plan import DRAFT, PLAN, begun_plan, read_plan, stage_of
+from derivlang.store.storage import store_at
 
 _PAUSES = (1.0, 30.0)  # seconds between two looks for a plan: at first, at most
 _PATIENCE = 600.0  # seconds without a task that is counted, after which any rank counts and plans
@@ -72,7 +73,7 @@ def plan(
             numbers = {"tasks": len(counting.all()), "done": len(counting.all()) - len(counting.missing())}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
         making, names = (planned := open_plan(options.out)).making, build.names_of(planned.plan)
-        result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.done_of(names))}
+        result: dict[str, Any] = {"plan": making.plan, "tasks": len(names), "done": len(making.target.done_of(names))}
     else:
         result = prepare(job, options, events, partial(keep, request, options, events))
     numbers = {name: result.get(name, 0) for name in ("tasks", "done")}
@@ -137,7 +138,7 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
                 return summary(out, assemble(planned, events.warn, shards=True), began)
     events.found(out)
     manifest = read_manifest(out)
-    making = making_at(out, manifest["plan"], {})
+    making = Making(out, manifest["plan"], {})
     with making.held(manifest["spec"], events.warn) if making.is_begun() else nullcontext():
         making.sweep()
     return summary(out, manifest, began)
@@ -199,7 +200,7 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
     planned = open_plan(out)
     making = planned.making
     mine = planned.tasks[rank::world]
-    done = making.done_of(task.name for task in mine)
+    done = making.target.done_of(task.name for task in mine)
     todo = [task for task in mine if task.name not in done]
     with working(planned.job, todo):
         job = with_stamps(planned.job, todo, trusted=trust or _is_mine(out / PLAN))
@@ -274,7 +275,7 @@ def open_plan(out: Path) -> Planned:
     given = take(out, PLAN, begun["plan"], begun, fitted=True)
     with parse_errors(str(out / PLAN), "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
         check_record(begun, {"files": list, "limit?": int})
-        making = making_at(out, begun["plan"], begun["asked"], given.kept, begun)
+        making = Making(out, begun["plan"], begun["asked"], given.kept, begun)
         making.check_place()
         return Planned(given.job, given.tasks, begun["files"], making, begun["limit"])
 
@@ -287,7 +288,7 @@ def _is_finished(out: Path) -> bool:
     begun = read_plan(store)
     if not begun:
         return begun is None  # a damaged plan is not
-    return _has_finished(making_at(out, begun["plan"], begun["asked"], begun=begun))
+    return _has_finished(Making(out, begun["plan"], begun["asked"], begun=begun))
 
 
 def _has_finished(making: Making) -> bool:

@@ -1,25 +1,22 @@
-"""A set that is being made: the plan, the records of its tasks, and how the finished set comes to its place.
+"""A set that is being made: its plan, the records of its tasks, and how the finished set comes to its place.
 
     .derivlang/plan.json                                         the hash of the plan, and what was asked for
     .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.record      a finished task of this plan (task_record.py)
-    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.parquet     its shard, in a folder: it is moved to data/ at last
+    .derivlang/3f0c9a12b4d5e6f7/data/train-00000-of-00002.parquet    its shard, in a local folder
     data/train-00000-of-00002.parquet                            its shard, at a URL: it stays there
 
-Each plan has a stage of its own, so that a process which still works for another plan does no harm.
+Each plan has a stage of its own, so a process that still works for another plan does no harm. A failed run leaves an
+older set as it was, and the same plan goes on from its finished tasks. Foreign files are never touched.
 
-A run that fails leaves an older set as it was, and the same plan goes on from the finished tasks. A place that holds
-anything but a derived set is never touched. `making_folder.py` is for local folders, `making_url.py` for URLs.
+In a local folder the whole folder `data` is replaced at once, when all else but the manifest is there. At a URL nothing
+can be held or renamed. There `plan.json` is written only if there is none, which lets one plan win, and a plan that
+replaces another set has a folder of its own for its shards, `data-3f0c9a12/`. In both the manifest comes last.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-from itertools import tee
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,74 +24,34 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import counted
 from derivlang.core.seal import is_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.base import Store
-from derivlang.store.manifest import CARD, DIGEST, LEXICON, NAME, Derived, read_manifest, shards_of
-from derivlang.store.record import check_record, difference, record_text
-from derivlang.store.task_record import STAGE, TASK, TaskRecord
-
-DATA = "data"
-FILES = {NAME, LEXICON, CARD}
-PLAN = f"{STAGE}/plan.json"
-DRAFT = f"{STAGE}/draft.json"  # of a plan whose source is still counted (engine/counting.py)
-SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
-_SPEC_FILE = re.compile(rf"{SPEC_FILES}/(?!\.\.?$)[^/\\\0]+")
-
-BEGUN = "begun, but not finished: "  # the state of a set
-# The difference of two sets of which only the hashes of their plans differ.
-OTHER_PLAN = "its shards have another size, its transforms other files or rules, or another version made it"
+from derivlang.store import disk
+from derivlang.store.disk import LOCK
+from derivlang.store.manifest import NAME, Derived, read_manifest, shards_of
+from derivlang.store.record import difference, record_text
+from derivlang.store.set_plan import (
+    BEGUN,
+    DATA,
+    DRAFT,
+    FILES,
+    OTHER_PLAN,
+    PLAN,
+    SHARD,
+    Target,
+    begun_plan,
+    difference_of_sets,
+    is_of_set,
+    of_draft,
+    read_draft,
+    read_plan,
+    stage_of,
+)
+from derivlang.store.storage import store_at
+from derivlang.store.task_record import STAGE, TaskRecord
 
 Warn = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where the tasks of a plan put what they make. It can be pickled.
-
-    plan: the hash of the plan. data: the folder of the shards until the set is finished. final: their folder then.
-    """
-
-    store: Store
-    plan: str
-    data: str
-    final: str = DATA
-
-    def file(self, task: str) -> str:
-        """Return the name of the shard of a task in the finished set."""
-        return f"{self.final}/{task}.parquet"
-
-    def record(self, task: str) -> TaskRecord | None:
-        """Return the record of a task of this plan; None if the task is not done, or the record was damaged."""
-        return next(self.records([task]))
-
-    def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord | None]:
-        """Yield the records of tasks, in their order, as `record` returns them."""
-        first, second = tee(tasks)
-        for task, content in zip(first, self.store.get_all(map(self._record, second)), strict=True):
-            record = TaskRecord.load(content)
-            if record is not None:
-                entry = record.entry
-                ours = (entry["task"], entry["plan"], entry["shard"]["file"]) == (task, self.plan, self.file(task))
-                record = record if ours else None
-            yield record
-
-    def where(self, task: str) -> str:
-        """Return the place of the shard of a task, for messages."""
-        return self.store.where(f"{self.data}/{task}.parquet")
-
-    def writing(self, task: str) -> AbstractContextManager[Path]:
-        """Give the place on the local disk where the shard of a task is written (`Store.writing`)."""
-        return self.store.writing(f"{self.data}/{task}.parquet")
-
-    def commit(self, task: str, record: TaskRecord) -> None:
-        """Write the record of a task, whose shard is there."""
-        entry = {"task": task, "plan": self.plan, **record.entry}
-        self.store.put(self._record(task), TaskRecord(entry, record.types, record.counts).dump())
-
-    def _record(self, task: str) -> str:
-        return f"{stage_of(self.plan)}/{task}.record"
-
-
-class Making(ABC):
+class Making:
     """The run of one plan into one place.
 
     with making.held(spec, warn):       # another run of this plan waits, a run of another plan is refused
@@ -107,7 +64,6 @@ class Making(ABC):
     def __init__(
         self,
         out: Path,
-        store: Store,
         plan: str,
         asked: Mapping[str, Any],
         kept: Mapping[str, bytes] = {},
@@ -116,41 +72,74 @@ class Making(ABC):
         """plan: the hash of everything that the set depends on. asked: the part of it that people know by name.
 
         kept: the content of the files that the spec names, for the folder `files/`. begun: what `plan.json` says, if it
-        is of this plan.
+        is of this plan. StoreError for a URL where no set can be made.
         """
-        self.out, self.store, self.plan, self.asked, self.kept = out, store, plan, asked, kept
+        self.out, self.store, self.plan, self.asked, self.kept = out, store_at(out), plan, asked, kept
         self.done: set[str] = set()
+        self._own_data = f"{DATA}-{plan[:8]}"  # the folder of the shards at a URL where an older set is replaced
         self._seen: tuple[bytes | None, bool] = (None, False)  # the last `plan.json`, and whether it was of this plan
         self._begun_before = False  # whether an earlier run of this plan has left something that must stay
         self._take(begun)
 
     def _take(self, begun: Mapping[str, Any]) -> None:
-        """Take what `plan.json` says of what this set replaces."""
+        """Take what `plan.json` says of what this set replaces, and of the folder of its shards."""
         self._replaces = {name for name in begun.get("replaces", []) if is_of_set(name)}
+        self._data = begun["data"] if begun.get("data") == self._own_data else DATA
 
     @property
-    @abstractmethod
     def target(self) -> Target:
         """Where the tasks put what they make."""
+        return Target(self.store, self.plan, self._data)
 
-    @abstractmethod
-    def check_place(self, *, force: bool = False) -> None:
-        """Raise StoreError if the place holds anything but a derived set, finished or not.
+    def check_place(self, *, force: bool = False) -> Mapping[str, int]:
+        """Return what is in the place, as `Store.listing`. StoreError for anything but a derived set, finished or not.
 
         force: the set is to be replaced.
         """
+        own = stage_of(self.plan)
+        self.store.check(STAGE, own, f"{own}/{DATA}", f"{own}/{SPEC_FILES}", DATA, SPEC_FILES)
+        listing, is_local = self.store.listing(), self.store.is_local
+        there = listing.keys() - {LOCK}
+        staged = {name for name in there if name.startswith(f"{STAGE}/")}
+        begun, older = bool(staged) if is_local else PLAN in there, self.older_files() if NAME in there else set()
+        ours = FILES | older | self._replaces | {f"{DATA}/", f"{SPEC_FILES}/"}
+        ours |= {f"{SPEC_FILES}/{name}" for name in self.kept if begun}
+        # Without a manifest that lists them, only their form says what shards are.
+        shards = not older or (not is_local and (begun or force))
+        # Anything that derivlang would not have written here may be a user's file: the run stops before it writes or
+        # removes.
+        alien = {name for name in there - staged - ours if not (shards and SHARD.fullmatch(name))}
+        if alien or not (begun or NAME in there or len(staged) == len(there)):
+            raise StoreError(
+                f"the folder holds something else: {', '.join(sorted(alien or there))[:80]}",
+                where=str(self.out),
+                fix="choose another folder with -o; nothing was written",
+                id="output",
+            )
+        return listing
 
-    @abstractmethod
     def is_begun(self) -> bool:
-        """Return whether a run is at work in the place, or was killed and left something there."""
+        """Return whether a run is at work in a local folder, or was killed and left something there."""
+        return self.store.is_local and any((self.out / name).exists() for name in (STAGE, LOCK))
 
-    @abstractmethod
-    def held(self, spec: str, warn: Warn) -> AbstractContextManager[None]:
+    @contextmanager
+    def held(self, spec: str, warn: Warn) -> Iterator[None]:
         """Hold the place during the block, if it can be held, so that no other process makes a set there.
 
         Warns once and waits if a run of the same plan holds it. StoreError if a run of another plan holds it, or if the
         place holds anything but a derived set. spec: named in the error of a run that is refused.
         """
+        if not self.store.is_local:
+            yield
+            return
+        try:
+            self.check_place()
+        except StoreError:
+            # If another run is at work, it may have changed the folder in between: `open` looks at its result.
+            if not self.is_begun():
+                self.check_place()  # or it has just ended
+        with disk.held(self.out, self.plan, spec, warn, what="a set in this folder", lock=self.out / LOCK):
+            yield
 
     def finished(self, *, force: bool = False, warn: Warn = lambda message: None) -> dict[str, Any] | None:
         """Return the manifest if this plan is already done in the place; writes nothing.
@@ -172,8 +161,8 @@ class Making(ABC):
 
     def _damaged(self, manifest: Mapping[str, Any]) -> str | None:
         """Return the first file of the set that is missing or does not match its manifest, None if it is whole."""
-        is_whole = self.in_place()
-        damaged = [shard["file"] for shard in shards_of(manifest) if not is_whole(shard)]
+        is_whole = self.store.matching()
+        damaged = [shard["file"] for shard in shards_of(manifest) if not is_whole(shard["file"], shard)]
         copies = {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
         damaged += [name for name, content in copies.items() if self.store.get(name) != content]
         if not damaged and manifest["lexicon"] and not self._has_fingerprint():
@@ -186,7 +175,6 @@ class Making(ABC):
             return Derived(self.out).has_fingerprint()
         return False
 
-    @abstractmethod
     def open(
         self, tasks: Iterable[str], *, force: bool = False, warn: Warn = lambda message: None
     ) -> dict[str, Any] | None:
@@ -195,26 +183,140 @@ class Making(ABC):
         tasks: the names of all tasks of the plan. StoreError as in `finished`, and for an unfinished set of another
         plan.
         """
+        finished = self.finished(force=force, warn=warn)
+        if finished is not None:
+            self.sweep()
+            return finished
+        there, begun, is_local = self.store.listing(), begun_plan(self.store), self.store.is_local
+        if DRAFT in there:
+            self.check_draft(force=force)
+        if begun.get("plan") == self.plan:
+            self._take(begun)
+            self._begun_before, self.done = True, self.target.done_of(tasks)
+            return None
+        if is_local and not begun:  # it was damaged: the records say which plan they belong to
+            self.done = self.target.done_of(tasks)
+            self._begun_before = bool(self.done)
+        # In a held place nothing is lost with a plan that has no finished task, unless ranks are about to begin.
+        others = PLAN in there
+        if is_local:
+            others = bool(begun) and ("job" in begun or Target(self.store, begun["plan"]).has_rows())
+        if others and not force:
+            raise self.other(begun.get("asked", {}), BEGUN)
+        if is_local and not self._begun_before:
+            self._clean(None)
+        if not is_local and (PLAN in there or NAME in there):
+            # A folder of its own: the set that is there may be of this plan, too, and lies in another one.
+            used = {name.partition("/")[0] for name in self.older_files()}
+            self._data = DATA if self._own_data in used else self._own_data
+        shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")}
+        self._replaces = shards | self.older_files()
+        try:
+            self.begin(over=PLAN in there)  # with `force`: one put, so that at every moment there is a plan
+        except StoreError:
+            self.give_up()
+            raise
+        return None
 
-    @abstractmethod
     def close(self, files: Mapping[str, str], shards: Sequence[Mapping[str, Any]]) -> None:
         """Put the finished set in its place: the shards, then these texts by file name, the manifest last.
 
         shards: the entries of the manifest. StoreError if one is not there any more.
         """
+        there = self.check_place()  # what was put into the place during the run
+        is_local, final, staged = self.store.is_local, self._data, self.target.data
+        found = {**there, **self.store.sizes(staged)} if is_local else there
+        names = {Path(shard["file"]).name: shard["bytes"] for shard in shards}
+        places = {name: (f"{staged}/{name}", f"{final}/{name}") for name in names}
+        if lost := [name for name, size in names.items() if size not in map(found.get, places[name])]:
+            raise self.unfinished([Path(name).stem for name in lost])
+        if not (is_local or self.is_current()):
+            raise self._replaced()
+        new = {name: text.encode() for name, text in files.items()}
+        new |= {f"{SPEC_FILES}/{name}": content for name, content in self.kept.items()}
+        own = new.keys() | {shard["file"] for shard in shards}
+        is_other = NAME in there and self._older_plan() != self.plan
+        self._replaces |= self.older_files() if is_other else set()
+        put = self.store.prepare(new, f"{stage_of(self.plan)}/fresh")
+        if is_local or is_other:
+            # Its card and its lexicon are about to be others, and without a manifest no reader takes them for its own.
+            self.store.remove(NAME)
+        with self.store.replacing(final, staged, names):
+            for name in sorted(new.keys() - {NAME}):  # the card first: without it a reader guesses what the data is
+                put(name)
+            gone = {name for name in there if name in FILES | self._replaces and not SHARD.fullmatch(name)}
+            self.store.remove(*(gone - own))
+        put(NAME)
+        if DRAFT in there:
+            self.store.remove(DRAFT)
+        self._clean(own)
 
-    @abstractmethod
+    def begin(self, details: Mapping[str, Any] = {}, *, over: bool = False) -> None:
+        """Write down which plan this is. details: what ranks need of it, JSON values. over: another plan is replaced.
+
+        StoreError if another command was quicker, in a place that cannot be held.
+        """
+        plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), "data": self._data}
+        content = record_text(sealed({**plan, **details})).encode()
+        if over or self.store.is_local or (details and self.is_current()):
+            self.store.put(PLAN, content)
+            return
+        self.store.put_new(PLAN, content)
+        begun = begun_plan(self.store)  # read back: not every store refuses to replace what is there
+        if begun.get("plan") != self.plan:
+            raise self.other(begun.get("asked", {}), BEGUN)
+
     def give_up(self) -> None:
         """Remove what a failed run has written, unless it goes on from an earlier one, or some task has rows."""
+        with suppress(StoreError):  # of a store that has just failed: the same command goes on, or says what is left
+            if self._begun_before or self.target.has_rows():
+                return
+            if not self.store.is_local:
+                there = self.store.listing()
+                if NAME in there or not self.is_current():
+                    return
+                # A set that was only begun, and that this one was to replace, goes with its plan.
+                self._remove({name for name in there if SHARD.fullmatch(name)})
+            self.sweep()
 
-    def begin(self, details: Mapping[str, Any] = {}) -> None:
-        """Write down which plan this is. details: what ranks need of it, JSON values."""
-        self.store.put(PLAN, self.dump(details))
+    def sweep(self) -> None:
+        """Remove what a run of this plan has left beside the finished set, if it was killed just before its end.
 
-    def dump(self, details: Mapping[str, Any]) -> bytes:
-        """Return the content of `plan.json`."""
-        plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), **details}
-        return record_text(sealed(plan)).encode()
+        Nothing is removed if `plan.json` is of another plan, or was damaged.
+        """
+        begun = read_plan(self.store)
+        if begun is not None and begun.get("plan") != self.plan:
+            return
+        self._take(begun or {})
+        is_whole = begun is not None and self._older_plan() == self.plan
+        self._clean(Derived(self.out, changed=True).own_files() if is_whole else None)
+
+    def retract(self, tasks: Iterable[str]) -> None:
+        """Remove what tasks have written after their plan was finished by others, or replaced by another one."""
+        made = {f"{self.target.data}/{task}.parquet" for task in tasks}
+        # Errors are not passed over: what the set lists must stay.
+        if not self.store.is_local and self.store.get(NAME) is not None:
+            made -= {shard["file"] for shard in shards_of(read_manifest(self.out))}
+        self.store.remove(f"{stage_of(self.plan)}/", *made)
+
+    def _clean(self, own: Collection[str] | None) -> None:
+        """Remove the stage but for a draft, its plan last, and what the finished set has replaced.
+
+        own: the names of its files; None to remove the stage only.
+        """
+        there, stays = self.store.listing(), of_draft(self.store) | {PLAN}
+        staged = (name for name in there if name.startswith(f"{STAGE}/"))
+        gone = {name for name in staged if "/".join(name.split("/")[:2]) not in stays}
+        if own is not None:  # the plan says what was replaced, and shards have names of their own
+            gone |= {name for name in there if name in self._replaces or SHARD.fullmatch(name)} - set(own)
+        self._remove(gone)
+        self.store.remove(PLAN)
+
+    def _remove(self, names: set[str]) -> None:
+        """Remove files. A store may refuse some of many without a word: these are tried once more, each by itself."""
+        self.store.remove(*names)
+        for name in names & self.store.listing().keys() if names else ():
+            self.store.remove(name)
 
     def is_current(self) -> bool:
         """Return whether the place still waits for this plan: it is neither finished nor replaced by another one."""
@@ -223,37 +325,15 @@ class Making(ABC):
             self._seen = content, begun_plan(self.store).get("plan") == self.plan
         return self._seen[1]
 
-    @abstractmethod
     def check_current(self, tasks: Iterable[str]) -> None:
         """Raise StoreError if another set has been begun in a place that cannot be held. tasks: just done, removed."""
+        if not (self.store.is_local or self.is_current() or self.is_by_others()):
+            self.retract(tasks)
+            raise self._replaced()
 
     def is_by_others(self) -> bool:
         """Return whether other processes have finished the set of this plan, in a place that cannot be held."""
-        return False
-
-    @abstractmethod
-    def retract(self, tasks: Iterable[str]) -> None:
-        """Remove what tasks have written after their plan was finished by others, or replaced by another one."""
-
-    @abstractmethod
-    def sweep(self) -> None:
-        """Remove what a run of this plan has left beside the finished set, if it was killed just before its end.
-
-        Nothing is removed if `plan.json` is of another plan, or was damaged.
-        """
-
-    @abstractmethod
-    def in_place(self) -> Callable[[Mapping[str, Any]], bool]:
-        """Return the check whether a shard of the finished set is there as its manifest says."""
-
-    @abstractmethod
-    def shards(self) -> Callable[[Mapping[str, Any]], bool]:
-        """Return the check whether the shard of a finished task is there as it was recorded."""
-
-    def done_of(self, tasks: Iterable[str]) -> set[str]:
-        """Return the tasks that have a record and their shard."""
-        names, is_whole = list(tasks), self._whole()
-        return {name for name, record in zip(names, self.target.records(names), strict=True) if is_whole(record)}
+        return not self.store.is_local and read_plan(self.store) is None and self._older_plan() == self.plan
 
     def records(self, tasks: Sequence[str], *, shards: bool = False) -> Iterator[TaskRecord]:
         """Yield the records of tasks, in their order, each read once.
@@ -261,7 +341,7 @@ class Making(ABC):
         shards: look for their shards, too, as others may have made them. StoreError if a task is not done, after all
         have been looked at.
         """
-        is_whole, missing = self._whole() if shards else _is_there, list[str]()
+        is_whole, missing = self.target.whole() if shards else bool, list[str]()
         for task, record in zip(tasks, self.target.records(tasks), strict=True):
             if record is None or not is_whole(record):
                 missing.append(task)
@@ -269,11 +349,6 @@ class Making(ABC):
                 yield record
         if missing:
             raise self.unfinished(missing)
-
-    def _whole(self) -> Callable[[TaskRecord | None], bool]:
-        """Return the check whether a task has a record and its shard. A task without rows has no shard."""
-        has_shard = self.shards()
-        return lambda record: bool(record and (not record.entry["shard"]["rows"] or has_shard(record.entry["shard"])))
 
     def unfinished(self, tasks: list[str]) -> StoreError:
         """Return the error for tasks that have no record."""
@@ -290,6 +365,12 @@ class Making(ABC):
             return set(Derived(self.out, changed=True).own_files())
         return set()
 
+    def _older_plan(self) -> str | None:
+        """Return the plan of the set that is there; None if there is none that can be read."""
+        with suppress(StoreError):
+            return str(read_manifest(self.out).get("plan"))
+        return None
+
     def check_draft(self, *, force: bool = False) -> None:
         """Raise StoreError if ranks count for another set here, which is not to be replaced."""
         draft = read_draft(self.store.get(DRAFT))
@@ -302,8 +383,7 @@ class Making(ABC):
         told: the difference, if it is known.
         """
         known = {name: value for name, value in self.asked.items() if name in recorded}
-        told = told or difference(recorded, known)
-        told = told or OTHER_PLAN
+        told = told or difference(recorded, known) or OTHER_PLAN
         return StoreError(
             f"the folder holds another set ({state}{told})",
             where=str(self.out),
@@ -311,63 +391,10 @@ class Making(ABC):
             id="other-plan",
         )
 
-
-def difference_of_sets(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Return the first difference of two sets as they were asked for, "" if there is none.
-
-    The files of the source are left out: while they are counted, their content is not known.
-    """
-    known, wanted = (
-        {name: value for name, value in one.items() if name != "source"}
-        | {f"source.{name}": value for name, value in (one.get("source") or {}).items() if name != "files"}
-        for one in (recorded, asked)
-    )
-    return difference(known, {name: value for name, value in wanted.items() if name in known})
-
-
-def is_of_set(name: object) -> bool:
-    """Return whether a name is one that files of a set have."""
-    return isinstance(name, str) and (name in FILES or any(one.fullmatch(name) for one in (SHARD, _SPEC_FILE)))
-
-
-def stage_of(plan: str) -> str:
-    """Return the folder in a store of what belongs to a plan until the set is finished. plan: its hash."""
-    return f"{STAGE}/{plan[:16]}"
-
-
-def _is_there(record: TaskRecord | None) -> bool:
-    return record is not None
-
-
-def begun_plan(store: Store) -> dict[str, Any]:
-    """Return what a set that was begun says of its plan: the hash `plan`, `asked`, …; {} if nothing does."""
-    return read_plan(store) or {}
-
-
-def read_plan(store: Store) -> dict[str, Any] | None:
-    """Return what `plan.json` says; {} if it is damaged, None if there is none."""
-    content = store.get(PLAN)
-    if content is None:
-        return None
-    return _sealed(content, "plan")
-
-
-def read_draft(content: bytes | None) -> dict[str, Any] | None:
-    """Return what `draft.json` says, given its content; {} if it is damaged, None if there is none."""
-    return None if content is None else _sealed(content, "draft")
-
-
-def _sealed(content: bytes, name: str) -> dict[str, Any]:
-    """Return the content of a plan or a draft, {} if it is damaged. name: of its hash, which names a folder."""
-    with suppress(ValueError, RecursionError):
-        found = json.loads(content)
-        check_record(found, {name: DIGEST, "asked": {"source?": dict}})
-        if is_intact(found):
-            return dict(found)
-    return {}
-
-
-def of_draft(store: Store) -> set[str]:
-    """Return what a draft has in the stage: its file, and the folder of its records. They stay until it is planned."""
-    draft = read_draft(store.get(DRAFT))
-    return {DRAFT, stage_of(draft["draft"])} if draft else set()
+    def _replaced(self) -> StoreError:
+        return StoreError(
+            "another command has begun a set here in the meantime",
+            where=str(self.out),
+            fix="make this one in another place",
+            id="other-run",
+        )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from glob import has_magic
 from inspect import signature
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.urls import protocol_of
@@ -26,9 +26,10 @@ _AT_ONCE = 32  # files that are asked for at the same time: a store answers many
 
 @dataclass(frozen=True, slots=True)
 class UrlStore:
-    """The files below a URL (`base.Store`). Each process has connections of its own. url: as `str` of a place."""
+    """The files below a URL (`storage.Store`). Each process has connections of its own. url: as `str` of a place."""
 
     url: str
+    is_local: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if (protocol := protocol_of(self.url)) not in _WHOLE:
@@ -41,6 +42,9 @@ class UrlStore:
 
     def where(self, name: str) -> str:
         return f"{self.url}/{name}"
+
+    def check(self, *names: str) -> None:
+        return  # objects are neither folders nor links
 
     def get(self, name: str) -> bytes | None:
         (content,) = self.get_all([name])
@@ -71,6 +75,13 @@ class UrlStore:
                 return False
         return True
 
+    def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
+        return lambda name: self.put(name, files[name])
+
+    @contextmanager
+    def replacing(self, folder: str, staged: str, names: Collection[str]) -> Iterator[None]:
+        yield
+
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="derivlang-") as folder:
@@ -79,6 +90,9 @@ class UrlStore:
             if path.exists():
                 with self._asking(name):
                     self._fs.put_file(str(path), self._path(name))
+
+    def listing(self) -> dict[str, int]:
+        return self.sizes()
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         root = self._path("")
@@ -96,7 +110,12 @@ class UrlStore:
             if info["type"] == "file" and not place.endswith("/")  # an empty object that stands for a folder
         }
 
+    def matching(self) -> Callable[[str, Mapping[str, Any]], bool]:
+        there = cache(self.sizes)  # a folder is listed once, when the first shard is looked for
+        return lambda name, shard: there(name.partition("/")[0]).get(name) == shard["bytes"]
+
     def remove(self, *names: str) -> None:
+        names = tuple(one for name in names for one in (self.sizes(name[:-1]) if name.endswith("/") else (name,)))
         if not names:
             return
         with self._asking(names[0]):

@@ -23,9 +23,9 @@ from derivlang.formats.places import is_remote
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.foreign import split_files
 from derivlang.store.hub_push import MAIN, HubPush, RecordKind, check_repository, page_of
-from derivlang.store.making import OTHER_PLAN
 from derivlang.store.manifest import CARD, LEXICON, NAME, Derived
 from derivlang.store.set_files import damaged_shards, foreign_files, state_of_card
+from derivlang.store.set_plan import OTHER_PLAN
 from derivlang.store.settings import PushOptions
 from derivlang.studies.records import planned, verify_study
 from derivlang.training import checkpoint, run_folder

@@ -66,7 +66,8 @@ def killed_at(scenario: Scenario, point: int) -> Outcome:
         status = _wait(_fork(scenario, folder, point, None))
         if status not in (0, signal.SIGKILL):
             return Outcome(scenario.name, f"operation {point}", f"the run ended with {status} before it was killed")
-        fault = _older_set(older, before) if scenario.older else None
+        after = {name.removeprefix(f"{scenario.folder}/"): digest for name, digest in expected(scenario).items()}
+        fault = _older_set(older, before, after) if scenario.older else None
         return Outcome(scenario.name, f"operation {point}", fault or _again(scenario, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -167,16 +168,24 @@ def _again(scenario: Scenario, folder: Path) -> str | None:
     return f"other files than those of a run left alone: {', '.join(names[:4])}"
 
 
-def _older_set(folder: Path, before: dict[str, str]) -> str | None:
+def _older_set(folder: Path, before: dict[str, str], after: dict[str, str]) -> str | None:
     """An older set is whole, or is replaced by a whole one, or is said to be unfinished; never a mixture."""
     from derivlang.store.verify import verify
 
+    if (found := _loaded(tree(folder))) and found not in (_loaded(before), _loaded(after)):
+        return "readers find other shards than the older ones or the new ones"
     if {name: digest for name, digest in tree(folder).items() if name in before} == before:
         return None
     try:
         return None if verify(folder)["ok"] else "half of an older set is taken for a whole one"
     except DerivlangError as error:
         return None if error.id == "unfinished" else f"neither whole nor unfinished: {error}"
+
+
+def _loaded(files: dict[str, str]) -> dict[str, str]:
+    """What a reader loads that knows neither manifests nor stages: the shards, and the card that names them."""
+    shards = {name: digest for name, digest in files.items() if name.startswith("data/") and digest != "folder"}
+    return {**shards, "README.md": files.get("README.md", "")} if shards else {}
 
 
 _SAID = ".said"

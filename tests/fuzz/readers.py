@@ -407,7 +407,7 @@ def _stopped() -> Path:
     return folder / "set"
 
 
-@reader("plan", "json", lambda: [(_stopped() / ".derivlang" / "plan.json").read_bytes()], "store.making")
+@reader("plan", "json", lambda: [(_stopped() / ".derivlang" / "plan.json").read_bytes()], "store.set_plan")
 def _(folder: Path, data: bytes) -> str | None:
     return _unfinished(folder, "plan.json", data)
 
