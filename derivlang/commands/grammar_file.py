@@ -10,7 +10,6 @@ hand or of version 0.2.0, is fitted again: if the content is the same, it gets i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,14 +26,12 @@ from derivlang.grammar.settings import GrammarFitOptions
 from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 from derivlang.store.artifact import Artifact, kind_of_files
 from derivlang.store.files import held_file, is_stream, refuse_source, write_texts
-from derivlang.store.record import check_record, record_text
+from derivlang.store.record import record_text
 
 FORMAT = 1
 _NUMBERS = {"*": float}
 _RECIPE = {"format": int, "files": dict, "result": {"l2": _NUMBERS, "thin": _NUMBERS}, "sha256": str}
-GRAMMAR_FILES = kind_of_files(
-    "grammar", fix="name another file, or --force", id="out-exists", check=partial(check_record, form=_RECIPE)
-)
+GRAMMAR_FILES = kind_of_files("grammar", fix="name another file, or --force", id="out-exists", form=_RECIPE)
 
 
 def fit_file(

@@ -31,7 +31,6 @@ from derivlang.engine.plan import (
     look,
     make_plan,
     source_files,
-    source_size,
     total_size,
 )
 from derivlang.engine.vocabulary import TypeCounts, shares
@@ -82,9 +81,12 @@ class Known:
     vocabulary: tuple[pa.Array, Int64] | None = None
 
 
-def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
-    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
-    return prepare(job, options, events, partial(_run, options.workers, events))
+def build(job: Job, options: MakeOptions, events: Events, known: Known | None = None) -> dict[str, Any]:
+    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest.
+
+    known: of the source; None to read it.
+    """
+    return prepare(job, options, events, partial(_run, options.workers, events), known)
 
 
 def prepare(
@@ -101,7 +103,7 @@ def prepare(
     """
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
-    known = known or _look(job, options)
+    known = known or look_at_source(job, options)
     if options.force and not is_remote(options.out) and options.out.exists():  # else nothing is replaced
         out = options.out.resolve()
         if any(out in path.resolve().parents for path in known.seen if not is_remote(path)):
@@ -150,18 +152,16 @@ def over_own_source() -> UsageError:
     return UsageError("a set cannot be written over its own source", where="-o", fix=fix, id="output")
 
 
-def _look(job: Job, options: MakeOptions) -> Known:
-    """Hash the files of a source, unless that was done, and plan its set."""
+def look_at_source(job: Job, options: MakeOptions) -> Known:
+    """Hash the files of a source, and plan its set."""
     reference = reference_of(job, options)
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
-    if not job.seen:
-        apart = _apart(job, reference, wanted)
-        sizes = source_size(job, wanted), source_size(job.for_lexicon, apart)
-        with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
-            job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
+    seen, apart = look(job, wanted), _apart(job, reference, wanted)
+    if apart:
+        seen |= look(job.for_lexicon, apart)
     with stage("planning"):
-        splits, size = list(options.splits), options.shard_tokens
-        return Known(job.seen, make_plan(job, splits=splits, shard_tokens=size, limit=options.limit), reference)
+        plan = make_plan(job, splits=wanted, shard_tokens=options.shard_tokens, limit=options.limit)
+        return Known(seen, plan, reference)
 
 
 def _apart(job: Job, reference: str | None, wanted: Collection[str]) -> list[str]:

@@ -227,15 +227,13 @@ def open_draft(out: Path) -> Counting | None:
             raise ValueError("it was damaged")
         check_record(drafted, _DRAFT)
         options = MakeOptions(out=out, **{**drafted["options"], "splits": tuple(drafted["options"]["splits"])})
-        given = take(out, DRAFT, drafted["draft"], drafted, fitted=False)
+        job, tasks, _ = take(out, DRAFT, drafted["draft"], drafted, fitted=False)
         reference = drafted["reference"]
         for split in (*options.splits, *([] if reference is None else [reference])):
-            if split not in given.tasks:
+            if split not in tasks:
                 raise ValueError(f"it has no split {split!r}")
-        request = SourceRequest(**(drafted["job"]["request"] or {"source": given.job.corpus.name}))
-        return Counting(
-            options, drafted["draft"], content, drafted["asked"], given.job, given.tasks, reference, request
-        )
+        request = SourceRequest(**(drafted["job"]["request"] or {"source": job.corpus.name}))
+        return Counting(options, drafted["draft"], content, drafted["asked"], job, tasks, reference, request)
 
 
 def remove_draft(out: Path) -> None:

@@ -21,13 +21,13 @@ from derivlang.core.errors import UsageError
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
-from derivlang.engine.build import build, summary
+from derivlang.engine.build import build, look_at_source, summary
 from derivlang.engine.engines import check_main
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import look, make_plan, source_files, source_size, warn_of_uncut
+from derivlang.engine.plan import source_files, warn_of_uncut
 from derivlang.engine.recipe import recipe_of
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
@@ -155,13 +155,11 @@ def _by_split(
     for split in dict.fromkeys(wanted):
         # The folder's name depends on the plan, and the plan on the size of shards. So that size is fixed here.
         settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
-        with stage("hashing", total=source_size(job, [split])):
-            job = replace(job, seen=look(job, [split]))
-        with stage("planning"):
-            plan = make_plan(job, splits=[split], shard_tokens=SHARD_TOKENS, limit=options.limit)
+        known = look_at_source(job, settings)
+        hash = plan_hash(job, known.plan, source_files(replace(job, seen=known.seen), [split]))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
-        folder = parses_folder(options) / f"{name}-{split}-{plan_hash(job, plan, source_files(job, [split]))[:16]}"
-        yield folder, build(job, replace(settings, out=folder), events)
+        folder = parses_folder(options) / f"{name}-{split}-{hash[:16]}"
+        yield folder, build(job, replace(settings, out=folder), events, known)
 
 
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:

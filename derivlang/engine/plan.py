@@ -24,6 +24,7 @@ from derivlang.engine.watch import FileStamp
 from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.opening import packing_of
 from derivlang.formats.places import size_of as bytes_of_file
+from derivlang.formats.progress import stage
 from derivlang.sources import read
 from derivlang.sources.corpus import CorpusFile, FileSpan
 from derivlang.store.shards import other_shard
@@ -215,7 +216,8 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
     StoreError for a shard of a derived set that is not the one its manifest lists.
     """
-    return {part.path: look_at(job, part) for part in job.corpus.parts if part.split in splits}
+    with stage("hashing", total=source_size(job, splits)):
+        return {part.path: look_at(job, part) for part in job.corpus.parts if part.split in splits}
 
 
 def look_at(job: Job, part: CorpusFile) -> FileStamp:

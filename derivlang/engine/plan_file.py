@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,21 +39,12 @@ _SOURCE_LEXICON = "source-lexicon.tsv"
 _KEPT = f"{SPEC_FILES}/"
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a plan or a draft gives to a rank. kept: the content of the files that the spec names, by name."""
-
-    job: Job
-    tasks: Plan
-    kept: dict[str, bytes]
-
-
 def give(
     job: Job, tasks: Plan, kept: Mapping[str, bytes], request: SourceRequest
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return what the file of a plan or draft says of a job, JSON values, and the texts beside it, by name.
 
-    kept: as of `Given`. request: as of `stored`.
+    kept: the content of the files that the spec names, by name. request: as of `stored`.
     """
     texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
     files = {name: text.encode() for name, text in texts.items() if text is not None}
@@ -68,8 +58,12 @@ def give(
     return given, files
 
 
-def take(out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: bool) -> Given:
-    """Return the job of a plan or draft. StoreError if it was damaged, DataError if other versions have stored it.
+def take(
+    out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: bool
+) -> tuple[Job, Plan, dict[str, bytes]]:
+    """Return the job of a plan or draft, its tasks, and the content of the files that the spec names.
+
+    StoreError if it was damaged, DataError if other versions have stored it.
 
     out: the place of the set. name: of the file that says `given`. hash: of the plan or draft. fitted: whether the
     lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
@@ -86,7 +80,7 @@ def take(out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: b
         except UsageError as error:  # in its spec: nobody typed it here
             raise ValueError(error.what) from error
     _check_facts(facts_of(job), given["facts"], out)
-    return Given(job, tasks, kept)
+    return job, tasks, kept
 
 
 def _content(store: Store, stage: str, name: str, digest: str) -> bytes:

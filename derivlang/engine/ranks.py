@@ -272,12 +272,12 @@ def open_plan(out: Path) -> Planned:
             fix="run the same `make` command again, or plan it: `derivlang plan` with its options",
             id="not-planned",
         )
-    given = take(out, PLAN, begun["plan"], begun, fitted=True)
+    job, tasks, kept = take(out, PLAN, begun["plan"], begun, fitted=True)
     with parse_errors(str(out / PLAN), "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
         check_record(begun, {"files": list, "limit?": int})
-        making = Making(out, begun["plan"], begun["asked"], given.kept, begun)
+        making = Making(out, begun["plan"], begun["asked"], kept, begun)
         making.check_place()
-        return Planned(given.job, given.tasks, begun["files"], making, begun["limit"])
+        return Planned(job, tasks, begun["files"], making, begun["limit"])
 
 
 def _is_finished(out: Path) -> bool:

@@ -27,10 +27,9 @@ from derivlang.formats.places import located
 from derivlang.store.record import check_same, read_record
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_folder import (
-    FORMAT,
     MODEL_AGAIN,
+    RECORD,
     RUN,
-    check,
     check_files,
     has_last_checkpoint,
     lacks_model,
@@ -42,10 +41,9 @@ if TYPE_CHECKING:
 TARGET = "target"  # the factor of runs of several languages
 _TRAINING = "training"  # the task of training losses
 _FACTS = {
-    "format": FORMAT,
+    **RECORD,
     **dict.fromkeys(("source", "spec", "objective", "fingerprint"), str),
     **dict.fromkeys(("seed", "steps"), int),
-    **dict.fromkeys(("doses?", "init?"), dict),
     "model": dict,
     "factors?": LEVELS,
 }
@@ -116,7 +114,7 @@ class _Collection:
         return frame_of(rows or [_frame([])], self.attributes)
 
     def _add(self, folder: Path, plan: StudyPlan | None) -> None:
-        facts = read_record(folder / RUN, RUN, _FACTS, check, id="run", fix=_RERUN)
+        facts = read_record(folder / RUN, RUN, _FACTS, sealed=True, id="run", fix=_RERUN)
         check_files(folder, facts, missing=False)
         if lacks_model(folder, facts) and has_last_checkpoint(folder, facts):
             self.without_model.append(folder)

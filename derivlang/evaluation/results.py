@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from derivlang.core.errors import StoreError
-from derivlang.core.seal import HASH, check_intact, sealed
+from derivlang.core.seal import HASH, sealed
 from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
 from derivlang.store.listing import ENTRY, faults, listed
-from derivlang.store.record import check_record, check_same, read_record, record_text
+from derivlang.store.record import check_same, read_record, record_text
 
 if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun
@@ -52,13 +52,11 @@ SIGNATURE_WORDS = {
 
 def read(path: Path) -> dict[str, Any]:
     """Return the record in a file. Raise StoreError if it is damaged."""
-    return read_record(path, path.name, check=check, id="evaluation", fix=AGAIN)
+    return read_record(path, path.name, _RECORD, _check, sealed=True, id="evaluation", fix=AGAIN)
 
 
-def check(record: Mapping[str, Any]) -> None:
-    """Raise ValueError for a record that was changed after it was written, or is not a record of results."""
-    check_record(record, _RECORD)
-    check_intact(record)
+def _check(record: Mapping[str, Any]) -> None:
+    """Raise ValueError if a file of scores has no hash."""
     for kind in KINDS:
         for label, entry in record[kind].items():
             if missing := set(entry[SCORES]) - entry[FILES].keys():

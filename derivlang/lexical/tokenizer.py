@@ -25,12 +25,11 @@ import pyarrow as pa
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.seal import check_intact
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
 from derivlang.store.artifact import ArtifactKind, check_hashes
 from derivlang.store.manifest import LEXICON
-from derivlang.store.record import check_record, record_text
+from derivlang.store.record import read_record, record_text
 from derivlang.transforms.scripts import is_script, load_script, script_names
 
 if TYPE_CHECKING:
@@ -46,6 +45,14 @@ FILES = (TOKENIZER, CONFIG, RECIPE, WORDS, LEXICON, SUBWORDS, f"{JOINT}/{TOKENIZ
 FORMAT = 1
 # What the tokenizer was trained on; a twin is made of a source's tokenizer.
 KINDS = ("source", "twin", "derived", "both")
+_RECIPE = {
+    "format": FORMAT,
+    "kind": re.compile("|".join(KINDS)),
+    "fingerprint": str,
+    "files": dict,
+    "specials": list,
+    "scripts": [str | None],
+}
 
 AGAIN = "make it again with --force, or restore the right file"
 # The roles of the special tokens in `transformers`, as in RoBERTa.
@@ -164,17 +171,15 @@ def read_recipe(folder: Path) -> dict[str, Any]:
             fix="make one: derivlang tokenizer train SOURCE -o DIR",
             id="not-a-tokenizer",
         )
-    with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer", fix=AGAIN):
-        recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        check_intact(recipe)
-        check_record(recipe, {"files": dict})
-        if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
-            raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
-        if recipe["kind"] not in KINDS or not isinstance(recipe["fingerprint"], str):
-            raise ValueError(f"its kind must be one of {', '.join(KINDS)}, its fingerprint a string")
-        if not all(name is None or is_script(name) for name in recipe["scripts"]):
-            raise ValueError(f"its scripts are {recipe['scripts']}; there are: {', '.join(script_names())}, offset=N")
-    return recipe
+    return read_record(path, "recipe of a tokenizer", _RECIPE, _check, sealed=True, id="tokenizer", fix=AGAIN)
+
+
+def _check(recipe: dict[str, Any]) -> None:
+    """Raise ValueError for other special tokens, and for an unknown script."""
+    if tuple(recipe["specials"]) != SPECIAL_TOKENS:
+        raise ValueError(f"its special tokens are {recipe['specials']}, not {', '.join(SPECIAL_TOKENS)}")
+    if not all(name is None or is_script(name) for name in recipe["scripts"]):
+        raise ValueError(f"its scripts are {recipe['scripts']}; there are: {', '.join(script_names())}, offset=N")
 
 
 def check_tokenizer(folder: Path) -> None:

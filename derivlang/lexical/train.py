@@ -23,7 +23,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, count_vocabulary
-from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
+from derivlang.engine.plan import look, make_plan, source_files, total_size
 from derivlang.engine.vocabulary import TypeCounts
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
@@ -175,8 +175,7 @@ def _seen(request: SourceRequest) -> Job:
         corpus = find(request)
         corpus.splitter()  # raises for a language without word rules before any work is announced
     job = Job(corpus, encoding=request.encoding)
-    with stage("hashing", total=source_size(job, corpus.splits[:1])):
-        return replace(job, seen=look(job, corpus.splits[:1]))
+    return replace(job, seen=look(job, corpus.splits[:1]))
 
 
 def _told(job: Job) -> dict[str, Any]:

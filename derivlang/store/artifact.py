@@ -23,7 +23,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
-from derivlang.core.seal import check_intact, sealed
+from derivlang.core.seal import sealed
 from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.files import is_stream
 from derivlang.store.folders import is_free, replace_folder
@@ -191,21 +191,17 @@ def check_hashes(
             raise StoreError("was changed since it was made", where=str(folder / name), fix=fix, id="damaged")
 
 
-def kind_of_files(
-    noun: str, *, fix: str, id: str, check: Callable[[dict[str, Any]], object] = lambda record: None
-) -> ArtifactKind:
+def kind_of_files(noun: str, *, fix: str, id: str, form: Mapping[str, Any] = {}) -> ArtifactKind:
     """Return a kind of files whose record beside them has their hashes: {"files": {"en.tsv": "3f…"}, …}.
 
-    noun, fix, id: as of `ArtifactKind`. check: raises an error for a record of another form.
+    noun, fix, id: as of `ArtifactKind`. form: of what else the record has (`check_record`).
     """
-
-    def check_all(record: dict[str, Any]) -> None:
-        check_intact(record)
-        check(record)
 
     def read(file: Path) -> dict[str, Any]:
         again = f"remove it and {file.name}, and run again"
-        return read_record(file.with_name(file.name + RECIPE), "recipe", {FILES: dict}, check_all, id="data", fix=again)
+        return read_record(
+            file.with_name(file.name + RECIPE), "recipe", {FILES: dict, **form}, sealed=True, id="data", fix=again
+        )
 
     def check_content(file: Path) -> None:
         check_hashes(file.parent, {FILES: {file.name: read(file)[FILES].get(file.name)}})

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.core.seal import check_intact, sealed
+from derivlang.core.seal import sealed
 from derivlang.store.disk import file_lock
 from derivlang.store.folders import replace_folder, settle
 from derivlang.store.listing import below, file_hash
@@ -97,11 +97,10 @@ def faults(folder: Path, *, hashed: bool = True) -> Iterator[tuple[str, str]]:
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    return read_record(folder / RECIPE, "recipe", _FORM, partial(_check, folder), id="data", fix=_FIX)
+    return read_record(folder / RECIPE, "recipe", _FORM, partial(_check, folder), sealed=True, id="data", fix=_FIX)
 
 
 def _check(folder: Path, record: dict[str, Any]) -> None:
-    check_intact(record)
     if folder.name.rpartition("-")[2] != digest(record["recipe"]):
         raise ValueError("the folder has the name of another recipe")
 

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import check_intact
 
 
 def read_record(
@@ -20,18 +21,22 @@ def read_record(
     form: Mapping[str, Any] = {},
     check: Callable[[dict[str, Any]], object] = lambda record: None,
     *,
+    sealed: bool = False,
     id: str,
     fix: str | None = None,
 ) -> dict[str, Any]:
     """Return the object in a file. Raise StoreError if it cannot be read, or has another form.
 
-    form: as of `check_record`. check: called with the record; it raises any error if the record cannot be used.
+    form: as of `check_record`. check: called with the record; it raises any error if the record cannot be used. sealed:
+    whether the record has the hash of its content, which must be right.
     """
     with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
         check_record(record, dict)
         json.dumps(record, ensure_ascii=False).encode()  # a lone surrogate could not be written again
         check_record(record, form)
+        if sealed:
+            check_intact(record)
         try:
             check(record)
         except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.seal import check_intact
 from derivlang.core.spec import key_of, text_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
@@ -90,7 +89,7 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
         folder / _RUN,
         _RUN,
         {"spec": str, "pipeline": str},
-        check_intact,
+        sealed=True,
         id="run",
         fix="restore the file, or make the run again in another folder",
     )

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.seal import check_intact, sealed
+from derivlang.core.seal import sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained, quiet
 from derivlang.store.disk import disk
 from derivlang.store.files import writing
@@ -253,7 +253,7 @@ def check_all(run: Path) -> dict[str, str]:
 def _read(folder: Path) -> tuple[str, Checkpoint | None]:
     """Return (what is wrong, None) or ("", checkpoint)."""
     try:
-        state = read_record(folder / STATE, STATE, _FIELDS, partial(_check, folder), id="checkpoint")
+        state = read_record(folder / STATE, STATE, _FIELDS, partial(_check, folder), sealed=True, id="checkpoint")
     except StoreError:
         return f"{STATE} is missing or damaged", None
     files, present = state["files"], _present(folder)
@@ -272,7 +272,6 @@ def _present(folder: Path) -> dict[str, Path]:
 
 def _check(folder: Path, state: dict[str, Any]) -> None:
     """Raise ValueError if the state was changed, or does not belong to this folder."""
-    check_intact(state)
     if folder.name != name_of(state["step"]):
         raise ValueError(f"it is of step {state['step']}")
     if not math.isfinite(state["seconds"]):

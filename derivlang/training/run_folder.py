@@ -18,7 +18,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
-from derivlang.core.seal import check_intact, sealed
+from derivlang.core.seal import sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.foreign import OTHER_FILES, is_foreign
 from derivlang.lexical.tokenizer import CONFIG
@@ -31,7 +31,7 @@ from derivlang.store.folders import remove_files, replace_folder
 from derivlang.store.foreign import split_files, warn_of_kept
 from derivlang.store.listing import ENTRY, below, faults, listed
 from derivlang.store.made_of import RECIPE
-from derivlang.store.record import check_record, read_record, record_text
+from derivlang.store.record import read_record, record_text
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import LOG
 from derivlang.training.data_folder import LANGUAGES
@@ -43,7 +43,7 @@ RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
 FILES = "files"  # the field of run.json; written only beside the hash
 _SOURCE_FILES = [{"split": str, "name": str, "sha256": str}]
-_RECORD = {
+RECORD = {  # form of a run.json that this version can resume or evaluate
     "format": FORMAT,
     **dict.fromkeys(("status", "fingerprint", "pipeline"), str),
     "settings": dict,
@@ -93,7 +93,7 @@ def read(folder: Path) -> dict[str, Any]:
             fix="make one: derivlang pretrain … -o DIR",
             id="no-run",
         )
-    return read_record(path, RUN, check=check, id="run", fix=AGAIN)
+    return read_record(path, RUN, RECORD, sealed=True, id="run", fix=AGAIN)
 
 
 def asked_steps(run: Path, step: int | None, *, every: bool) -> list[int | None]:
@@ -110,12 +110,6 @@ def asked_steps(run: Path, step: int | None, *, every: bool) -> list[int | None]
         read(run)  # raises an error of its own if there is no run
         raise UsageError("there are no checkpoints", where=str(run), fix="evaluate RUN itself", id="usage")
     return steps
-
-
-def check(record: dict[str, Any]) -> None:
-    """Raise ValueError for a record that this version cannot resume or evaluate."""
-    check_record(record, _RECORD)
-    check_intact(record)
 
 
 def with_hashes(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
