@@ -177,6 +177,21 @@ def test_an_older_set_is_whole_until_the_new_one_is_finished(
     assert len(found) == len(whole)
 
 
+def test_a_copy_of_a_replaced_set_is_a_local_set(
+    in_memory: InMemory, text: Path, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Its shards are in `data-HASH/`."""
+    out, copy = f"{in_memory.url}/out", tmp_path / "copy"
+    make("trans,inv", text, out)  # type: ignore[arg-type]
+    make("perm", text, out, "--force")  # type: ignore[arg-type]
+    for name, content in in_memory.snapshot("out").items():
+        written(copy / name, content)
+    assert "already complete" in run("make", "--t", "perm", text, "-o", copy).err
+    make(SPEC, text, copy, *SHARD, "--force")
+    assert snapshot(copy) == whole
+    assert not [path for path in copy.iterdir() if path.name.startswith("data-")]
+
+
 def test_a_plan_that_another_one_replaces(in_memory: InMemory, text: Path) -> None:
     """The ranks of the first plan neither mix with the second one nor finish it."""
     out = f"{in_memory.url}/out"

@@ -306,9 +306,25 @@ def test_a_reader_loads_one_set_or_none_after_a_kill(
     assert seen == {"older", "nothing", "new"}
 
 
+def test_a_forced_run_killed_while_it_removes_its_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
+) -> None:
+    """The same command makes it again; what it replaced first is still in the stage."""
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    make("perm", source, out)
+    with monkeypatch.context() as patch:
+        patch.setattr("derivlang.store.storage.shutil.rmtree", interrupted)
+        run("make", "--t", SPEC, source, "-o", out, *SHARD, "--force", code=130)
+    for record in (out / ".derivlang").glob("*/*.record"):
+        record.unlink()
+    make(SPEC, source, out, *SHARD, "--force")
+    assert snapshot(out) == snapshot(whole[0])
+
+
 def interrupted(path: Path, **options: Any) -> None:
     """Stands for `rmtree` of a process that is killed: it removes nothing of the stage."""
-    raise KeyboardInterrupt
+    if path.parent.name == ".derivlang":
+        raise KeyboardInterrupt
 
 
 def test_a_finished_set_leaves_the_unfinished_run_of_another_plan(

@@ -5,14 +5,13 @@
     path.open("rb")                          a seekable stream
 
 Each question goes to the store anew, past fsspec's lists of folders, so that a changed file is seen. What a store
-raises becomes an error of derivlang here (`_asking`), so that no caller needs to know its exceptions.
+raises becomes an error of derivlang here (`asking`), so that no caller needs to know its exceptions.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -24,8 +23,7 @@ from typing import IO, Any, cast
 
 from upath.extensions import ProxyUPath
 
-from derivlang.core.errors import DerivlangError
-from derivlang.formats.store_errors import fault, is_missing_file
+from derivlang.formats.store_errors import asking, fault
 
 _LEAST = 1 << 17  # bytes of the first request for a place of a file: enough for a head
 _MOST = 1 << 23  # of later ones, each twice the one before: few requests for a piece, and little beyond its end
@@ -51,7 +49,7 @@ class RemotePath(ProxyUPath):
     @classmethod
     def of(cls, url: str) -> Path:
         """Return the path of a URL, without a slash at its end."""
-        with _asking(url):
+        with asking(url):
             path = cls(url.rstrip("/") if url.rstrip("/")[-1:] != ":" else url)
         # Readers know one type of places. Of its methods they call those that are defined here or in ProxyUPath.
         return cast(Path, path)
@@ -101,14 +99,6 @@ class RemotePath(ProxyUPath):
         """The last part; of a bucket its own name."""
         return str(self.__wrapped__.name) or str(self.path).strip("/")
 
-    @property
-    def suffix(self) -> str:
-        return PurePosixPath(self.name).suffix
-
-    @property
-    def stem(self) -> str:
-        return PurePosixPath(self.name).stem
-
     def relative_to(self, other: Any, /, *_deprecated: Any, walk_up: bool = False) -> PurePosixPath:  # type: ignore[override]
         """Return the names from a folder down to this path."""
         return PurePosixPath(self.path).relative_to(PurePosixPath(other.path))
@@ -124,7 +114,7 @@ class RemotePath(ProxyUPath):
 
     def below(self) -> Iterator[RemotePath]:
         """Yield all files and folders in a folder and below, from one list of the store, in order of their names."""
-        with _asking(self):
+        with asking(self):
             self.fs.invalidate_cache(self.path)
             found = self.fs.find(self.path, withdirs=True, detail=True)
         own = PurePosixPath(self.path)
@@ -134,7 +124,7 @@ class RemotePath(ProxyUPath):
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield what lies in a folder."""
-        with _asking(self):
+        with asking(self):
             self.fs.invalidate_cache(self.path)
             found = self.fs.ls(self.path, detail=True)
         own = PurePosixPath(self.path)
@@ -143,7 +133,7 @@ class RemotePath(ProxyUPath):
                 yield self._known(info["name"].rstrip("/"), info)
 
     def glob(self, pattern: str, **options: Any) -> Iterator[RemotePath]:
-        with _asking(self):
+        with asking(self):
             self.fs.invalidate_cache(self.path)
             found = list(super().glob(pattern, **options))
         yield from found
@@ -155,9 +145,9 @@ class RemotePath(ProxyUPath):
     def open(self, mode: str = "r", buffering: int = -1, **options: Any) -> IO[Any]:  # type: ignore[override]
         """Open a file. To read bytes: a seekable stream, whose errors are errors of derivlang; unbuffered for 0."""
         if mode != "rb":
-            with _asking(self):
+            with asking(self):
                 return super().open(mode, **options)
-        with _asking(self):
+        with asking(self):
             self.fs.invalidate_cache(self.path)
             # No cache of fsspec's: RemoteFile keeps what it has read ahead. s3fs asks for the ETag that it has found
             # now, so an object that is replaced meanwhile is not read on.
@@ -196,7 +186,7 @@ class RemotePath(ProxyUPath):
     def _info(self) -> Mapping[str, Any] | None:
         """Return what the store says of an object or folder, None if there is none."""
         try:
-            with _asking(self):
+            with asking(self):
                 self.fs.invalidate_cache(self.path)
                 info: Mapping[str, Any] = self.fs.info(self.path)
                 return info
@@ -252,7 +242,7 @@ class RemoteFile(io.RawIOBase):
         follows = self._at == self._begin + len(self._held)
         self._ahead = min(_MOST, self._ahead * 2) if follows and self._held else _LEAST
         n_bytes = max(wanted, self._ahead)
-        with _asking(self._where):
+        with asking(self._where):
             if self._size is not None:
                 n_bytes = max(0, min(n_bytes, self._size - self._at))
                 self._stream.seek(self._at)
@@ -266,21 +256,6 @@ class RemoteFile(io.RawIOBase):
             self._held = b""
             self._stream.close()
         super().close()
-
-
-@contextmanager
-def _asking(where: object) -> Iterator[None]:
-    """Raise an error of derivlang for what a store raises. Missing files, and folders as files, stay as in Python."""
-    try:
-        yield
-    except (DerivlangError, IsADirectoryError, NotADirectoryError, FileExistsError):
-        raise
-    except FileNotFoundError as caught:
-        if is_missing_file(caught, str(where)):
-            raise
-        raise fault(caught, str(where)) from caught
-    except Exception as caught:
-        raise fault(caught, str(where)) from caught
 
 
 def _length(stream: Any) -> int | None:

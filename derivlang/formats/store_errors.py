@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.parse_errors import reason
 
 _NO_CREDENTIALS = {
@@ -32,7 +33,28 @@ _LOGIN = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"\?[^\s'\")]+")
 
 
-def fault(caught: Exception, where: str, *, doing: str = "read") -> DataError:
+@contextmanager
+def asking(where: object, doing: str = "read") -> Iterator[None]:
+    """Raise an error of derivlang for what a store raises. where: the URL. doing: as of `fault`.
+
+    To read: a DataError; missing files, and folders as files, stay as in Python. To write: a StoreError.
+    """
+    try:
+        yield
+    except DerivlangError:
+        raise
+    except Exception as caught:
+        if doing == "read" and (
+            isinstance(caught, IsADirectoryError | NotADirectoryError | FileExistsError)
+            or (isinstance(caught, FileNotFoundError) and is_missing_file(caught, str(where)))
+        ):
+            raise
+        error = fault(caught, str(where), doing)
+        kind = DataError if doing == "read" else StoreError
+        raise kind(error.what, where=error.where, fix=error.fix, id=error.id) from caught
+
+
+def fault(caught: Exception, where: str, doing: str = "read") -> DataError:
     """Return the error for what a store raised. where: the URL. doing: `read` or `write`."""
     caught = _of_server(caught) or caught
     names, text = _names(caught), str(caught)

@@ -258,7 +258,7 @@ class Making:
         """
         plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), "data": self._data}
         content = record_text(sealed({**plan, **details})).encode()
-        if over or self.store.is_local or (details and self.is_current()):
+        if over or (details and self.is_current()):
             self.store.put(PLAN, content)
             return
         self.store.put_new(PLAN, content)

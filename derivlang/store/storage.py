@@ -6,7 +6,6 @@ renames them when they are complete. It can be held, and renames whole folders. 
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -117,14 +116,10 @@ class FolderStore:
             path.write_bytes(content)
 
     def put_new(self, name: str, content: bytes) -> bool:
-        path = self.folder / name
-        with disk(path), _fresh(path) as fresh:
-            fresh.write_bytes(content)
-            try:
-                os.link(fresh, path)
-            except FileExistsError:
-                return False
-        return True
+        is_new = not (self.folder / name).exists()  # a set is made by one process at a time here (`Making.held`)
+        if is_new:
+            self.put(name, content)
+        return is_new
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
         for name, content in files.items():
@@ -138,6 +133,7 @@ class FolderStore:
         for name in names:  # or one shard was damaged then, and made again
             if not (self.folder / staged / name).exists():
                 self.rename(f"{folder}/{name}", f"{staged}/{name}")
+        self.remove(f"{staged}.replaced/")  # of a run that was killed while it removed its stage
         self.rename(folder, f"{staged}.replaced")
         yield
         self.rename(staged, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from glob import has_magic
@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.errors import StoreError
 from derivlang.core.urls import protocol_of
 from derivlang.formats.places import located
-from derivlang.formats.store_errors import fault, is_missing_file
+from derivlang.formats.store_errors import asking, is_missing_file
 
 # Protocols whose objects appear whole or not at all, and that can refuse to replace one.
 _WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
@@ -137,16 +137,9 @@ class UrlStore:
     def _path(self, name: str) -> str:
         return f"{_place(self.url, os.getpid()).path.rstrip('/')}/{name}"
 
-    @contextmanager
-    def _asking(self, name: str) -> Iterator[None]:
+    def _asking(self, name: str) -> AbstractContextManager[None]:
         """Raise a StoreError for what the store raises."""
-        try:
-            yield
-        except DerivlangError:
-            raise
-        except Exception as caught:
-            error = fault(caught, self.where(name), doing="write")
-            raise StoreError(error.what, where=error.where, fix=error.fix, id=error.id) from caught
+        return asking(self.where(name), "write")
 
 
 @lru_cache(maxsize=16)
