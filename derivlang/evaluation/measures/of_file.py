@@ -81,8 +81,7 @@ class PairMeasure(FileMeasure):
     @property
     def bitext(self) -> Bitext:
         """The sentences of both sides."""
-        sides = [(one.codes, one.offsets, one.types.to_pylist()) for one in (self.pairs.source, self.pairs.derived)]
-        return Bitext(*sides[0], *sides[1])
+        return Bitext(self.pairs.source, self.pairs.derived)
 
     def encoder(self, model: Encoder, sets: MeasureSets) -> LinkEncoder:
         """Return the model as a reader of words, in all layers."""
