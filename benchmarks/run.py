@@ -43,6 +43,7 @@ NAMES = (
     "align",
     "train",
     "ppa",
+    "languages",
     "study",
 )
 _TINY = 0.02  # MB

@@ -164,7 +164,7 @@ def error_rates(gold: Path, run: Path | None = None, **checkpoint: Any) -> list[
 
 def baselines(text: Bitext, wanted: Links, prefix: Path) -> dict[str, float]:
     """Return AER, in percent, of a random word for each, of the word at the same place, and of the HMM aligner."""
-    sizes = [np.diff(offsets) for offsets in (text.source_offsets, text.target_offsets)]
+    sizes = [np.diff(offsets) for offsets in (text.source.offsets, text.target.offsets)]
     rows = np.repeat(np.arange(len(text)), sizes[0])
     place = np.concatenate([np.arange(n) for n in sizes[0]])
     random = (np.random.default_rng(1).random(len(rows)) * sizes[1][rows]).astype(np.int32)

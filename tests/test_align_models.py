@@ -57,8 +57,8 @@ def test_blocks_hold_every_cell_once_with_its_pair_of_types(sizes: list[tuple[in
             for j, i in np.ndindex(block.cells.shape[0], block.cells.shape[2]):
                 entry = block.entries[block.cells[j, s, i]]
                 if i < len(words) and j < len(others):
-                    assert bitext.source_types[table.source_of[entry]] == words[i]
-                    assert bitext.target_types[table.target_of[entry]] == others[j]
+                    assert bitext.source.types[table.source_of[entry]].as_py() == words[i]
+                    assert bitext.target.types[table.target_of[entry]].as_py() == others[j]
                     seen.add((row, i, j))
                 else:
                     assert entry == len(table) - 1
@@ -67,9 +67,9 @@ def test_blocks_hold_every_cell_once_with_its_pair_of_types(sizes: list[tuple[in
 
 def test_words_are_what_spaces_divide() -> None:
     bitext = encode([" a  b\u00a0c ", "É"], ["x", "É é"], lower=True)
-    assert bitext.source_types == ["a", "b\u00a0c", "é"]
-    assert bitext.source_offsets.tolist() == [0, 2, 3]
-    assert bitext.target.tolist() == [0, 1, 1]
+    assert bitext.source.types.to_pylist() == ["a", "b\u00a0c", "é"]
+    assert bitext.source.offsets.tolist() == [0, 2, 3]
+    assert bitext.target.codes.tolist() == [0, 1, 1]
 
 
 # E-steps, against loops over alignments

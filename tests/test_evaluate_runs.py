@@ -207,7 +207,7 @@ def save_other_weights(run: Path, kind: str) -> None:
 
 
 def test_what_is_written(run: Path) -> None:
-    measures = tuple(name for name in MEASURES.built_in if name not in ("regions", "surprisal"))
+    measures = tuple(name for name in MEASURES.built_in if name not in ("regions", "surprisal", "translation"))
     found = evaluate(run, options("pos", seeds=2, measures=measures, pairs=5, sentences=9, epochs=4))
     assert found.record == stored(run)
     assert list(stored(run)) == ["format", "signature", "tasks", "measures"]

@@ -21,9 +21,11 @@ from derivlang.align.score import score
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation.encoder_links import LinkEncoder
+from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from tests.commands import run
+from tests.plugin.derivlang_sample.measures import Centroids
 from tests.tiny_runs import DEMO
 from tests.training import batches
 
@@ -210,6 +212,18 @@ def test_retrieval_of_a_file(several: Path, pairs: Path) -> None:
     assert {value for (metric, _), value in found.items() if metric == "sentences"} == {100.0}
     table = derivlang.scores(several)
     assert {len(counts) for counts in table["counts"]} == {2 * len(lines)}
+
+
+def test_a_measure_of_a_plug_in_takes_a_file(several: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cosines of a sentence and itself are 1."""
+    monkeypatch.setitem(MEASURES.added, "centroids", Centroids())
+    text = several.parent / "same"
+    for name in ("en", "fr"):
+        Path(f"{text}.{name}").write_text(Path(f"{pairs}.en").read_text("utf-8"), "utf-8")
+    found = measured(several, f"centroids:en-fr={text}")
+    assert {round(value, 3) for value in found.values()} == {100.0}
+    assert {layer for _, layer in found} == {0, 1, 2}
+    assert "no such file" in run("evaluate", several, "--measure", "centroids:en-fr=none", code=None).err
 
 
 def test_words_of_a_dictionary(several: Path) -> None:

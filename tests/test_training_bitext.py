@@ -98,13 +98,11 @@ def test_lines_are_divided_as_align_divides_them(tmp_path: Path) -> None:
     for part in ("source", "derived"):
         (tmp_path / f"p.{part}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     (tmp_path / "p.pharaoh").write_text("3-3\n2-2\n\n")
-    codes, offsets, types = encode_lines(lines)
+    words = encode_lines(lines)
     side = read_pairs(tmp_path / "p").source
-    assert (side.codes.tolist(), side.offsets.tolist(), side.types.to_pylist()) == (
-        codes.tolist(), [0, 4, 7, 7], types
-    )  # fmt: skip
-    assert types == ["a", "b", "c", "d", "x\u00a0y", "z", "w"]
-    assert offsets.tolist() == side.offsets.tolist()
+    assert side.codes.tolist() == words.codes.tolist()
+    assert side.offsets.tolist() == words.offsets.tolist() == [0, 4, 7, 7]
+    assert side.types.to_pylist() == words.types.to_pylist() == ["a", "b", "c", "d", "x\u00a0y", "z", "w"]
 
 
 def test_empty_sides_are_left_out_and_counted(tmp_path: Path) -> None:

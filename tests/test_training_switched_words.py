@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from derivlang.align.bitext import WordLists
 from derivlang.core.errors import DataError
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages import DERIVED, SOURCE, of_texts
 from derivlang.training.masking import Keys
-from derivlang.training.streams.bitext import FilePairs, WordLists, read_pairs
+from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.switched import CodeSwitched
 from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
 from derivlang.training.translations import Translations, read_words

@@ -2,7 +2,7 @@
 
 A line is a sentence, its words separated by white space; line n of one side belongs to line n of the other.
 
-    encode(["the cat", ""], ["le chat", "x"])  ->  source [0, 1], source_offsets [0, 2, 2], target [0, 1, 2] …
+    encode(["the cat", ""], ["le chat", "x"])  ->  source: codes [0, 1], offsets [0, 2, 2]; target: codes [0, 1, 2] …
 """
 
 from __future__ import annotations
@@ -23,24 +23,35 @@ from derivlang.formats.progress import rows_done, stage
 _AT_ONCE = 1 << 14  # lines
 
 
-@dataclass(frozen=True, slots=True)
-class Bitext:
-    """S sentence pairs. source int32[N], target int32[M]: word codes. offsets int64[S + 1]. types: words by code."""
+@dataclass(frozen=True, slots=True, eq=False)
+class WordLists:
+    """S sentences as word codes: types, Arrow strings; codes int32[N]; offsets int64[S + 1]."""
 
-    source: Int32
-    source_offsets: Int64
-    source_types: list[str]
-    target: Int32
-    target_offsets: Int64
-    target_types: list[str]
+    types: pa.Array
+    codes: Int32
+    offsets: Int64
+
+    @classmethod
+    def of(cls, words: pa.Array, offsets: Int64) -> WordLists:
+        """Return sentences of Arrow strings [N] at offsets int64[S + 1]."""
+        coded = words.dictionary_encode()
+        return cls(coded.dictionary, to_numpy(coded.indices).astype(np.int32), offsets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bitext:
+    """S sentence pairs."""
+
+    source: WordLists
+    target: WordLists
 
     def __len__(self) -> int:
-        return len(self.source_offsets) - 1
+        return len(self.source.offsets) - 1
 
     @property
     def n_words(self) -> int:
         """Number of words of both sides."""
-        return len(self.source) + len(self.target)
+        return len(self.source.codes) + len(self.target.codes)
 
 
 def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False) -> Bitext:
@@ -57,20 +68,21 @@ def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False)
     sides = []
     for name, lines in (("source", source), ("target", target)):
         with stage(f"numbering the words of the {name}", "rows", len(lines)):
-            codes, offsets, types = encode_lines(lines, lower=lower)
-        if not len(codes):
+            side = encode_lines(lines, lower=lower)
+        if not len(side.codes):
             raise DataError(f"the {name} side has no words", fix="check that it is the right file", id="empty-side")
-        sides.append((codes, offsets, types))
-    return Bitext(*sides[0], *sides[1])
+        sides.append(side)
+    return Bitext(*sides)
 
 
-def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, Int64, list[str]]:
-    """Return (codes int32[N], offsets int64[S + 1], types) of lines. Raises ValueError for a line break in a line."""
+def encode_lines(lines: Sequence[str], *, lower: bool = False) -> WordLists:
+    """Return the sentences of lines. Raises ValueError for a line break in a line."""
     parts = [_words(lines[begin : begin + _AT_ONCE], lower) for begin in range(0, len(lines), _AT_ONCE)]
     coded = pa.chunked_array([words for words, _ in parts], pa.string()).dictionary_encode().unify_dictionaries()
     codes = np.concatenate([np.zeros(0, np.int32), *(to_numpy(chunk.indices) for chunk in coded.chunks)])
     lengths = np.concatenate([np.zeros(0, np.int64), *(lengths for _, lengths in parts)])
-    return codes, offsets_of(lengths), coded.chunk(0).dictionary.to_pylist() if coded.num_chunks else []
+    types = coded.chunk(0).dictionary if coded.num_chunks else pa.array([], pa.string())
+    return WordLists(types, codes, offsets_of(lengths))
 
 
 def _words(lines: Sequence[str], lower: bool) -> tuple[pa.Array, Int64]:

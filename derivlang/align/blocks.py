@@ -70,16 +70,16 @@ def build(bitext: Bitext, cells: int = CELLS) -> TypePairs:
     The key of a pair of types is source · n_target + target. Keys are numbered within each block first, then all
     distinct keys of the bitext; `entries` of a block maps the first numbers to the second.
     """
-    n_source, n_target = len(bitext.source_types), len(bitext.target_types)
-    source_lengths, target_lengths = lengths_of(bitext.source_offsets), lengths_of(bitext.target_offsets)
+    n_source, n_target = len(bitext.source.types), len(bitext.target.types)
+    source_lengths, target_lengths = lengths_of(bitext.source.offsets), lengths_of(bitext.target.offsets)
     pad = n_source * n_target  # above the key of every pair
     groups = _groups(source_lengths, target_lengths, cells)
     n_pairs = sum(map(len, groups))
     sides, keys, blocks = [], [], []
     with stage("finding word pairs", "rows", n_pairs):
         for rows in groups:
-            source = _padded(bitext.source, bitext.source_offsets, rows, n_source)
-            target = _padded(bitext.target, bitext.target_offsets, rows, n_target)
+            source = _padded(bitext.source.codes, bitext.source.offsets, rows, n_source)
+            target = _padded(bitext.target.codes, bitext.target.offsets, rows, n_target)
             pairs = source[None, :, :].astype(np.int64) * n_target + target.T[:, :, None]
             empty = ~(
                 mask(source_lengths[rows], source.shape[1])[None, :, :]

@@ -42,10 +42,10 @@ def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Link
     except ImportError:
         raise UsageError("eflomal is not installed", where="--model", fix=INSTALL, id="missing-package") from None
 
-    rows = np.flatnonzero((lengths_of(bitext.source_offsets) > 0) & (lengths_of(bitext.target_offsets) > 0))
+    rows = np.flatnonzero((lengths_of(bitext.source.offsets) > 0) & (lengths_of(bitext.target.offsets) > 0))
     with stage("writing numbers for words", "rows", 2 * len(rows)):
-        source = list(_numbers(bitext.source, bitext.source_offsets, rows))
-        target = list(_numbers(bitext.target, bitext.target_offsets, rows))
+        source = list(_numbers(bitext.source.codes, bitext.source.offsets, rows))
+        target = list(_numbers(bitext.target.codes, bitext.target.offsets, rows))
     if not len(rows):
         return parse_lines([""] * len(bitext))
     with TemporaryDirectory() as folder:

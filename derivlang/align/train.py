@@ -135,7 +135,7 @@ def start(table: TypePairs, bitext: Bitext, settings: AlignerSettings) -> tuple[
     dtype = np.dtype(settings.dtype)
     alike: Floats = np.zeros(len(table))
     if settings.spelling:
-        alike = prior_counts(table, bitext.source_types, bitext.target_types)
+        alike = prior_counts(table, bitext.source.types.to_pylist(), bitext.target.types.to_pylist())
     out = []
     for reverse in (False, True):
         given_of = table.target_of if reverse else table.source_of

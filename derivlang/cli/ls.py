@@ -44,7 +44,7 @@ class _ListNames(Command[None]):
             _show_study(self.study)
             return
         from derivlang.core.spec import Parameterised, text_of
-        from derivlang.evaluation.measures.registry import MEASURES, OF_FILES
+        from derivlang.evaluation.measures.registry import MEASURES
         from derivlang.evaluation.tasks.registry import TASKS
         from derivlang.formats.registry import formats
         from derivlang.sources.generated.registry import GENERATORS
@@ -75,7 +75,7 @@ class _ListNames(Command[None]):
                 for t in map(TASKS.find, TASKS.names())
             ],
             # Their modules load torch.
-            "measures": [{"name": name} for name in dict.fromkeys((*MEASURES.names(), *OF_FILES))],
+            "measures": [{"name": name} for name in MEASURES.names()],
             "sources": [
                 {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
                 for s in named_sources().values()

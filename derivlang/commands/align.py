@@ -106,7 +106,7 @@ class ScoreLinks(Command[dict[str, float]], AlignScoreOptions):
         options, files = self.part(AlignScoreOptions), (Path(self.links), Path(self.gold))
         predicted, wanted = (parse_lines(_lines(path, options.encoding), str(path)) for path in files)
         sizes = [
-            None if path is None else lengths_of(encode_lines(_lines(path, options.encoding))[1])
+            None if path is None else lengths_of(encode_lines(_lines(path, options.encoding)).offsets)
             for path in (options.source, options.target)
         ]
         for path, some in zip(files, (predicted, wanted), strict=True):

@@ -79,9 +79,7 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         from derivlang.engine.events import Events
         from derivlang.evaluation.asked import asked_for
         from derivlang.evaluation.evaluate import Evaluation
-        from derivlang.evaluation.measures.registry import file_of
-        from derivlang.evaluation.tasks.base import Task
-        from derivlang.evaluation.trained import targets_of
+        from derivlang.evaluation.targets import targets_of
         from derivlang.training.checkpoint import run_and_step
         from derivlang.training.run_folder import asked_steps
 
@@ -89,14 +87,9 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
         asked = asked_for(self, self.given, warn)
         folder, step = run_and_step(run)
         steps = asked_steps(folder, self.step if step is None else step, every=self.every_checkpoint)
-        named = {target for task in asked.tasks if isinstance(task, Task) for target in task.own}
-        files = [file_of(name) for name in asked.measures]
-        pairs = {file[1] for file in files if file is not None}
-        targets = targets_of(folder, self.target, named, pairs, warn)
-        if not asked.tasks and None not in files and () not in pairs:  # the other targets have nothing to do
-            targets = [target for target in targets if any(target in sides for sides in pairs)] or targets
+        targets = targets_of(folder, self.target, asked, warn)
         keep = len(steps) * len(targets) > 1
-        each = [Evaluation(folder, asked, Events(), keep=keep, target=target) for target in targets]
+        each = [Evaluation(folder, some, Events(), keep=keep, target=target) for target, some in targets.items()]
         for place, evaluation in enumerate(each, 1):
             for one in steps:
                 yield one, evaluation.of(one, each[place:]), folder

@@ -8,7 +8,7 @@ from typing import Any
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, names
 from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
-from derivlang.evaluation.measures.registry import MEASURES, file_of
+from derivlang.evaluation.measures.registry import measure_of
 from derivlang.evaluation.settings import EvaluateChoice, EvaluateOptions, MeasureOptions, tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
@@ -58,7 +58,7 @@ def _warn_of_unused(settings: EvaluateOptions, typed: Collection[str], warn: Cal
         for name, flag in {"regime": "--regime", "seeds": "--seeds", **of_tuning}.items():
             if name in typed:
                 warn(f"no task is fine-tuned, so {flag} has no effect")
-    read = {option for name in settings.measures if file_of(name) is None for option in MEASURES.find(name).reads}
+    read = {option for name in settings.measures for option in measure_of(name, "").reads}
     for name, flag in of_sentences.items():
         if name in typed and (not read if name == "heldout_length" else name not in read):
             warn(f"no measure of this evaluation reads such sentences, so {flag} has no effect")

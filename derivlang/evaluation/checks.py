@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.measures.base import Measure
-from derivlang.evaluation.measures.registry import file_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask
@@ -45,48 +44,6 @@ def with_seen_regimes(trained: PretrainedRun, options: EvaluateOptions, warn: Ca
         )
     warn(f"{why}, so regimes that fine-tune on the source are left out: {', '.join(unseen)}")
     return replace(options, regimes=("sup",))
-
-
-def with_own_sets(trained: PretrainedRun, options: EvaluateOptions, warn: Callable[[str], None]) -> EvaluateOptions:
-    """Return the options without what cannot be evaluated on the target.
-
-    Measures on files of other targets are left out. Nothing is derived for a target with a text of its own, so only
-    the sets and files that are given for it are kept. warn: called with what such a target has no set for. Raise
-    UsageError if nothing is left, and for a given set of a target whose sets are derived.
-    """
-    name = trained.target_name
-    files = {one: file[1] for one in options.measures if (file := file_of(one)) is not None}
-    measures = tuple(one for one in options.measures if name in (files.get(one) or (name,)))
-    if not trained.has_own_text:
-        for task in options.tasks:
-            if isinstance(task, Task) and name in task.own:
-                raise UsageError(
-                    f"{task.name}: the sets of {name} are derived from the source's",
-                    where="--task",
-                    fix=f"leave out {name}=",
-                    id="no-set",
-                )
-        if options.measures and not measures and not options.tasks:
-            raise UsageError(
-                f"there is nothing to evaluate for {name}, as the files are in other languages",
-                where="--measure",
-                fix=f"name a file in it, links:SOURCE-{name}=FILE",
-                id="no-set",
-            )
-        return replace(options, measures=measures)
-    tasks = tuple(task for task in options.tasks if isinstance(task, Task) and name in task.own)
-    own = tuple(one for one in measures if one in files)
-    if not tasks and not own:
-        raise UsageError(
-            f"{name} has a text of its own, so no set can be derived for it, and none is given",
-            where="--task",
-            fix=f"give a labelled set in it, --task pos:{name}=SET, or a file, --measure links:SOURCE-{name}=FILE",
-            id="no-set",
-        )
-    left = [*(task.label for task in options.tasks if task not in tasks), *(one for one in measures if one not in own)]
-    if left:
-        warn(f"{name}: left out, as a text of its own is not parallel to the source's: {', '.join(left)}")
-    return replace(options, tasks=tasks, measures=own)
 
 
 def check_mixed(options: EvaluateOptions) -> None:

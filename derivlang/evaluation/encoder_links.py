@@ -16,10 +16,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import torch
 
-from derivlang.align.bitext import Bitext
+from derivlang.align.bitext import Bitext, WordLists
 from derivlang.align.lexical import Floats
 from derivlang.align.links import Links
 from derivlang.align.similarity import METHODS, cosine, usual_layer
@@ -127,13 +126,13 @@ class LinkEncoder:
     def _sides(self, bitext: Bitext, warn: Callable[[str], None]) -> tuple[_Side, _Side]:
         with stage("dividing words into sub-words", None):
             return (
-                self._side("source", bitext.source, bitext.source_offsets, bitext.source_types, warn),
-                self._side("target", bitext.target, bitext.target_offsets, bitext.target_types, warn),
+                self._side("source", bitext.source, warn),
+                self._side("target", bitext.target, warn),
             )
 
-    def _side(self, name: str, codes: Int32, offsets: Int64, types: list[str], warn: Callable[[str], None]) -> _Side:
-        language = {"source": SOURCE, "target": DERIVED}[name]
-        encoded = self.languages.readers[language].tokenizer.encode(pa.array(types, pa.string()), codes, offsets)
+    def _side(self, name: str, words: WordLists, warn: Callable[[str], None]) -> _Side:
+        language, offsets = {"source": SOURCE, "target": DERIVED}[name], words.offsets
+        encoded = self.languages.readers[language].tokenizer.encode(words.types, words.codes, offsets)
         # The last sub-word of each word, counted from 1 in its sentence: words of 2 and 3 sub-words have 2 and 5.
         ends = encoded.offsets[1:] - encoded.offsets[offsets[:-1]][owners(offsets)]
         inside_row = ends <= self.longest - 2

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from derivlang.engine.events import Events
 from derivlang.evaluation import results
-from derivlang.evaluation.checks import check_asked, fitting, with_own_sets, with_seen_regimes
+from derivlang.evaluation.checks import check_asked, fitting, with_seen_regimes
 from derivlang.evaluation.encoded import EncodedText, OpenedRun
 from derivlang.evaluation.finetuned import finetuned
 from derivlang.evaluation.measures.registry import measure_of
@@ -110,7 +110,7 @@ class Evaluation:
         options, events = self._options, self._events
         trained = PretrainedRun.load(self._folder, step, self._target)
         check_asked(trained, options)
-        options = with_seen_regimes(trained, with_own_sets(trained, options, events.warn), events.warn)
+        options = with_seen_regimes(trained, options, events.warn)
         tasks = fitting(options.tasks, trained)
         for name in options.measures:
             measure_of(name, trained.target_name).check(trained.languages)

@@ -12,7 +12,7 @@ from derivlang.core.settings import Settings, declared, names, setting
 from derivlang.core.takes import Listed
 from derivlang.engine.options import ParserNames
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, FinetuneSettings, Regime
-from derivlang.evaluation.measures.registry import MEASURES, OF_FILES, USUAL, file_of, kind_of, label_of
+from derivlang.evaluation.measures.registry import MEASURES, USUAL, file_of, kind_of, label_of
 from derivlang.evaluation.set_names import file_name_of
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import TASKS
@@ -25,7 +25,7 @@ def tasks_and_measures(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     () and () for `none`. Raise UsageError if the list names nothing.
     """
     asked = [name for name in names(text, "--task") if name != "none"]
-    measures = tuple(name for name in asked if kind_of(name) in (*MEASURES.names(), *OF_FILES))
+    measures = tuple(name for name in asked if kind_of(name) in MEASURES)
     return tuple(name for name in asked if name not in measures), measures
 
 

@@ -14,7 +14,6 @@ from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, SPLITS
 from derivlang.evaluation.heldout import Heldout, check_files
-from derivlang.evaluation.sets import check_sources
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
@@ -47,7 +46,7 @@ class Sources:
         return self if sides == (SOURCE, DERIVED) else replace(self, languages=self.languages.of(sides))
 
     def of_task(self, task: NamedTask) -> list[Source]:
-        """Return the sources of a task, which have what it needs. Raise DerivlangError for others."""
+        """Return the sources of a task. Raise DerivlangError if one cannot be opened."""
         if isinstance(task, UntunedTask):
             return [self._of_untuned(task)]
         assert isinstance(task, Task)
@@ -56,9 +55,7 @@ class Sources:
         if len(task.sources) == 1:
             splits = [() if task.is_own else (*SPLITS.values(),)]
         names = zip(task.sources, splits, strict=True)
-        sources = [self._open(request_of(name, self.options), wanted) for name, wanted in names]
-        check_sources(task, [source.corpus for source in sources])
-        return sources
+        return [self._open(request_of(name, self.options), wanted) for name, wanted in names]
 
     def _of_untuned(self, task: UntunedTask) -> Source:
         request, corpus = task.find(request_of(task.source, self.options))
@@ -80,14 +77,11 @@ class Sources:
                 fix="give --measure none, and tasks with --task",
                 id="no-text",
             )
-        request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
-        corpus = find(request)
-        split = corpus.heldout
-        self._check_files(request, corpus, split, "heldout")
+        source, split = self._of_run("heldout")
+        corpus = source.corpus
         # Without such a split, rows that --limit kept out of the training are held out.
         is_training = split == corpus.splits[0] and "checkpoint" not in trained.facts
         limit = ((trained.facts.get("settings") or {}).get("limit") or 0) if is_training else 0
-        source = self._open(request, (split,))
         with stage("reading held-out text"):
             read = partial(Heldout.read, source, split, languages, max(options.pairs, options.sentences))
             try:
@@ -111,23 +105,25 @@ class Sources:
 
     def training_text(self) -> TrainingText:
         """Return the text that the run was trained on. Raise StoreError if its files are others now."""
-        facts, options = self.trained.facts, self.options
-        request = request_of(facts["source"], options, facts.get("reading"))
-        corpus = find(request)
-        split = corpus.splits[0]
-        self._check_files(request, corpus, split, "training")
-        source = self._open(request, (split,))
-        settings = {"seq_len": self.trained.longest, **facts["settings"]}
+        source, _ = self._of_run("training")
+        settings = {"seq_len": self.trained.longest, **self.trained.facts["settings"]}
         with stage("reading training text"):
-            return TrainingText.read(source, self.languages, options.ngram_sentences, settings)
+            return TrainingText.read(source, self.languages, self.options.ngram_sentences, settings)
 
-    def _check_files(
-        self, request: SourceRequest, corpus: Corpus, split: str, kind: Literal["heldout", "training"]
-    ) -> None:
-        """Raise StoreError unless a split of the source has the files that run.json recorded."""
+    def _of_run(self, kind: Literal["heldout", "training"]) -> tuple[Source, str]:
+        """Return the source of the run, and its split of held-out text or of training.
+
+        Raise StoreError unless the split has the files that run.json recorded.
+        """
+        facts = self.trained.facts
+        request = request_of(facts["source"], self.options, facts.get("reading"))
+        corpus = find(request)
+        split, what = {
+            "heldout": (corpus.heldout, "held-out text"), "training": (corpus.splits[0], "training text")
+        }[kind]  # fmt: skip
         files = source_files(Job(corpus, encoding=request.encoding), [split])
-        told, what = self.trained.facts.get(f"{kind}_files"), {"heldout": "held-out text", "training": "training text"}
-        check_files(told, files, what[kind], f"the source of {self.trained.folder}")
+        check_files(facts.get(f"{kind}_files"), files, what, f"the source of {self.trained.folder}")
+        return self._open(request, (split,)), split
 
     def _open(self, request: SourceRequest, splits: tuple[str, ...]) -> Source:
         self.trained.check_pipeline()

@@ -13,7 +13,7 @@ of the types GPT-2 and Llama. Without the head of a language model, the encoder 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from derivlang.training.config import CAUSAL, auto_class, check_finite
 from derivlang.training.data_folder import LANGUAGES
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
-from derivlang.training.language import Language, read_languages
+from derivlang.training.language import read_languages
 from derivlang.training.language_embeddings import restore
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages, of_several, of_texts
 from derivlang.training.languages import load as load_languages
@@ -67,7 +67,7 @@ class PretrainedRun:
 
     @classmethod
     def load(cls, folder: Path, step: int | None = None, target: str = "") -> PretrainedRun:
-        """Read a run, or the checkpoint of a step. target: as of `targets_of`.
+        """Read a run, or the checkpoint of a step. target: the name of one of several languages, or "".
 
         Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, if a file
         is not the one that run.json lists, or if the parts of the run do not fit each other.
@@ -196,11 +196,6 @@ class PretrainedRun:
         return self.target or SIDES[DERIVED]
 
     @property
-    def has_own_text(self) -> bool:
-        """Whether the target is a language of its own: nothing in it is derived from the source."""
-        return bool(self.target and self.facts["settings"]["derived_source"] and self.facts["spec"] == "identity")
-
-    @property
     def pair_folder(self) -> Path:
         """The folder of the dictionary of both languages."""
         return self.folder / LANGUAGES / self.target if self.target else self.folder
@@ -246,44 +241,6 @@ class PretrainedRun:
             "weights": self.weights,
             **({"target": self.target} if self.target else {}),
         }
-
-
-def targets_of(
-    folder: Path,
-    target: str | None,
-    named: Collection[str],
-    pairs: Collection[tuple[str, ...]],
-    warn: Callable[[str], None],
-) -> list[str]:
-    """Return the targets of a run that are evaluated: the asked one, by default all; [""] without --language.
-
-    A language with a text of its own and no transforms is left out, with a warning, unless sets are `named` for it, or
-    `pairs` of languages with it, as nothing is derived for it. Raise UsageError for a language that the run lacks, and
-    for pairs of others than the source and a target, () meaning the only ones.
-    """
-    several = runs.read(folder)["settings"].get("language")
-    source, *languages = read_languages(several) if several else (Language(name=name) for name in SIDES)
-    every = [one.name for one in languages]
-    for name in named:
-        if name not in every:
-            raise unknown("target", name, every, where="--task")
-    for sides in pairs:
-        if len({*sides}) < 2 or {*sides} - {*every} != {source.name} if sides else len(every) > 1 and not target:
-            raise UsageError(
-                f"{'-'.join(sides)} are not the source and a target" if sides else "a file of which two languages?",
-                where="--measure",
-                fix=f"name {source.name} and one of {', '.join(every)}, as in links:{source.name}-{every[0]}=FILE",
-                id="languages",
-            )
-    named = {*named, *(name for sides in pairs for name in sides)}
-    if target or not several:
-        return [target or ""]
-    left = [one.name for one in languages if one.text and one.t == "identity" and one.name not in named]
-    if left and len(left) < len(every):
-        names = " and ".join(left)
-        warn(f"{names}: not evaluated, as a text of its own has no derived sets: name one, e.g. pos:{left[0]}=SET")
-        return [name for name in every if name not in left]
-    return every
 
 
 def _with_target(folder: Path, facts: dict[str, Any], target: str) -> tuple[Languages, dict[str, Any]]:

@@ -79,9 +79,7 @@ def spelt(given: Sequence[WordDictionary], made: Mapping[int, Translations], lan
 
     Raise DataError for a dictionary without a pair that the vocabulary knows.
     """
-    ids: tuple[list[Int64], list[Int64]] = ([], [])
-    sizes: tuple[list[Int64], list[Int64]] = ([], [])
-    sides: list[Int64] = []
+    parts: list[tuple[tuple[int, int], list[tuple[Int64, Int64]]]] = []  # languages; ids and lengths of words by side
     for one in given:
         read = [one.spelt(side, language, languages) for side, language in enumerate(one.sides)]
         known = np.logical_and(*(_known(*words, languages.unknown_id) for words in read))
@@ -92,22 +90,17 @@ def spelt(given: Sequence[WordDictionary], made: Mapping[int, Translations], lan
                 fix="give words of languages of the run, in their order: en-fr=FILE has English on the left",
                 id="other-vocabulary",
             )
-        for side, (own, offsets) in enumerate(read):
-            lengths = lengths_of(offsets)
-            ids[side].append(own[np.repeat(known, lengths)])
-            sizes[side].append(lengths[known])
-        sides.append(np.tile(one.sides, (int(known.sum()), 1)))
+        lengths = [(own, lengths_of(offsets)) for own, offsets in read]
+        parts.append((one.sides, [(own[np.repeat(known, n)], n[known]) for own, n in lengths]))
     for target, twin in made.items():
         if not any({SOURCE, target} == {*one.sides} for one in given):
-            for side in range(2):
-                ids[side].append(twin.pairs[:, side])
-                sizes[side].append(np.ones(len(twin.pairs), np.int64))
-            sides.append(np.tile((SOURCE, target), (len(twin.pairs), 1)))
-    every, offsets = np.concatenate([*ids[0], *ids[1]]), offsets_of(np.concatenate([*sizes[0], *sizes[1]]))
+            parts.append(((SOURCE, target), [(own, np.ones_like(own)) for own in twin.pairs.T]))
+    every, sizes = (np.concatenate([words[side][n] for side in (0, 1) for _, words in parts]) for n in (0, 1))
+    left, right = np.repeat([one for one, _ in parts], [len(words[0][1]) for _, words in parts], axis=0).T
+    offsets = offsets_of(sizes)
     spelling = Spelling.of(every, offsets, languages.size)
     hashes = [f"{one.sides}{one.sha256}" for one in given] + [twin.sha256 for twin in made.values()]
     digest = sha256("".join(hashes).encode()).hexdigest()
-    left, right = np.concatenate(sides).T
     found = Translations.of(
         spelling.find(every, offsets).reshape(2, -1).T,
         len(spelling),

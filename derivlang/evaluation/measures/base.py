@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ class Measure(ABC):
 
     columns: its scores. needs_head: whether it needs logits; needs_causal: whether it needs a causal model; needs_twin:
     whether it needs a tokenizer with a twin; needs_training_text: whether it reads the text that the run was trained
-    on. `evaluate` leaves it out, with a warning, for another run. reads: the options that say how many sentences it
-    reads; () without text. files: the names of the files that it writes in `MeasureSets.files`, which `evaluate
-    --force` removes with earlier results.
+    on. `evaluate` leaves it out, with a warning, for another run. needs_file: whether it measures only on a file of the
+    user. reads: the options that say how many sentences it reads; () without text. files: the names of the files that
+    it writes in `MeasureSets.files`, which `evaluate --force` removes with earlier results.
     """
 
     columns: ClassVar[tuple[Column, ...]]
@@ -29,12 +30,20 @@ class Measure(ABC):
     needs_causal: ClassVar[bool] = False
     needs_twin: ClassVar[bool] = False
     needs_training_text: ClassVar[bool] = False
+    needs_file: ClassVar[bool] = False
     reads: ClassVar[tuple[Literal["pairs", "sentences", "ngram_sentences"], ...]] = ("pairs", "sentences")
     files: ClassVar[tuple[str, ...]] = ()
 
     def lacks(self, sets: MeasureSets) -> str:
         """Return what the sets of a run lack for this measure, "" for nothing. `evaluate` then leaves it out, too."""
         return ""
+
+    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> Measure | None:
+        """Return the measure on the file of KIND:NAME-NAME=FILE, with the names of its sides; None if it takes none.
+
+        names: () if none are given. target: the language of the run that is evaluated beside the source.
+        """
+        return None
 
     def check(self, languages: Languages) -> None:
         """Raise DerivlangError if a file of the user's is missing or damaged, before hours of fine-tuning begin."""

@@ -18,26 +18,32 @@ sentence is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from derivlang.align.lexical import Floats
-from derivlang.align.similarity import argmax, cosine, itermax, transport
-from derivlang.core.arrays import Bool, Int64, owners
+from derivlang.align.links import Links, keys_of
+from derivlang.align.similarity import METHODS as LINKERS
+from derivlang.align.similarity import cosine
+from derivlang.core.arrays import Int64, owners
+from derivlang.core.errors import DataError
 from derivlang.core.threads import one_thread
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.measures.of_file import PairMeasure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.scores import Score
+from derivlang.training.languages import Languages
 
 if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
 
-METHODS: dict[str, Callable[[Floats], Bool]] = {"argmax": argmax, "itermax": itermax, "transport": transport}
+METHODS = {"argmax": "argmax", "itermax": "itermax", "transport": "ot"}  # of columns, as aligners name them
 
 
 class WordLinks(Measure):
@@ -53,6 +59,9 @@ class WordLinks(Measure):
     )  # fmt: skip
     reads = ("pairs",)
 
+    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileLinks:
+        return FileLinks(file, names, target)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the links of each sentence of `sets.pairs` by layer, and the number of sentences that are left out."""
         apart, joint = sets.states(model).words, sets.joint_states(model)
@@ -67,6 +76,35 @@ class WordLinks(Measure):
         yield Score("joint_left_out", value=sets.pairs.n_sentences - joint.text.n_sentences)
 
 
+class FileLinks(PairMeasure):
+    """Alignment error rate of links between words against gold links of a file."""
+
+    columns = tuple(
+        Column(name, f"AER by {name}", better="down", formula="aer", headline=name == "argmax", over="layer")
+        for name in METHODS
+    )
+
+    @property
+    def gold(self) -> Links:
+        """The links of the file. Raise DataError if it has none."""
+        if self.pairs.links is None:
+            fix = "write them as `0-0 1p2`, a line for each pair, into PREFIX.gold or PREFIX.pharaoh"
+            raise DataError("has no gold links", where=str(self.file), fix=fix, id="no-links")
+        return self.pairs.links
+
+    def check(self, languages: Languages) -> None:
+        _ = self.gold
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the links of each sentence pair by layer."""
+        gold = self.gold
+        found, _ = self.encoder(model, sets).by_layer(self.bitext, list(METHODS.values()))
+        of = self.scored(self.pairs.sha256, len(gold))
+        names = {method: name for name, method in METHODS.items()}
+        for (layer, method), links in found.items():
+            yield Score(names[method], error_counts(links, gold), layer=layer, set=of)
+
+
 @one_thread()
 def link_counts(source: Floats, derived: Floats, words: ParallelWords) -> dict[str, Int64]:
     """Return int64[S, 4] of each method, as the formula `aer` takes them.
@@ -76,8 +114,8 @@ def link_counts(source: Floats, derived: Floats, words: ParallelWords) -> dict[s
     links: dict[str, list[tuple[Int64, ...]]] = {name: [] for name in METHODS}
     for begin, end in pairwise(words.offsets.tolist()):
         similarity = cosine(source[begin:end], derived[begin:end]).astype(np.float64)
-        for name, link in METHODS.items():
-            links[name].append(tuple(begin + place for place in link(similarity).nonzero()))
+        for name, method in METHODS.items():
+            links[name].append(tuple(begin + place for place in LINKERS[method](similarity).nonzero()))
     n, sentence = len(words.source), owners(words.offsets)
     gold = words.sums(words.source == np.arange(n))  # equal words count as one
     counts = {}
@@ -89,3 +127,12 @@ def link_counts(source: Floats, derived: Floats, words: ParallelWords) -> dict[s
         )  # fmt: skip
         counts[name] = np.stack([right, right, made, gold.astype(np.int64)], axis=1)
     return counts
+
+
+def error_counts(links: Links, gold: Links) -> Int64:
+    """Return int64[S, 4], as the formula `aer` takes them."""
+    width = 1 + max(int(side.max(initial=0)) for side in (links.source, links.target, gold.source, gold.target))
+    made, known = keys_of(links, width), keys_of(gold, width)
+    sure = np.unique(known[gold.sure])
+    some = [made[np.isin(made, sure)], made[np.isin(made, known)], made, sure]
+    return np.stack([np.bincount(keys // width**2, minlength=len(gold)) for keys in some], axis=1)

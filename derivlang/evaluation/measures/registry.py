@@ -5,7 +5,6 @@ Help pages import this module, which therefore imports nothing heavy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 from derivlang.core.errors import UsageError
@@ -26,12 +25,12 @@ MEASURES: Registry[Measure] = Registry(
         "projection": "derivlang.evaluation.measures.projection:Projection",
         "regions": "derivlang.evaluation.measures.regions:Regions",
         "surprisal": "derivlang.evaluation.measures.surprisal:Surprisal",
+        "translation": "derivlang.evaluation.measures.translation:FileTranslation",
     },
 )
-# Projection is for a picture, ngrams reads the training text; the others need a causal model.
-USUAL = tuple(name for name in MEASURES.built_in if name not in ("ngrams", "projection", "regions", "surprisal"))
-# Measures on a file of the user, by the name before the colon.
-OF_FILES = {"links": "FileLinks", "retrieval": "FileRetrieval", "translation": "FileTranslation"}
+# Projection is for a picture, ngrams reads the training text, translation a file; the others need a causal model.
+_ASKED = ("ngrams", "projection", "regions", "surprisal", "translation")
+USUAL = tuple(name for name in MEASURES.built_in if name not in _ASKED)
 
 
 def kind_of(name: str) -> str:
@@ -45,17 +44,17 @@ def file_of(name: str) -> tuple[Path, tuple[str, ...]] | None:
     Raise UsageError for another name.
     """
     kind, colon, given = name.partition(":")
-    if kind not in MEASURES and kind not in OF_FILES:
-        raise MEASURES.unknown(kind, *(OF_FILES.keys() - MEASURES.names()))
-    if not colon and kind in MEASURES:
+    measure = MEASURES.find(kind)
+    if not colon and not measure.needs_file:
         return None
     names, equals, path = given.partition("=")
     sides = tuple(names.split("-"))
     if not equals or "/" in names or len(sides) != 2:
         sides, path = (), given
-    if kind not in OF_FILES or not path:
-        also = f", or {kind} without a file" if kind in MEASURES else ""
-        fix = f"write e.g. {kind if kind in OF_FILES else 'links'}:en-fr=FILE{also}"
+    takes_file = measure.on_file(Path(path), sides, "") is not None
+    if not takes_file or not path:
+        also = "" if measure.needs_file else f", or {kind} without a file"
+        fix = f"write e.g. {kind if takes_file else 'links'}:en-fr=FILE{also}"
         raise UsageError(f"{name!r} is not a measure on a file", where="--measure", fix=fix, id="usage")
     return Path(path), sides
 
@@ -67,9 +66,6 @@ def label_of(name: str) -> str:
 
 def measure_of(name: str, target: str) -> Measure:
     """Return the measure of a name. target: the language that a run is evaluated on."""
-    found = file_of(name)
-    if found is None:
-        return MEASURES.find(name)
-    module = import_module("derivlang.evaluation.measures.of_file")
-    measure: Measure = getattr(module, OF_FILES[kind_of(name)])(*found, target)
-    return measure
+    found, measure = file_of(name), MEASURES.find(kind_of(name))
+    on_file = None if found is None else measure.on_file(*found, target)
+    return on_file or measure

@@ -10,7 +10,8 @@ A guess among n sentences reaches 100 / n. The mean of sub-words' states stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +19,9 @@ import numpy as np
 from derivlang.core.arrays import Int64
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.measures.of_file import PairMeasure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.scores import Score
+from derivlang.evaluation.scores import Score, ScoredSet
 
 if TYPE_CHECKING:
     import torch
@@ -36,16 +38,36 @@ class Retrieval(Measure):
     )
     reads = ("pairs",)
 
+    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileRetrieval:
+        return FileRetrieval(file, names, target)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the hits of each sentence of `sets.pairs` by layer, and of a guess."""
-        states, n = sets.states(model), sets.pairs.n_sentences
-        by_name = {"sentences": states.sentences} if model.causal else {
-            "sentences": states.sentences, "first": states.first
-        }  # fmt: skip
-        for name, layers in by_name.items():
-            for layer, sides in enumerate(layers):
-                yield Score(name, hits(*sides), layer=layer, set=sets.of_pairs)
-            yield Score(name, np.tile(np.array([1, n]), (n, 1)), regime="chance", set=sets.of_pairs)
+        states = sets.states(model)
+        return _scores(model, [states.sentences, states.first], sets.of_pairs)
+
+
+class FileRetrieval(PairMeasure):
+    """Sentences of a file whose most similar sentence of the other side is their own."""
+
+    columns = Retrieval.columns
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the hits of each pair by layer, and of a guess."""
+        both = zip(*self.encoder(model, sets).sentences(self.bitext), strict=True)
+        layers = [list(zip(*sides, strict=True)) for sides in both]
+        return _scores(model, layers, self.scored(self.pairs.sha256, len(layers[0][0][0])))
+
+
+def _scores(
+    model: Encoder, states: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]], of: ScoredSet
+) -> Iterator[Score]:
+    """Yield the scores of states by layer: of sentences, and of their `<s>`. of: what they are of."""
+    for name, layers in zip(["sentences"] if model.causal else ["sentences", "first"], states, strict=False):
+        for layer, sides in enumerate(layers):
+            yield Score(name, hits(*sides), layer=layer, set=of)
+        n = len(layers[0][0])
+        yield Score(name, np.tile(np.array([1, n]), (n, 1)), regime="chance", set=of)
 
 
 def hits(source: torch.Tensor, derived: torch.Tensor) -> Int64:

@@ -10,7 +10,6 @@ Word links become links between all sub-words of both words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.align.bitext import encode_lines
+from derivlang.align.bitext import WordLists, encode_lines
 from derivlang.align.links import Links, check_range, parse_lines
-from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
@@ -33,27 +32,6 @@ from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.pair_source import PairLinks, PairSource
 
 PARTS = ("source", "derived", "pharaoh")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WordLists:
-    """Sentences as word codes: types, Arrow strings; codes int32[N]; offsets int64[P + 1]."""
-
-    types: pa.Array
-    codes: Int32
-    offsets: Int64
-
-    @classmethod
-    def of(cls, words: pa.Array, offsets: Int64) -> WordLists:
-        """Return sentences of Arrow strings [N] at offsets int64[P + 1]."""
-        coded = words.dictionary_encode()
-        return cls(coded.dictionary, to_numpy(coded.indices).astype(np.int32), offsets)
-
-    @classmethod
-    def of_lines(cls, lines: Sequence[str]) -> WordLists:
-        """Return the sentences of lines, divided as `align train` divides them, whose links number their words."""
-        codes, offsets, types = encode_lines(lines)
-        return cls(pa.array(types, pa.string()), codes, offsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +66,7 @@ def read_pairs(path: Path, links_file: Path | None = None, names: tuple[str, ...
             del files[2]
         read = [[line for _, line in open_lines(file)] for file in files]
         links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
-        contents = WordLists.of_lines(read[0]), WordLists.of_lines(read[1]), links
+        contents = encode_lines(read[0]), encode_lines(read[1]), links
     source, derived, links = contents
     if links_file is not None:
         files.append(links_file)

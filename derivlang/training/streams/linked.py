@@ -19,12 +19,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from derivlang.align.align import AlignOptions, align_bitext
-from derivlang.align.bitext import Bitext
+from derivlang.align.bitext import Bitext, WordLists
 from derivlang.align.eflomal import INSTALL
 from derivlang.align.links import Links, check_range, parse_lines
-from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.core.errors import DataError, UsageError
 from derivlang.formats.opening import open_lines
 from derivlang.formats.progress import stage
@@ -76,11 +77,12 @@ class AlignedPairs(PairSource):
     def __init__(self, pairs: PairSource, model: str, languages: Languages, make: Make):
         self.pairs, self.special_ids = pairs, pairs.special_ids
         self.sizes, self.languages = pairs.sizes, pairs.languages
-        sides = _Words.of(pairs, 0, languages), _Words.of(pairs, 1, languages)
-        links, digest = _links(sides, model, make)
-        words, encoded = (sides[0].offsets, sides[1].offsets), (sides[0].encoded, sides[1].encoded)
+        (source, ours), (derived, theirs) = (_words(pairs, side, languages) for side in range(2))
+        links, digest = _links((source, derived), model, make)
         starts = np.stack([offsets_of(self.sizes[:, side])[:-1] for side in range(2)], axis=1)
-        self.linked = lifted(links, words, encoded, starts, self.sizes, np.arange(len(self.sizes)))
+        self.linked = lifted(
+            links, (source.offsets, derived.offsets), (ours, theirs), starts, self.sizes, np.arange(len(self.sizes))
+        )
         both = sha256(f"{pairs.facts.get('sha256')} {digest}".encode()).hexdigest()
         self.facts = {**pairs.facts, "aligner": model, "links": len(links.source), "sha256": both}
 
@@ -91,44 +93,28 @@ class AlignedPairs(PairSource):
         return self.linked.of(pairs, self.sizes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Words:
-    """The words of a side of P pairs. encoded: their sub-words. offsets: int64[P + 1], of words."""
+def _words(pairs: PairSource, side: int, languages: Languages) -> tuple[WordLists, Encoded]:
+    """Return the words of a side as an aligner sees them, neighbouring sub-words of one word as text; their sub-words.
 
-    encoded: Encoded
-    offsets: Int64
-    codes: Int32
-    types: list[str]
-
-    @classmethod
-    def of(cls, pairs: PairSource, side: int, languages: Languages) -> _Words:
-        """Return the words as an aligner sees them: neighbouring sub-words of one word, as text.
-
-        sub-words we low er</w> of the words 0 1 1  ->  words "we", "lower"
-        """
-        tokens = pairs.side(np.arange(len(pairs.sizes)), side)
-        starts = offsets_of(pairs.sizes[:, side])
-        begins = np.ones(len(tokens.ids), bool)
-        begins[1:] = tokens.words[1:] != tokens.words[:-1]
-        begins[starts[:-1]] = True
-        first = np.append(np.flatnonzero(begins), len(begins))
-        entries = languages.entries
-        parts = [entries[i] for i in tokens.ids.tolist()]
-        types: dict[str, int] = {}
-        codes = [types.setdefault("".join(parts[i:j]), len(types)) for i, j in pairwise(first.tolist())]
-        return cls(
-            Encoded(tokens.ids.astype(np.int32), first),
-            np.searchsorted(first, starts),
-            np.array(codes, np.int32),
-            list(types),
-        )
+    sub-words we low er</w> of the words 0 1 1  ->  words "we", "lower"
+    """
+    tokens = pairs.side(np.arange(len(pairs.sizes)), side)
+    starts = offsets_of(pairs.sizes[:, side])
+    begins = np.ones(len(tokens.ids), bool)
+    begins[1:] = tokens.words[1:] != tokens.words[:-1]
+    begins[starts[:-1]] = True
+    first = np.append(np.flatnonzero(begins), len(begins))
+    entries = languages.entries
+    parts = [entries[i] for i in tokens.ids.tolist()]
+    words = pa.array(["".join(parts[i:j]) for i, j in pairwise(first.tolist())], pa.string())
+    return WordLists.of(words, np.searchsorted(first, starts)), Encoded(tokens.ids.astype(np.int32), first)
 
 
-def _links(sides: tuple[_Words, _Words], model: str, make: Make) -> tuple[Links, str]:
+def _links(sides: tuple[WordLists, WordLists], model: str, make: Make) -> tuple[Links, str]:
     """Return the links of an aligner between words, and the hash of their file."""
     source, derived = sides
-    bitext = Bitext(source.codes, source.offsets, source.types, derived.codes, derived.offsets, derived.types)
-    digest = sha256("\n".join((model, *source.types, "", *derived.types)).encode())
+    bitext = Bitext(source, derived)
+    digest = sha256("\n".join((model, *source.types.to_pylist(), "", *derived.types.to_pylist())).encode())
     for array in (source.codes, source.offsets, derived.codes, derived.offsets):
         digest.update(array.tobytes())
 

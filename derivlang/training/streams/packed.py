@@ -50,14 +50,12 @@ class PackedRows(RowSource):
         self._first = np.array([first for first, _ in spans])
         self.bounds = offsets_of(np.array([last - first for first, last in spans]))
         self.n = int(self.bounds[-1])
-        every = zip(texts, spans, strict=True)
-        filled = sum(text.filled(number, span) for number, (text, span) in enumerate(every) if span[1] > span[0])
-        self.mean_subwords = filled / self.n
+        every = enumerate(zip(texts, spans, strict=True))
+        filled = [text.filled(number, span) if span[1] > span[0] else 0 for number, (text, span) in every]
+        self.mean_subwords = sum(filled) / self.n
         self.asked, self.phases = asked, phases_of(asked)
         if self.phases:
-            numbered = enumerate(zip(texts, spans, strict=True))
-            means = [text.filled(number, span) / (span[1] - span[0]) for number, (text, span) in numbered]
-            self.mean_subwords = float(np.array(means) @ np.array(self.phases[0][1], float))
+            self.mean_subwords = float(np.array(filled) / np.diff(self.bounds) @ np.array(self.phases[0][1], float))
 
     def numbers(self, name: str, seed: int, steps: range, begin: int, offsets: Int64) -> Int64:
         """Return the rows of some steps. With shares, each language has an endless list of its own rows."""

@@ -16,13 +16,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from derivlang.align.bitext import WordLists
 from derivlang.core.arrays import Int64, Ints, UInt64, owners, positions
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
-from derivlang.training.streams.bitext import PairFile, WordLists
+from derivlang.training.streams.bitext import PairFile
 from derivlang.training.streams.pairs import PairRows
 from derivlang.training.translations import Translations
 

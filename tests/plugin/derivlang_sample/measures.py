@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ import torch
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.measures.of_file import PairMeasure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score
 from derivlang.training.encoder import Encoder
@@ -24,6 +26,9 @@ class Centroids(Measure):
     )
     reads = ("pairs",)
 
+    def on_file(self, file: Path, names: tuple[str, ...], target: str) -> FileCentroids:
+        return FileCentroids(file, names, target)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield `cosine`, the mean over `sets.pairs`, and `centroids`, which is of all of them and has no counts."""
         every = np.ones(sets.pairs.n_sentences)
@@ -32,3 +37,17 @@ class Centroids(Measure):
             yield Score("cosine", fixed(cosines, every), layer=layer, set=sets.of_pairs)
             between = torch.cosine_similarity(source.mean(0), derived.mean(0), dim=0)
             yield Score("centroids", value=100 * float(between), layer=layer, set=sets.of_pairs)
+
+
+class FileCentroids(PairMeasure):
+    """How near the sides of a file are: cosines of the states of each sentence pair, by layer."""
+
+    columns = Centroids.columns[:1]
+
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield `cosine`, the mean over the pairs of the file."""
+        ours, theirs = self.encoder(model, sets).sentences(self.bitext)
+        for layer, (source, derived) in enumerate(zip(ours[0], theirs[0], strict=True)):
+            cosines = torch.cosine_similarity(source, derived).cpu().numpy()
+            of = self.scored(self.pairs.sha256, len(cosines))
+            yield Score("cosine", fixed(cosines, np.ones(len(cosines))), layer=layer, set=of)
