@@ -27,11 +27,13 @@ from outcomes import (
     FLOORS,
     GRIDS,
     IMPOSSIBLE,
+    LABORATORY,
     METHODS,
     OF_BASE,
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
+    OF_LABORATORY,
     OF_METHODS,
     OF_SEEDS,
     RUNS,
@@ -69,6 +71,9 @@ def tables() -> dict[str, str]:
         "five-seeds-differences": text(differences, ["difference, zero-shot"]),
         "base": means(
             BASE, OF_BASE, ("t", "objective", "control"), ("language", "objective", "control"), lambda *levels: levels
+        ),
+        "laboratory": means(
+            LABORATORY, OF_LABORATORY, ("t", "variant"), ("language", "variant"), lambda *levels: levels
         ),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),

@@ -32,6 +32,15 @@ OF_CURVES: dict[str, Outcome] = {
     "sentences by <s>": "retrieval.first@4",
     "alignment, held-out": "alignment.heldout",
 }
+LABORATORY = "multilinguality-tiny"
+OF_LABORATORY: dict[str, Outcome] = {
+    "sentences, layer 0": "retrieval.sentences@0",
+    "layer 8": "retrieval.sentences@8",
+    "words in context, layer 8": "contextual.words@8",
+    "AER jointly, layer 0": "links.joint_argmax@0",
+    "perplexity, source": "perplexity.perplexity.source",
+    "derived": "perplexity.perplexity.derived",
+}
 METHODS = "alignment-methods-tiny"
 OF_METHODS: dict[str, Outcome] = {
     "AER jointly, layer 1": "links.joint_transport@1",
@@ -114,6 +123,7 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
     BASE: list(OF_BASE.values()),
     CURVES: list(OF_CURVES.values()),
+    LABORATORY: list(OF_LABORATORY.values()),
     METHODS: [*OF_METHODS.values(), *WITH_ZERO_SHOT.values(), "pos.accuracy.delta", *BY_LAYER],
     IMPOSSIBLE: list(OF_IMPOSSIBLE.values()),
     FLOORS: list(OF_FLOORS.values()),
