@@ -297,7 +297,7 @@ def test_a_plan_of_what_is_not_a_file(part: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     path = tmp_path / "out" / ".derivlang" / "plan.json"
     plan = json.loads(path.read_text("utf-8"))
-    plan["job"]["parts"][0][1] = str(tmp_path / part) if part == "pipe" else part
+    plan["job"]["parts"][0]["path"] = str(tmp_path / part) if part == "pipe" else part
     plan.pop("sha256", None)
     path.write_text(json.dumps(sealed(plan)), "utf-8")
     for line in ("work out --rank 0 --world 1", "finish out"):
