@@ -19,16 +19,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int64, offsets_of, positions
 from derivlang.core.arrow import filled, is_string, to_arrow, to_numpy, whole
+from derivlang.core.errors import UsageError
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import Side
-from derivlang.sources.labels import PER_WORD, is_list, is_string_list
+from derivlang.sources.labels import PER_WORD, Naming, is_list, is_string_list
 
 _FEW = 100  # rows in which tags and texts are looked for where they are not expected
 # Names of places in a sentence: with one of them, numbers need only fit into their rows.
 _OF_PLACES = re.compile(r"(^|[._ ])(spans?|triggers?|heads?|starts?|ends?|offsets?|positions?)\d*($|[._ ])")
+# Names of lists that have the place of another word for each word.
+_OF_OTHER_WORDS = re.compile(
+    r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|predicates?|triggers?|antecedents?|idx|index)($|[-._ ])"
+)
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
 _ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
@@ -72,6 +77,41 @@ def warn_of_unmoved(
         warn(f"the lists of {name!r} do not move with the words: {why}")
     elif sample is not None and sample.num_rows:
         _warn_of_places_and_texts(name, sides, sample, known_texts)
+
+
+def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming: Naming) -> None:
+    """Refuse a list with a number for each word that may be the place of another word, or warn of it.
+
+    With a name of such lists, it is enough that all numbers fit: {"tokens": ["the", "dog"], "parent": [2, 0]}. A
+    column that counts the words is left out.
+
+    Raises UsageError word-places.
+    """
+    _, values, rows, _ = next(_leaves(name, sample[name], np.arange(sample.num_rows), 0))
+    if is_string(values.type) and pc.all(pc.match_substring_regex(values, r"^-?[0-9]{1,9}$")).as_py():
+        values = pc.cast(values, pa.int64())
+    if not len(values) or not pa.types.is_integer(values.type):
+        return
+    lengths = _numbers(pc.list_value_length(sample[words]))
+    numbers = to_numpy(pc.cast(values, pa.int64()))
+    counted_words = positions(offsets_of(np.bincount(rows, minlength=sample.num_rows)))
+    if (numbers < -1).any() or (numbers > lengths[rows]).any() or len(np.unique(numbers - counted_words)) == 1:
+        return
+    named = bool(_OF_OTHER_WORDS.search(name.lower())) and int(numbers.max()) > 1
+    if not named and not _fit_by_no_chance(numbers, lengths):
+        return
+    what = f"the numbers in {name!r} may be places of words, which would not follow the words"
+    as_tags = f"{naming('label', f'{name}=tags')} keeps the number of each word"
+    if not named:
+        warn(f"{what}; if they are not, {as_tags} without this message")
+        return
+    raise UsageError(
+        what,
+        where=where,
+        fix="write heads (from 1, 0 for the root) to the column `head`, beside a column `deprel` with a relation for "
+        f"each word; leave other places out; if they are not places, {as_tags}",
+        id="word-places",
+    )
 
 
 def fitting(name: str, side: Side, sample: pa.Table) -> int:
@@ -144,8 +184,13 @@ def _are_places(path: str, values: pa.Array, lengths: Int64, all_lengths: Int64,
     numbers = to_numpy(values)
     if (numbers < 0).any() or (numbers > lengths).any() or (numbers == lengths).all():
         return False
+    return depth > 1 or bool(_OF_PLACES.search(path)) or _fit_by_no_chance(numbers, all_lengths)
+
+
+def _fit_by_no_chance(numbers: Int64, all_lengths: Int64) -> bool:
+    """Return whether numbers that fit into their rows would not fit into some other rows."""
     shorter = np.searchsorted(np.sort(all_lengths), numbers)
-    return depth > 1 or bool(_OF_PLACES.search(path)) or shorter.sum() / len(all_lengths) >= _BY_CHANCE
+    return bool(shorter.sum() / len(all_lengths) >= _BY_CHANCE)
 
 
 def _are_copies(values: pa.Array, rows: Int64, column: pa.Array) -> bool:

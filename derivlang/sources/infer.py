@@ -26,7 +26,7 @@ from derivlang.formats.objects import has_translations, inner_texts, layout_of, 
 from derivlang.formats.parquet import class_names
 from derivlang.formats.rows import ROWS_PER_TABLE
 from derivlang.sources.corpus import CorpusFile
-from derivlang.sources.doubts import fitting, warn_of_unmoved
+from derivlang.sources.doubts import check_not_places, fitting, warn_of_unmoved
 from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of_column, is_list, is_string_list
 
 WORDS = ("tokens", "words", "forms")
@@ -140,6 +140,8 @@ def infer(
             field = field_of_column(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             warn_of_unmoved(name, kind, sides, sample, known_texts)
+        if UNDECIDED.get(field.kind, field.kind) == "tags" and field.classes is None and sample and name not in asked:
+            check_not_places(name, str(sides[0].words), sample, where, naming)
         fields.append(field)
     if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
