@@ -30,6 +30,10 @@ def lines(path: Path, *rows: dict[str, Any]) -> Path:
     ("row", "told"),
     [
         ({"text": "Mara Kim met .", "pos": ["N", "N", "V", "."]}, "the lists of 'pos' are as long as the words in 3"),
+        ({"text": "Don't go.", "tags": ["V", "P", "V", "."]}, "the lists of 'tags' are as long as the words in 3"),
+        ({"text": "Mara met.", "upos": ["N", "V", "."]}, "the lists of 'upos' do not move with the words"),
+        ({"text": "Mara met.", "pos": ["N", "V", "."]}, "do not move with them: give the words as a list, too"),
+        ({"text": "Mara Kim met .", "topics": ["a", "b", "c", "d", "e"], "z": ["a"]}, ""),
         ({"text": "Mara Kim met .", "tags": " ".join(BIO)}, "'tags' holds tags of entities, which do not move"),
         ({"tokens": MARA, "ann": {"tags": BIO}}, "'ann' holds tags of entities, which do not move"),
         ({"tokens": MARA, "srl": [BIO, ["O", "O", "B-V", "O"]]}, "'srl' holds tags of entities, which do not move"),

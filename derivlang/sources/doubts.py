@@ -27,6 +27,7 @@ from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import Side
 from derivlang.sources.labels import PER_WORD, Naming, is_list, is_string_list
 
+_WORD_OR_MARK = r"[\pL\pM\pN]+|[^\pL\pM\pN\s]"
 _FEW = 100  # rows in which tags and texts are looked for where they are not expected
 # Names of places in a sentence: with one of them, numbers need only fit into their rows.
 _OF_PLACES = re.compile(r"(^|[._ ])(spans?|triggers?|heads?|starts?|ends?|offsets?|positions?)\d*($|[._ ])")
@@ -68,12 +69,20 @@ def warn_of_unmoved(
             rows = counted(sample.num_rows, "row")
             warn(
                 f"the lists of {name!r} are as long as the words in {n_fitting:,} of the first {rows}, but do not move "
-                "with them: labels of words are lists of plain values, one for each word in every row"
-                + ("" if side.words else ", beside lists of words")
+                "with them: "
+                + (
+                    "labels of words are lists of plain values, one for each word in every row"
+                    if side.words
+                    else "give the words as a list, too (`tokens`)"
+                )
             )
             return
     if is_list(kind) and name in PER_WORD:
-        why = "they are not a plain value for each word" if side and side.words else "the table has no column of words"
+        why = (
+            "they are not a plain value for each word"
+            if side and side.words
+            else "the table has no column of words; give the words as a list, too (`tokens`)"
+        )
         warn(f"the lists of {name!r} do not move with the words: {why}")
     elif sample is not None and sample.num_rows:
         _warn_of_places_and_texts(name, sides, sample, known_texts)
@@ -115,8 +124,15 @@ def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming
 
 
 def fitting(name: str, side: Side, sample: pa.Table) -> int:
-    """Return the number of rows in which the list of a column is as long as the words; of raw text, at white space."""
-    return int(pc.sum(pc.equal(pc.list_value_length(sample[name]), _n_words(side, sample))).as_py() or 0)
+    """Return the number of rows in which the list of a column is as long as the words.
+
+    The words of raw text may be its parts between white space, or these and all marks: `don't go.` has 2 to 5.
+    """
+    lengths = pc.list_value_length(sample[name])
+    fewest = _n_words(side, sample)
+    most = fewest if side.words else pc.count_substring_regex(sample[side.text], _WORD_OR_MARK)
+    both = pc.and_(pc.greater_equal(lengths, fewest), pc.less_equal(lengths, pc.max_element_wise(fewest, most)))
+    return int(pc.sum(both).as_py() or 0)
 
 
 def _n_words(side: Side, sample: pa.Table) -> pa.ChunkedArray:
