@@ -150,3 +150,14 @@ def test_text_of_another_encoding_is_not_read_as_one_byte_a_letter(
     assert said in run("make", "--t", "inv", path, "--encoding", encoding, "-o", tmp_path / "out", code=1).err
     path.write_bytes(content.replace(b"caf\xc3\xa9", b"caf\xe9").replace(b"\x92", b"'").removeprefix(b"\xef\xbb\xbf"))
     run("make", "--t", "inv", path, "--encoding", "cp1252", "-o", tmp_path / "out")
+
+
+def test_lists_of_sentences_are_no_words(tmp_path: Path) -> None:
+    source = lines(tmp_path / "a.jsonl", {"text": ["Mara met Bo.", "Kim left."]})
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=2).err
+    assert "text looks like lists of sentences: write each sentence as text in a row of its own" in said
+    assert "--word-column" not in said
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", "--word-column", "text").err
+    assert "warning: 'text' looks like lists of sentences, but each string is read as one word" in said
+    few = lines(tmp_path / "b.jsonl", {"tokens": ["New York", "is", "big"]}, {"tokens": []})
+    assert not run("make", "--t", "inv", few, "-o", tmp_path / "b").err

@@ -135,6 +135,13 @@ def fitting(name: str, side: Side, sample: pa.Table) -> int:
     return int(pc.sum(both).as_py() or 0)
 
 
+def are_sentences(lists: pa.ChunkedArray) -> bool:
+    """Return whether most strings of a column of lists have white space inside, as no word has."""
+    strings = whole(lists).flatten().drop_null()
+    n_spaced = pc.sum(pc.match_substring_regex(strings.cast(pa.string()), r"\S\s+\S")).as_py() or 0
+    return bool(2 * n_spaced > len(strings))
+
+
 def _n_words(side: Side, sample: pa.Table) -> pa.ChunkedArray:
     words = sample[side.words] if side.words else pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sample[side.text]))
     return pc.list_value_length(words)
