@@ -161,3 +161,19 @@ def test_lists_of_sentences_are_no_words(tmp_path: Path) -> None:
     assert "warning: 'text' looks like lists of sentences, but each string is read as one word" in said
     few = lines(tmp_path / "b.jsonl", {"tokens": ["New York", "is", "big"]}, {"tokens": []})
     assert not run("make", "--t", "inv", few, "-o", tmp_path / "b").err
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ('text\tlabel\n"Mara met Bo."\t1\n', True),
+        ('text\tlabel\n"Mara met Bo."\t1\n"Go"\t2\n', True),
+        ('text\tlabel\n"Mara met Bo."\t1\nGo on\t2\n', False),  # direct speech
+        ('text\tlabel\n"Mara" met "Bo"\t"1"\n', False),
+    ],
+)
+def test_a_column_of_quoted_texts_is_refused(text: str, refused: bool, tmp_path: Path) -> None:
+    (source := tmp_path / "a.tsv").write_text(text, "utf-8")
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=1 if refused else 0).err
+    assert ('a.tsv:2: the line looks quoted as in CSV: "Mara met Bo." [tsv-quoting]' in said) == refused
+    run("make", "--t", "inv", source, "-o", tmp_path / "b", "--no-quoting")
