@@ -177,3 +177,11 @@ def test_a_column_of_quoted_texts_is_refused(text: str, refused: bool, tmp_path:
     said = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=1 if refused else 0).err
     assert ('a.tsv:2: the line looks quoted as in CSV: "Mara met Bo." [tsv-quoting]' in said) == refused
     run("make", "--t", "inv", source, "-o", tmp_path / "b", "--no-quoting")
+
+
+def test_half_of_a_pair_is_not_left_without_a_word(tmp_path: Path) -> None:
+    pair = {"premise": "Mara met Bo.", "hypothesis": "Kim left.", "text": "Both left."}
+    source = lines(tmp_path / "a.jsonl", pair)
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", "--text-column", "hypothesis").err
+    assert "'premise' stays in the source language; for a pair of texts: --text-column premise" in said
+    assert not run("make", "--t", "inv", source, "-o", tmp_path / "b", "--text-column", "text").err

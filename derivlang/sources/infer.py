@@ -117,8 +117,8 @@ def infer(
     # Rows of a derived set (in memory, or exported) keep its own columns as they are: no column is a label of the
     # words.
     derived = {"document", "order", "sentences"} <= set(types)
-    if not derived and not words and not texts:
-        _warn_of_other_texts(types, sides, naming)
+    if not derived:
+        _warn_of_other_texts(types, sides, naming, named=bool(given))
     used = {side.words for side in sides} | {side.text for side in sides}
     known_texts = {*TEXT_NAMES, *(layout["objects"]["texts"].values() if layout else ())}
     fields: list[Field] = []
@@ -226,10 +226,16 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
     return []
 
 
-def _warn_of_other_texts(types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming) -> None:
-    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language."""
+def _warn_of_other_texts(
+    types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming, *, named: bool
+) -> None:
+    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language.
+
+    named: the user names the sides, and may leave out any other text than the other one of a pair.
+    """
     used = [str(side.words or side.text) for side in sides]
-    others = [name for name in types if name in TEXT_NAMES and name not in used and is_string(types[name])]
+    known = {other for pair in PAIRS for other in pair if not {*pair}.isdisjoint(used)} if named else TEXT_NAMES
+    others = [name for name in types if name in known and name not in used and is_string(types[name])]
     if others:
         texts = [name for name in types if name in (*used, *others)]
         how = " ".join(naming("word" if name == sides[0].words else "text", name) for name in texts[:2])
