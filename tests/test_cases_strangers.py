@@ -185,3 +185,20 @@ def test_half_of_a_pair_is_not_left_without_a_word(tmp_path: Path) -> None:
     said = run("make", "--t", "inv", source, "-o", tmp_path / "a", "--text-column", "hypothesis").err
     assert "'premise' stays in the source language; for a pair of texts: --text-column premise" in said
     assert not run("make", "--t", "inv", source, "-o", tmp_path / "b", "--text-column", "text").err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.tsv", "Mara\tB-PER\nmet\tO\nBo\tB-PER\n.\tO\n", "if each line is a word and its tag: --format tagged; "),
+        ("a.tsv", "Mara\tN\nmet\tV\nBo\tN\n.\tN\n", "if each line is a word and its tag: --format tagged; "),
+        ("a.tsv", "Mara met Bo .\tA\nKim left .\tA\n", "\n  if it is a header: --header"),
+        ("a.conll", "word tag\nMara B-PER\nmet O\n", "a.conll:1: this looks like a header line: its tag is 'tag'"),
+        ("a.tsv", "word\tner_tags\nMara\tB\nmet\tO\n\nBo\tB\n", "a.tsv:1: this looks like a header line"),
+    ],
+)
+def test_words_and_tags_have_advice(name: str, text: str, told: str, tmp_path: Path) -> None:
+    (source := tmp_path / name).write_text(text, "utf-8")
+    assert told in run("make", "--t", "inv", source, "-o", tmp_path / "a", code=None).err
+    if "--format tagged" in told and "B-" in text:
+        run("make", "--t", "inv", source, "-o", tmp_path / "a", "--format", "tagged")
