@@ -373,7 +373,7 @@ HEADS = [{"tokens": ["the", "dog", "barks"], "x": [2, 3, 0]}, {"tokens": ["Go"],
 @pytest.mark.parametrize(
     "name", ["head", "heads", "dep_head", "governor", "Parent", "trigger", "coref_idx", "predicate"]
 )
-@pytest.mark.parametrize("change", [0, -1, str])
+@pytest.mark.parametrize("change", [0, -1, 0.0, str])
 def test_places_of_other_words_are_refused(name: str, change: Any, tmp_path: Path) -> None:
     values = [list(map(str, row["x"])) if change is str else [n + change for n in row["x"]] for row in HEADS]
     if change == -1:
@@ -391,8 +391,14 @@ def test_numbers_with_another_name_are_told_if_they_fit_by_no_chance(tmp_path: P
     told = made(lines(tmp_path / "a.jsonl", *table), tmp_path / "a").err
     assert "the numbers in 'x' may be places of words" in told
     assert told.count("warning") == 1
-    flags = [{"tokens": ["a", "b", "c"], "predicate": [0, 1, 0], "pos": [7, 3, 0], "head": [1, 1, 0]}]
+    flags = [{"tokens": ["a", "b", "c"], "predicate": [0, 1, 0], "pos": [7, 3, 0], "trigger": [1, 1, 0]}]
     assert "warning" not in made(lines(tmp_path / "b.jsonl", *flags), tmp_path / "b").err
+
+
+@pytest.mark.parametrize("heads", [[1, 1, 1, 1], [0, 1, 1, 1], [-1, 0, 0, None]])
+def test_small_heads_are_refused(heads: list[int | None], tmp_path: Path) -> None:
+    source = lines(tmp_path / "a.jsonl", {"tokens": MARA[:4], "heads": heads})
+    assert "[word-places]" in run("make", "--t", "inv", source, "-o", tmp_path / "a", code=2).err
 
 
 def test_heads_that_count_from_0_are_refused(tmp_path: Path) -> None:

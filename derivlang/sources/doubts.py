@@ -31,9 +31,9 @@ _WORD_OR_MARK = r"[\pL\pM\pN]+|[^\pL\pM\pN\s]"
 _FEW = 100  # rows in which tags and texts are looked for where they are not expected
 # Names of places in a sentence: with one of them, numbers need only fit into their rows.
 _OF_PLACES = re.compile(r"(^|[._ ])(spans?|triggers?|heads?|starts?|ends?|offsets?|positions?)\d*($|[._ ])")
-# Names of lists that have the place of another word for each word.
+# Names of lists that have the place of another word for each word; some of them may be flags, 0 and 1.
 _OF_OTHER_WORDS = re.compile(
-    r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|predicates?|triggers?|antecedents?|idx|index)($|[-._ ])"
+    r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|(?P<flags>predicates?|triggers?|antecedents?|idx|index))($|[-._ ])"
 )
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
@@ -99,6 +99,8 @@ def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming
     _, values, rows, _ = next(_leaves(name, sample[name], np.arange(sample.num_rows), 0))
     if is_string(values.type) and pc.all(pc.match_substring_regex(values, r"^-?[0-9]{1,9}$")).as_py():
         values = pc.cast(values, pa.int64())
+    if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py():  # as pandas has them
+        values = pc.cast(values, pa.int64(), safe=False)
     if not len(values) or not pa.types.is_integer(values.type):
         return
     lengths = _numbers(pc.list_value_length(sample[words]))
@@ -106,7 +108,8 @@ def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming
     counted_words = positions(offsets_of(np.bincount(rows, minlength=sample.num_rows)))
     if (numbers < -1).any() or (numbers > lengths[rows]).any() or len(np.unique(numbers - counted_words)) == 1:
         return
-    named = bool(_OF_OTHER_WORDS.search(name.lower())) and int(numbers.max()) > 1
+    match = _OF_OTHER_WORDS.search(name.lower())
+    named = match is not None and (match["flags"] is None or int(numbers.max()) > 1)
     if not named and not _fit_by_no_chance(numbers, lengths):
         return
     what = f"the numbers in {name!r} may be places of words, which would not follow the words"
