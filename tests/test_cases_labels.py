@@ -364,3 +364,46 @@ def test_labels_that_are_cut_off_are_told(length: int, told: bool, tmp_path: Pat
     asked = ("--task", "pos", "--seeds", 1, "--epochs", 1, "--measure", "none", "--device", "cpu")
     ran = run("evaluate", fresh_run(tmp_path / "run"), "--data-dir", task_data(), "--max-length", length, *asked)
     assert (f"are in no row, since rows are cut at {length} sub-words (--max-length)" in ran.err) == told
+
+
+# -- places of other words, one for each word
+HEADS = [{"tokens": ["the", "dog", "barks"], "x": [2, 3, 0]}, {"tokens": ["Go"], "x": [0]}]
+
+
+@pytest.mark.parametrize(
+    "name", ["head", "heads", "dep_head", "governor", "Parent", "trigger", "coref_idx", "predicate"]
+)
+@pytest.mark.parametrize("change", [0, -1, 0.0, str])
+def test_places_of_other_words_are_refused(name: str, change: Any, tmp_path: Path) -> None:
+    values = [list(map(str, row["x"])) if change is str else [n + change for n in row["x"]] for row in HEADS]
+    if change == -1:
+        values[0][0] = 2
+    table = [{"tokens": row["tokens"], name: own} for row, own in zip(HEADS, values, strict=True)]
+    source = lines(tmp_path / "a.jsonl", *table)
+    told = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=2).err
+    assert f"the numbers in {name!r} may be places of words" in told
+    assert "beside a column `deprel`" in told
+    assert "warning" not in made(source, tmp_path / "b", "--label-column", f"{name}=tags").err
+
+
+def test_numbers_with_another_name_are_told_if_they_fit_by_no_chance(tmp_path: Path) -> None:
+    table = [{"tokens": ["a"] * n, "x": [n, *range(n - 1)], "id": list(range(n)), "y": [9] * n} for n in range(1, 9)]
+    told = made(lines(tmp_path / "a.jsonl", *table), tmp_path / "a").err
+    assert "the numbers in 'x' may be places of words" in told
+    assert told.count("warning") == 1
+    flags = [{"tokens": ["a", "b", "c"], "predicate": [0, 1, 0], "pos": [7, 3, 0], "trigger": [1, 1, 0]}]
+    assert "warning" not in made(lines(tmp_path / "b.jsonl", *flags), tmp_path / "b").err
+
+
+@pytest.mark.parametrize("heads", [[1, 1, 1, 1], [0, 1, 1, 1], [-1, 0, 0, None]])
+def test_small_heads_are_refused(heads: list[int | None], tmp_path: Path) -> None:
+    source = lines(tmp_path / "a.jsonl", {"tokens": MARA[:4], "heads": heads})
+    assert "[word-places]" in run("make", "--t", "inv", source, "-o", tmp_path / "a", code=2).err
+
+
+def test_heads_that_count_from_0_are_refused(tmp_path: Path) -> None:
+    row = {"tokens": ["the", "dog", "barks"], "head": [1, 2, -1], "deprel": ["det", "nsubj", "root"]}
+    rows_ = [row, {**row, "head": [2, 2, -1]}]
+    told = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", *rows_), "-o", tmp_path / "a", code=1).err
+    assert "has the relation root, but the head -1" in told
+    assert "add 1 to each" in told

@@ -30,6 +30,10 @@ def lines(path: Path, *rows: dict[str, Any]) -> Path:
     ("row", "told"),
     [
         ({"text": "Mara Kim met .", "pos": ["N", "N", "V", "."]}, "the lists of 'pos' are as long as the words in 3"),
+        ({"text": "Don't go.", "tags": ["V", "P", "V", "."]}, "the lists of 'tags' are as long as the words in 3"),
+        ({"text": "Mara met.", "upos": ["N", "V", "."]}, "the lists of 'upos' do not move with the words"),
+        ({"text": "Mara met.", "pos": ["N", "V", "."]}, "do not move with them: give the words as a list, too"),
+        ({"text": "Mara Kim met .", "topics": ["a", "b", "c", "d", "e"], "z": ["a"]}, ""),
         ({"text": "Mara Kim met .", "tags": " ".join(BIO)}, "'tags' holds tags of entities, which do not move"),
         ({"tokens": MARA, "ann": {"tags": BIO}}, "'ann' holds tags of entities, which do not move"),
         ({"tokens": MARA, "srl": [BIO, ["O", "O", "B-V", "O"]]}, "'srl' holds tags of entities, which do not move"),
@@ -146,3 +150,55 @@ def test_text_of_another_encoding_is_not_read_as_one_byte_a_letter(
     assert said in run("make", "--t", "inv", path, "--encoding", encoding, "-o", tmp_path / "out", code=1).err
     path.write_bytes(content.replace(b"caf\xc3\xa9", b"caf\xe9").replace(b"\x92", b"'").removeprefix(b"\xef\xbb\xbf"))
     run("make", "--t", "inv", path, "--encoding", "cp1252", "-o", tmp_path / "out")
+
+
+def test_lists_of_sentences_are_no_words(tmp_path: Path) -> None:
+    source = lines(tmp_path / "a.jsonl", {"text": ["Mara met Bo.", "Kim left."]})
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=2).err
+    assert "text looks like lists of sentences: write each sentence as text in a row of its own" in said
+    assert "--word-column" not in said
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", "--word-column", "text").err
+    assert "warning: 'text' looks like lists of sentences, but each string is read as one word" in said
+    few = lines(tmp_path / "b.jsonl", {"tokens": ["New York", "is", "big"]}, {"tokens": []})
+    assert not run("make", "--t", "inv", few, "-o", tmp_path / "b").err
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ('text\tlabel\n"Mara met Bo."\t1\n', True),
+        ('text\tlabel\n"Mara met Bo."\t1\n"Go"\t2\n', True),
+        ('text\tlabel\n"Mara met Bo."\t1\nGo on\t2\n', False),  # direct speech
+        ('text\tlabel\n"Mara" met "Bo"\t"1"\n', False),
+    ],
+)
+def test_a_column_of_quoted_texts_is_refused(text: str, refused: bool, tmp_path: Path) -> None:
+    (source := tmp_path / "a.tsv").write_text(text, "utf-8")
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=1 if refused else 0).err
+    assert ('a.tsv:2: the line looks quoted as in CSV: "Mara met Bo." [tsv-quoting]' in said) == refused
+    run("make", "--t", "inv", source, "-o", tmp_path / "b", "--no-quoting")
+
+
+def test_half_of_a_pair_is_not_left_without_a_word(tmp_path: Path) -> None:
+    pair = {"premise": "Mara met Bo.", "hypothesis": "Kim left.", "text": "Both left."}
+    source = lines(tmp_path / "a.jsonl", pair)
+    said = run("make", "--t", "inv", source, "-o", tmp_path / "a", "--text-column", "hypothesis").err
+    assert "'premise' stays in the source language; for a pair of texts: --text-column premise" in said
+    assert not run("make", "--t", "inv", source, "-o", tmp_path / "b", "--text-column", "text").err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.tsv", "Mara\tB-PER\nmet\tO\nBo\tB-PER\n.\tO\n", "if each line is a word and its tag: --format tagged; "),
+        ("a.tsv", "Mara\tN\nmet\tV\nBo\tN\n.\tN\n", "if each line is a word and its tag: --format tagged; "),
+        ("a.tsv", "Mara met Bo .\tA\nKim left .\tA\n", "\n  if it is a header: --header"),
+        ("a.conll", "word tag\nMara B-PER\nmet O\n", "a.conll:1: this looks like a header line: its tag is 'tag'"),
+        ("a.tsv", "word\tner_tags\nMara\tB\nmet\tO\n\nBo\tB\n", "a.tsv:1: this looks like a header line"),
+    ],
+)
+def test_words_and_tags_have_advice(name: str, text: str, told: str, tmp_path: Path) -> None:
+    (source := tmp_path / name).write_text(text, "utf-8")
+    assert told in run("make", "--t", "inv", source, "-o", tmp_path / "a", code=None).err
+    if "--format tagged" in told and "B-" in text:
+        run("make", "--t", "inv", source, "-o", tmp_path / "a", "--format", "tagged")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from operator import ne
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +25,7 @@ from derivlang.core.schema import Schema
 from derivlang.formats import csv
 from derivlang.formats.base import Format, Look, ReadOptions
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.header import check_header, look_at_columns, looks_like_header, names_of
+from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns, looks_like_header, names_of
 from derivlang.formats.line_cuts import NEWLINE, count_lines, cut_lines
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.places import located
@@ -144,12 +145,27 @@ def _check_not_quoted(path: Path, lines: Iterable[tuple[int, str]]) -> None:
         fields = line.split("\t")
         quoted = [field for field in fields if _unquoted([field]) != [field]]
         if any('""' in field[1:-1] for field in quoted) or len(quoted) == len(fields) > 2:
-            raise DataError(
-                f"the line looks quoted as in CSV: {quoted[0][:80]}",
-                where=f"{path}:{number}",
-                fix="add --quoting if it is, or --no-quoting if its quotation marks are part of the text",
-                id="tsv-quoting",
-            )
+            raise _looks_quoted(path, number, quoted[0])
+
+
+def _check_columns_not_quoted(path: Path, lines: Sequence[tuple[int, str]]) -> None:
+    """Raise DataError tsv-quoting for a column of texts that are all in quotation marks, but for a header.
+
+    lines: the first ones. A few fields in such marks may be direct speech.
+    """
+    below = lines[1:] or lines
+    for column in zip(*(line.split("\t") for _, line in below), strict=False):
+        if any(" " in field for field in column) and all(map(ne, column, _unquoted(list(column)))):
+            raise _looks_quoted(path, below[0][0], column[0])
+
+
+def _looks_quoted(path: Path, number: int, field: str) -> DataError:
+    return DataError(
+        f"the line looks quoted as in CSV: {field[:80]}",
+        where=f"{path}:{number}",
+        fix="add --quoting if it is, or --no-quoting if its quotation marks are part of the text",
+        id="tsv-quoting",
+    )
 
 
 def _fields(line: str, quoting: bool | None) -> list[str]:
@@ -180,7 +196,9 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
         return csv.look(paths, asked, "\t")
 
     if asked.quoting is None:
-        _check_not_quoted(paths[0], islice(open_lines(paths[0], asked.encoding), 1))
+        first = list(islice(open_lines(paths[0], asked.encoding), LOOKED_AT))
+        _check_not_quoted(paths[0], first[:1])
+        _check_columns_not_quoted(paths[0], first)
 
     def lines(path: Path) -> Iterator[list[str]]:
         return (line.split("\t") for _, line in open_lines(path, asked.encoding))

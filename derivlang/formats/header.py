@@ -20,7 +20,7 @@ from typing import Any
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.schema import is_nli
 from derivlang.formats.base import SAMPLE, Look, ReadOptions
-from derivlang.formats.opening import empty_file
+from derivlang.formats.opening import empty_file, suffix_of
 from derivlang.formats.rows import Rows
 
 KNOWN_NAMES = (
@@ -75,7 +75,7 @@ def names_of(path: Path, rows: Sequence[Sequence[str]], asked: ReadOptions) -> t
     raise UsageError(
         f"the columns have no names; the first row is {_shown(first)}",
         where=f"{path}:1",
-        fix=_advice(rows, asked),
+        fix=_or_tagged(path, rows, asked) + _advice(rows, asked),
         id="no-columns",
     )
 
@@ -150,6 +150,15 @@ def _given_names(path: Path, first: list[str], asked: ReadOptions) -> tuple[list
             id="column-names",
         )
     return names, bool(asked.header)
+
+
+def _or_tagged(path: Path, rows: Sequence[Sequence[str]], asked: ReadOptions) -> str:
+    """Return how to read a TSV file as words and tags if its first column may hold words, and the last few labels."""
+    last = {row[-1] for row in rows}
+    words = all(len(row) > 1 and " " not in row[0] + row[-1] for row in rows)
+    if suffix_of(path) != ".tsv" or asked.header is not None or not words or 2 * len(last) > len(rows):
+        return ""
+    return "if each line is a word and its tag: --format tagged; "
 
 
 def _advice(rows: Sequence[Sequence[str]], asked: ReadOptions) -> str:

@@ -38,7 +38,7 @@ from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
-from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers
+from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers, is_tag
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 _MOST_WORDS = 2000  # in the first sentence
@@ -59,8 +59,8 @@ def read(
     All lines must have as many columns as the first line that is not a comment. The prefix of PAN-X's `en:token` is
     removed if all tokens of the first 100 lines of the file have the same one. limit: greatest number of sentences.
     piece: what to read.
-    Raises DataError: tsv-columns, word-numbers, conll-2012, empty-token, empty-tag, tsv-quoting, tag-space, empty-file,
-    and as `open_lines`.
+    Raises DataError: tsv-columns, word-numbers, conll-2012, tsv-header, empty-token, empty-tag, tsv-quoting, tag-space,
+    empty-file, and as `open_lines`.
     """
     path = located(path)
     columns, sentences_of_piece = _sentences(path, encoding, piece)
@@ -203,7 +203,10 @@ def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given
 
 
 def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]) -> None:
-    """Raise DataError conll-2012 or word-numbers if it is open which column holds the words. head: the first blocks."""
+    """Raise DataError conll-2012 or word-numbers if it is open which column holds the words; tsv-header.
+
+    A header line has no tag, although all other lines have one. head: the first blocks.
+    """
     lines = [(number, line) for block in head for number, line in zip(*block, strict=True) if line[0] != "#"]
     rows = [columns.split(line) for _, line in lines]
     if rows and len(rows[0]) > 10 and rows[0][1].isdecimal() and rows[0][2] == "0" and "*" in rows[0][5]:
@@ -220,12 +223,24 @@ def _check_columns(path: Path, columns: TaggedColumns, head: Sequence[LineBlock]
             fix="number the words of each sentence 1, 2, 3 …, or remove the column",
             id="word-numbers",
         )
+    tags = [row[columns.tag] for row in rows if len(row) == columns.n > 1]
+    if (
+        len(tags) > 1
+        and tags[0].replace("_", "").isalpha()
+        and [*map(is_tag, tags)] == [False] + [True] * len(tags[1:])
+    ):
+        raise DataError(
+            f"this looks like a header line: its tag is {tags[0]!r}, while the other lines have tags such as {tags[1]}",
+            where=f"{path}:{lines[0][0]}",
+            fix="remove the line, or correct its tag",
+            id="tsv-header",
+        )
 
 
 def _sentences(path: Path, encoding: str, piece: Piece) -> tuple[TaggedColumns, Iterator[LineBlock]]:
     """Return the columns of a file, and the sentences of a piece of it, without comments.
 
-    Raises DataError: conll-2012, word-numbers.
+    Raises DataError: conll-2012, word-numbers, tsv-header.
     """
     blocks = line_blocks(_lines(path, encoding))
     columns, head = begin(blocks)

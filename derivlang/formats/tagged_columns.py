@@ -128,6 +128,11 @@ def ends_with_tag(line: str) -> bool:
     return TAG.fullmatch(line.split(separator_of(line))[-1]) is not None
 
 
+def is_tag(value: str) -> bool:
+    """Return whether a value is a tag of an entity in any usual form: `B-PER`, `i_per`, `B`, `O`."""
+    return _ANY_TAG.fullmatch(value) is not None
+
+
 def separator_of(line: str) -> str:
     return "\t" if "\t" in line else " "
 
@@ -164,6 +169,6 @@ def _first_number(sentences: Sequence[Sequence[str]]) -> int | None:
 
 def _kind(values: Sequence[str]) -> str:
     """Return a letter for the values of a column: t tags of entities, c tags of chunks, . anything else."""
-    if not all(map(_ANY_TAG.fullmatch, values)):
+    if not all(map(is_tag, values)):
         return "."
     return "c" if {*values} - {"O"} and all(map(_CHUNK.fullmatch, values)) else "t"

@@ -19,16 +19,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int64, offsets_of, positions
 from derivlang.core.arrow import filled, is_string, to_arrow, to_numpy, whole
+from derivlang.core.errors import UsageError
 from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import Side
-from derivlang.sources.labels import PER_WORD, is_list, is_string_list
+from derivlang.sources.labels import PER_WORD, Naming, is_list, is_string_list
 
+_WORD_OR_MARK = r"[\pL\pM\pN]+|[^\pL\pM\pN\s]"
 _FEW = 100  # rows in which tags and texts are looked for where they are not expected
 # Names of places in a sentence: with one of them, numbers need only fit into their rows.
 _OF_PLACES = re.compile(r"(^|[._ ])(spans?|triggers?|heads?|starts?|ends?|offsets?|positions?)\d*($|[._ ])")
+# Names of lists that have the place of another word for each word; some of them may be flags, 0 and 1.
+_OF_OTHER_WORDS = re.compile(
+    r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|(?P<flags>predicates?|triggers?|antecedents?|idx|index))($|[-._ ])"
+)
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
 _ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
@@ -63,20 +69,80 @@ def warn_of_unmoved(
             rows = counted(sample.num_rows, "row")
             warn(
                 f"the lists of {name!r} are as long as the words in {n_fitting:,} of the first {rows}, but do not move "
-                "with them: labels of words are lists of plain values, one for each word in every row"
-                + ("" if side.words else ", beside lists of words")
+                "with them: "
+                + (
+                    "labels of words are lists of plain values, one for each word in every row"
+                    if side.words
+                    else "give the words as a list, too (`tokens`)"
+                )
             )
             return
     if is_list(kind) and name in PER_WORD:
-        why = "they are not a plain value for each word" if side and side.words else "the table has no column of words"
+        why = (
+            "they are not a plain value for each word"
+            if side and side.words
+            else "the table has no column of words; give the words as a list, too (`tokens`)"
+        )
         warn(f"the lists of {name!r} do not move with the words: {why}")
     elif sample is not None and sample.num_rows:
         _warn_of_places_and_texts(name, sides, sample, known_texts)
 
 
+def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming: Naming) -> None:
+    """Refuse a list with a number for each word that may be the place of another word, or warn of it.
+
+    With a name of such lists, it is enough that all numbers fit: {"tokens": ["the", "dog"], "parent": [2, 0]}. A
+    column that counts the words is left out.
+
+    Raises UsageError word-places.
+    """
+    _, values, rows, _ = next(_leaves(name, sample[name], np.arange(sample.num_rows), 0))
+    if is_string(values.type) and pc.all(pc.match_substring_regex(values, r"^-?[0-9]{1,9}$")).as_py():
+        values = pc.cast(values, pa.int64())
+    if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py():  # as pandas has them
+        values = pc.cast(values, pa.int64(), safe=False)
+    if not len(values) or not pa.types.is_integer(values.type):
+        return
+    lengths = _numbers(pc.list_value_length(sample[words]))
+    numbers = to_numpy(pc.cast(values, pa.int64()))
+    counted_words = positions(offsets_of(np.bincount(rows, minlength=sample.num_rows)))
+    if (numbers < -1).any() or (numbers > lengths[rows]).any() or len(np.unique(numbers - counted_words)) == 1:
+        return
+    match = _OF_OTHER_WORDS.search(name.lower())
+    named = match is not None and (match["flags"] is None or int(numbers.max()) > 1)
+    if not named and not _fit_by_no_chance(numbers, lengths):
+        return
+    what = f"the numbers in {name!r} may be places of words, which would not follow the words"
+    as_tags = f"{naming('label', f'{name}=tags')} keeps the number of each word"
+    if not named:
+        warn(f"{what}; if they are not, {as_tags} without this message")
+        return
+    raise UsageError(
+        what,
+        where=where,
+        fix="write heads (from 1, 0 for the root) to the column `head`, beside a column `deprel` with a relation for "
+        f"each word; leave other places out; if they are not places, {as_tags}",
+        id="word-places",
+    )
+
+
 def fitting(name: str, side: Side, sample: pa.Table) -> int:
-    """Return the number of rows in which the list of a column is as long as the words; of raw text, at white space."""
-    return int(pc.sum(pc.equal(pc.list_value_length(sample[name]), _n_words(side, sample))).as_py() or 0)
+    """Return the number of rows in which the list of a column is as long as the words.
+
+    The words of raw text may be its parts between white space, or these and all marks: `don't go.` has 2 to 5.
+    """
+    lengths = pc.list_value_length(sample[name])
+    fewest = _n_words(side, sample)
+    most = fewest if side.words else pc.count_substring_regex(sample[side.text], _WORD_OR_MARK)
+    both = pc.and_(pc.greater_equal(lengths, fewest), pc.less_equal(lengths, pc.max_element_wise(fewest, most)))
+    return int(pc.sum(both).as_py() or 0)
+
+
+def are_sentences(lists: pa.ChunkedArray) -> bool:
+    """Return whether most strings of a column of lists have white space inside, as no word has."""
+    strings = whole(lists).flatten().drop_null()
+    n_spaced = pc.sum(pc.match_substring_regex(strings.cast(pa.string()), r"\S\s+\S")).as_py() or 0
+    return bool(2 * n_spaced > len(strings))
 
 
 def _n_words(side: Side, sample: pa.Table) -> pa.ChunkedArray:
@@ -144,8 +210,13 @@ def _are_places(path: str, values: pa.Array, lengths: Int64, all_lengths: Int64,
     numbers = to_numpy(values)
     if (numbers < 0).any() or (numbers > lengths).any() or (numbers == lengths).all():
         return False
+    return depth > 1 or bool(_OF_PLACES.search(path)) or _fit_by_no_chance(numbers, all_lengths)
+
+
+def _fit_by_no_chance(numbers: Int64, all_lengths: Int64) -> bool:
+    """Return whether numbers that fit into their rows would not fit into some other rows."""
     shorter = np.searchsorted(np.sort(all_lengths), numbers)
-    return depth > 1 or bool(_OF_PLACES.search(path)) or shorter.sum() / len(all_lengths) >= _BY_CHANCE
+    return bool(shorter.sum() / len(all_lengths) >= _BY_CHANCE)
 
 
 def _are_copies(values: pa.Array, rows: Int64, column: pa.Array) -> bool:

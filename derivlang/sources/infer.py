@@ -26,11 +26,12 @@ from derivlang.formats.objects import has_translations, inner_texts, layout_of, 
 from derivlang.formats.parquet import class_names
 from derivlang.formats.rows import ROWS_PER_TABLE
 from derivlang.sources.corpus import CorpusFile
-from derivlang.sources.doubts import fitting, warn_of_unmoved
+from derivlang.sources.doubts import are_sentences, check_not_places, fitting, warn_of_unmoved
 from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of_column, is_list, is_string_list
 
 WORDS = ("tokens", "words", "forms")
 _IN_OBJECTS = "lists in objects are not read as words: write them to a key of the row"
+_APART = "write each sentence as text in a row of its own, or as a list of its words"
 _FEW = 100  # rows of a further file that are looked at
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
@@ -102,18 +103,22 @@ def infer(
             id="nesting",
         )
     sides = _sides(types, words, texts)
+    lists = [name for name, kind in types.items() if is_string_list(kind)]
+    sentences = [name for name in lists if sample is not None and are_sentences(sample[name])]
     if not sides:
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix=_advice(types, inner_texts(schema, sample), naming),
+            fix=_advice(types, inner_texts(schema, sample), naming, sentences),
             id="no-words",
         )
+    for column in [side.words for side in sides if side.words in sentences]:
+        warn(f"{column!r} looks like lists of sentences, but each string is read as one word: {_APART}")
     # Rows of a derived set (in memory, or exported) keep its own columns as they are: no column is a label of the
     # words.
     derived = {"document", "order", "sentences"} <= set(types)
-    if not derived and not words and not texts:
-        _warn_of_other_texts(types, sides, naming)
+    if not derived:
+        _warn_of_other_texts(types, sides, naming, named=bool(given))
     used = {side.words for side in sides} | {side.text for side in sides}
     known_texts = {*TEXT_NAMES, *(layout["objects"]["texts"].values() if layout else ())}
     fields: list[Field] = []
@@ -140,6 +145,8 @@ def infer(
             field = field_of_column(name, kind, tree, one, fits, classes.get(name), asked.get(name), naming)
         if UNDECIDED.get(field.kind, field.kind) == "value" and not own and name not in asked:
             warn_of_unmoved(name, kind, sides, sample, known_texts)
+        if UNDECIDED.get(field.kind, field.kind) == "tags" and field.classes is None and sample and name not in asked:
+            check_not_places(name, str(sides[0].words), sample, where, naming)
         fields.append(field)
     if [side.text for side in sides] in (["premise", "hypothesis"], ["premise", "hypo"]):
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
@@ -219,28 +226,40 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
     return []
 
 
-def _warn_of_other_texts(types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming) -> None:
-    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language."""
+def _warn_of_other_texts(
+    types: Mapping[str, pa.DataType], sides: Sequence[Side], naming: Naming, *, named: bool
+) -> None:
+    """Warn of columns with names of texts that the sides leave out, so that they stay in the source language.
+
+    named: the user names the sides, and may leave out any other text than the other one of a pair.
+    """
     used = [str(side.words or side.text) for side in sides]
-    others = [name for name in types if name in TEXT_NAMES and name not in used and is_string(types[name])]
+    known = {other for pair in PAIRS for other in pair if not {*pair}.isdisjoint(used)} if named else TEXT_NAMES
+    others = [name for name in types if name in known and name not in used and is_string(types[name])]
     if others:
         texts = [name for name in types if name in (*used, *others)]
         how = " ".join(naming("word" if name == sides[0].words else "text", name) for name in texts[:2])
         warn(f"{', '.join(map(repr, others))} stays in the source language; for a pair of texts: {how}")
 
 
-def _advice(types: dict[str, pa.DataType], inner: Mapping[str, list[str]], naming: Naming) -> str:
-    """Return how to name the columns that may be words or text. inner: keys of texts in columns of objects."""
+def _advice(
+    types: dict[str, pa.DataType], inner: Mapping[str, list[str]], naming: Naming, sentences: Sequence[str]
+) -> str:
+    """Return how to name the columns that may be words or text.
+
+    inner: keys of texts in columns of objects. sentences: columns of lists of sentences.
+    """
     keys = [key for key in next(iter(inner.values()), ()) if all(key in others for others in inner.values())]
     if len(inner) > 1 and keys:  # premise and hypothesis, in several languages each
         return f"choose one of {', '.join(keys)}: {' '.join(naming('text', f'{name}.{keys[0]}') for name in inner)}"
-    words = [naming("word", n) for n, t in types.items() if is_string_list(t)]
+    words = [naming("word", n) for n, t in types.items() if is_string_list(t) and n not in sentences]
     texts = [naming("text", n) for n, t in types.items() if is_string(t)]
     texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
     named = f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}" if words or texts else ""
     lists = _lists_in_objects(types)
     inside = f"{_IN_OBJECTS} ({first_names(lists)})" if lists else ""
-    return "; ".join(filter(None, [named, inside])) or "a source needs raw text or lists of words"
+    apart = f"{first_names(sentences)} looks like lists of sentences: {_APART}" if sentences else ""
+    return "; ".join(filter(None, [named, apart, inside])) or "a source needs raw text or lists of words"
 
 
 def _lists_in_objects(types: Mapping[str, pa.DataType]) -> list[str]:

@@ -83,8 +83,19 @@ class Tree(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the trees of a treebank. Raises LayerError as `first_fault` describes."""
-        fault = first_fault(to_numpy(_heads("head", labels)), labels.batch.unit_words, whole=labels.whole_trees)
+        """Return the trees of a treebank. Raises LayerError as `first_fault` describes, and head-range."""
+        head = to_numpy(_heads("head", labels))
+        without = np.flatnonzero(head == NO_HEAD)
+        relations = labels.strings("deprel").take(to_arrow(without)).to_pylist() if len(without) else []
+        root = next((at for at, name in zip(without, relations, strict=True) if name.lower() == "root"), None)
+        if root is not None:
+            raise LayerError(
+                "the word has the relation root, but the head -1, which stands for none",
+                where=labels.word(int(root)),
+                fix="write 0 for the root; if heads count the words from 0, add 1 to each",
+                id="head-range",
+            )
+        fault = first_fault(head, labels.batch.unit_words, whole=labels.whole_trees)
         if fault is not None:
             word, what, id = fault
             raise LayerError(
