@@ -554,7 +554,7 @@ class Finished(Here):
     def run(self, arguments: Sequence[str], folder: Path, log: Path) -> int:
         function = arguments[0]
         run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[1]
-        self.calls.append(f"{function} {Path(run).name}")
+        self.calls.append(f"{function} {Path(run).name}{' --force' * ('--force' in arguments)}")
         if function == "pretrain" and Path(run).name in self.fail:
             log.write_text("derivlang: the loss became NaN or infinite [not-finite]\n")
             return 1
@@ -707,6 +707,9 @@ def test_other_options_of_evaluate_evaluate_again(tmp_path: Path, processes: typ
     processes.calls.clear()
     run_study(study_of(tmp_path, text + "sentences = 5\n"), place)
     assert len(names_of(processes.calls, "evaluate")) == 24
+    assert not any("--force" in call for call in processes.calls)
+    run_study(study_of(tmp_path, text + "sentences = 5\nepochs = 2\n"), place)  # results are replaced
+    assert sum("--force" in call for call in processes.calls) == 24
     assert names_of(processes.calls, "pretrain") == []
 
 

@@ -33,7 +33,15 @@ from derivlang.studies.cells import RUNS, Cell
 from derivlang.studies.estimate import tasks_in
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
-from derivlang.studies.records import check_beginning, check_fits, check_shared, is_done, mark_done, write_study
+from derivlang.studies.records import (
+    check_beginning,
+    check_fits,
+    check_shared,
+    is_done,
+    mark_done,
+    replaces,
+    write_study,
+)
 from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
 from derivlang.training.objectives.registry import read_objective
@@ -209,7 +217,8 @@ def _run_chain(
     for step in chain:
         if not is_done(step, place):
             check_beginning(cell, place)
-            log = _start(step, cell.name, place.out, processes)
+            again = ("--force",) * replaces(step, place)
+            log = _start(replace(step, arguments=(*step.arguments, *again)), cell.name, place.out, processes)
             _check(step, log, (yield))
             mark_done(step, place)
 
