@@ -640,6 +640,13 @@ def test_nothing_is_half_written(small: pd.DataFrame, tmp_path: Path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_the_title_of_a_study_heads_its_part() -> None:
+    one, _ = analysed(study({"t": ["a", "b"]}, [POS], title="Does order matter?"))
+    assert part_of(one).title == "Does order matter?"
+    one, _ = analysed(study({"t": ["a", "b"]}, [POS]))
+    assert part_of(one).title == "overlap"
+
+
 def test_several_studies_have_parts_and_files_of_their_own(tmp_path: Path) -> None:
     both = pd.concat([study({"o": ["a", "b"]}, [ALIGNMENT], name=name) for name in ("one", "two")], ignore_index=True)
     report(both, tmp_path / "out")

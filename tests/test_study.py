@@ -304,6 +304,11 @@ def test_the_languages_of_a_run_are_tables(tmp_path: Path, processes: type[Finis
         ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be text"),
         ("[0.25, 0.3]", "[0.25, 0.4]", r"cell 0.4.0.4: .languages.: the shares .* add up to 1.2, not to 1"),
         ("steps = 2", "steps = 2\n[cell]\nt = 'inv'", "cell 0.5.0.25: .languages.: cannot be given with --t"),
+        (
+            "steps = 2",
+            "steps = 2\n[cell]\nobjective = 'align-mlm'\ndictionary = ['en-es=x.txt']",
+            "cell 0.5.0.25: --dictionary: there is no language 'es'",
+        ),
     ],
 )
 def test_languages_that_are_wrong_are_refused(old: str, new: str, message: str, tmp_path: Path) -> None:

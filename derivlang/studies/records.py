@@ -52,7 +52,7 @@ def write_study(study: StudyFile, place: Place) -> None:
         "text": list(study.text),
         **({"labelled": True} if study.labelled else {}),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
-        "report": {**study.report, **_former_primary(study, place)},
+        "report": {**({"title": study.title} if study.title else {}), **study.report, **_former_primary(study, place)},
         "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
     }
     _write(place.out / STUDY, sealed({**record, "derivlang": __version__}))

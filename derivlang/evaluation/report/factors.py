@@ -43,6 +43,7 @@ Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
 class Section:
     """The runs of one study, or those without one.
 
+    title: of the study's file, else its name.
     columns: what is declared of each (task, metric). attributes: of the table (`evaluation/table.py`). rows: of the
     table, checked. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
     each factor, in order. planned: condition -> its number of runs, in order. constant: settings that all runs share.
@@ -52,6 +53,7 @@ class Section:
     """
 
     name: str
+    title: str
     columns: Mapping[tuple[str, str], Column]
     attributes: Mapping[str, Any]
     rows: pd.DataFrame
@@ -196,6 +198,7 @@ def _section(
     }  # fmt: skip
     return Section(
         name=study,
+        title=str(told.get("title") or study or "Runs"),
         columns=columns,
         attributes=attributes,
         rows=rows,
