@@ -465,6 +465,10 @@ def test_a_dry_run_says_what_the_run_would_refuse(tmp_path: Path) -> None:
     options = ("--dry-run", "--rate", "1000", "-o", tmp_path / "out", "--data-dir", tmp_path)
     lost = GRID + '[evaluate]\ntask = "blimp:pairs.jsonl"\n'
     assert "the task's file ./pairs.jsonl is missing" in run("study", written(tmp_path, lost), *options, code=1).err
+    written(tmp_path, "", "pairs.jsonl")
+    assert "write ../pairs.jsonl" in run("study", written(tmp_path, lost), *options, code=1).err
+    for source, told in (("./no.txt", "the source ./no.txt is missing"), ("demoo", "did you mean demo")):
+        assert told in run("study", written(tmp_path, GRID.replace('"demo"', f'"{source}"')), *options, code=None).err
     of_hub = GRID + '[evaluate]\ntask = "pos:demo,pos:French-GSD"\n'
     told = run("study", written(tmp_path, of_hub), *options)
     assert "not on this machine, so the hub is asked for them: pos:French-GSD" in told.err
