@@ -234,7 +234,7 @@ def _planned(cells: Iterable[Mapping[str, Any]], runs: Collection[str]) -> Itera
 
 
 def _differing(facts: pd.DataFrame, factors: Sequence[str], of_study: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each setting of _TOLD that is no factor and varies with one, or with several."""
+    """Yield a sentence for each setting of _TOLD that is not a factor and varies with one, or with several."""
     for name in facts.columns.difference([*factors, *of_study], sort=False):
         causes = [factor for factor in factors if _follows(facts, name, [factor])]
         if not name.startswith(_TOLD) or facts[name].nunique() < 2 or {CONTROL, TARGET} & {*causes}:
