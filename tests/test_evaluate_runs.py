@@ -283,7 +283,12 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path) -> None:
     assert regimes(both, "xnli") == {"zs", "source"}
     assert regimes(evaluate(run, options("xnli", regimes=("sup",))), "xnli") == {"sup", "zs", "source"}
     # other settings, other numbers
-    other = evaluate(run, options("pos", lr=1e-4, regimes=("sup",)))
+    with pytest.raises(StoreError, match=r"pos was fine-tuned with other settings: lr is 0\.005, not 0\.0001"):
+        evaluate(run, options("pos", "ner", lr=1e-4, regimes=("zs",)))
+    with pytest.raises(StoreError, match="train_examples was not given, and is 20 now"):
+        evaluate(run, options("pos", train_examples=20, regimes=("sup",)))
+    assert evaluate(run, options("pos", regimes=("sup",))).record["tasks"]["pos"] == pos
+    other = evaluate(run, options("pos", lr=1e-4, regimes=("sup",), force=True))
     assert regimes(other, "pos") == {"sup"}
     assert other.record["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other.record["measures"]
@@ -346,7 +351,7 @@ def test_a_causal_run(tmp_path: Path) -> None:
 def test_tasks_of_a_causal_run(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="gpt2")
     for freeze in ("embeddings,encoder", ""):
-        record = evaluate(run, options("pos", "xnli", freeze=freeze, max_length=60)).record
+        record = evaluate(run, options("pos", "xnli", freeze=freeze, max_length=60, force=True)).record
         assert record["tasks"]["pos"]["settings"]["word"] == "last"
         assert "word" not in record["tasks"]["xnli"]["settings"]
     with pytest.raises(UsageError, match="qa needs an encoder") as error:

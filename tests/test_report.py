@@ -385,6 +385,34 @@ def test_the_page_names_the_best_level(baseline: dict[str, str]) -> None:
     assert not [line for line in results_of(scored(one, comparisons, "links", "transport")) if "the best" in line]
 
 
+def test_a_tie_has_no_winner_and_levels_below_chance_are_named() -> None:
+    task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
+    rates = {"sup": 0.52, "zs": 0.1, "chance": 0.5}
+    found = study({"objective": ["mlm", "xlm"]}, [task], seeds=[1], rate=lambda _, regime: rates[regime])
+    found["value"] = found["regime"].map({"sup": 52.0, "zs": 10.0, "chance": 50.0})
+    found["counts"] = None
+    one, comparisons = analysed(found)
+    shown = " ".join(results_of(scored(one, comparisons, "pos", "accuracy")))
+    assert "no objective is ahead, mlm and xlm differ by 0.0 points (" in shown
+    assert "); both are below chance (50.0)." in shown
+    assert "of the way" not in shown  # SUP is 2 points above the floor
+    assert "range" not in set(comparisons["regime"])
+
+
+def test_a_share_of_the_range_below_0_is_below_the_floor() -> None:
+    task = FakeTask("pos", (ACCURACY,), ("sup", "zs", "chance"), ft_seeds=(1,), split="test")
+    rates = {"sup": 0.9, "zs": 0.1, "chance": 0.5}
+    one, comparisons = analysed(study({"t": ["a", "b"]}, [task], rate=lambda _, regime: rates[regime]))
+    assert "pos: accuracy: ZS is below the floor." in list(results_of(scored(one, comparisons, "pos", "accuracy")))
+
+
+def test_the_best_data_is_not_named_by_a_hash() -> None:
+    some = [{"seed": 1, "run": data, "settings": {"data": data}} for data in ("773ef7", "88af01")]
+    one, comparisons = analysed(frame(some))
+    assert one.factors == ("data",)
+    assert "the best" not in " ".join(results_of(scored(one, comparisons, "pos", "accuracy")))
+
+
 def test_the_best_level_is_the_lowest_of_what_should_be_low() -> None:
     one, comparisons = analysed(
         study({"t": ["a", "b"]}, [PERPLEXITY], rate=lambda levels, _: 0.5 + (levels["t"] == "b") / 4)
@@ -610,6 +638,13 @@ def test_nothing_is_half_written(small: pd.DataFrame, tmp_path: Path, monkeypatc
             report(frame([{"seed": 2}], [ALIGNMENT]), out)
     assert (tmp_path / "out" / "index.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_title_of_a_study_heads_its_part() -> None:
+    one, _ = analysed(study({"t": ["a", "b"]}, [POS], title="Does order matter?"))
+    assert part_of(one).title == "Does order matter?"
+    one, _ = analysed(study({"t": ["a", "b"]}, [POS]))
+    assert part_of(one).title == "overlap"
 
 
 def test_several_studies_have_parts_and_files_of_their_own(tmp_path: Path) -> None:

@@ -145,6 +145,37 @@ def test_cells_of_another_grid_lack_a_factor() -> None:
     assert list(found.planned) == [("trans", NONE), ("inv", NONE), ("inv", "untied")]
 
 
+def test_planned_cells_have_the_targets_of_their_runs() -> None:
+    """A cell without a result may be evaluated on all of them; none of them has a condition without a target."""
+    some = [{"study": "s", "seed": 1, "run": f"{goal}@{target}", "factors": {"goal": goal, "target": target}}
+            for goal in ("mlm", "xlm") for target in ("de", "fr")]  # fmt: skip
+    scores = frame(some[:3])
+    scores.attrs["studies"] = {"s": {"cells": [{"run": goal, "factors": {"goal": goal}} for goal in ("mlm", "tlm")]}}
+    found = section(scores)
+    assert found.factors == ("goal", "target")
+    assert found.planned.keys() == {("mlm", "de"), ("mlm", "fr"), ("tlm", "de"), ("tlm", "fr"), ("xlm", "de")}
+
+
+def test_settings_that_differ_with_a_factor_are_told() -> None:
+    """What an objective implies by nature is not: it would say the same of every report."""
+    mlm, align = {"ft_epochs": "4", "mask": "15"}, {"ft_epochs": "1", "mu": "1", "parameters": "9"}
+    found = section(runs({"objective": "mlm", **mlm}, {"objective": "align", **align}))
+    assert found.factors == ("objective",)
+    assert found.notes[1:] == ("ft_epochs differs with objective: 4 (mlm), 1 (align).",)
+    some = [{"objective": o, "model": m, "limit": o + m} for o in ("mlm", "xlm") for m in ("tiny", "base")]
+    assert section(runs(*some)).notes[1:] == ("limit differs between conditions: mlmtiny, mlmbase, xlmtiny, xlmbase.",)
+    assert not section(runs({"epochs": "1", "ft_epochs": "1"}, {"epochs": "2", "ft_epochs": "2"})).notes[1:]
+
+
+def test_a_run_of_no_steps_is_the_untrained_control() -> None:
+    trained = [{"objective": o, "steps": "9"} for o in ("mlm", "xlm")]
+    found = section(runs(*trained, {"objective": "mlm", "steps": "0"}))
+    assert found.factors == ("objective", "control")
+    assert found.untrained(("xlm", NONE)) == ("mlm", "untrained")
+    assert not found.notes[1:]
+    assert section(runs(*trained)).factors == ("objective",)
+
+
 @pytest.mark.parametrize("name", ["", "s"])
 def test_two_runs_that_differ_in_nothing_are_an_error_with_both_names(name: str) -> None:
     scores = frame([{"study": name, "seed": 1, "run": "first"}, {"study": name, "seed": 1, "run": "second"}])

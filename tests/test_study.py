@@ -304,6 +304,11 @@ def test_the_languages_of_a_run_are_tables(tmp_path: Path, processes: type[Finis
         ('t = "trans,inv"', "t = [1]", r"\[languages.la\]: t = \[1\] must be text"),
         ("[0.25, 0.3]", "[0.25, 0.4]", r"cell 0.4.0.4: .languages.: the shares .* add up to 1.2, not to 1"),
         ("steps = 2", "steps = 2\n[cell]\nt = 'inv'", "cell 0.5.0.25: .languages.: cannot be given with --t"),
+        (
+            "steps = 2",
+            "steps = 2\n[cell]\nobjective = 'align-mlm'\ndictionary = ['en-es=x.txt']",
+            "cell 0.5.0.25: --dictionary: there is no language 'es'",
+        ),
     ],
 )
 def test_languages_that_are_wrong_are_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -460,6 +465,10 @@ def test_a_dry_run_says_what_the_run_would_refuse(tmp_path: Path) -> None:
     options = ("--dry-run", "--rate", "1000", "-o", tmp_path / "out", "--data-dir", tmp_path)
     lost = GRID + '[evaluate]\ntask = "blimp:pairs.jsonl"\n'
     assert "the task's file ./pairs.jsonl is missing" in run("study", written(tmp_path, lost), *options, code=1).err
+    written(tmp_path, "", "pairs.jsonl")
+    assert "write ../pairs.jsonl" in run("study", written(tmp_path, lost), *options, code=1).err
+    for source, told in (("./no.txt", "the source ./no.txt is missing"), ("demoo", "did you mean demo")):
+        assert told in run("study", written(tmp_path, GRID.replace('"demo"', f'"{source}"')), *options, code=None).err
     of_hub = GRID + '[evaluate]\ntask = "pos:demo,pos:French-GSD"\n'
     told = run("study", written(tmp_path, of_hub), *options)
     assert "not on this machine, so the hub is asked for them: pos:French-GSD" in told.err
@@ -554,7 +563,7 @@ class Finished(Here):
     def run(self, arguments: Sequence[str], folder: Path, log: Path) -> int:
         function = arguments[0]
         run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[1]
-        self.calls.append(f"{function} {Path(run).name}")
+        self.calls.append(f"{function} {Path(run).name}{' --force' * ('--force' in arguments)}")
         if function == "pretrain" and Path(run).name in self.fail:
             log.write_text("derivlang: the loss became NaN or infinite [not-finite]\n")
             return 1
@@ -707,6 +716,9 @@ def test_other_options_of_evaluate_evaluate_again(tmp_path: Path, processes: typ
     processes.calls.clear()
     run_study(study_of(tmp_path, text + "sentences = 5\n"), place)
     assert len(names_of(processes.calls, "evaluate")) == 24
+    assert not any("--force" in call for call in processes.calls)
+    run_study(study_of(tmp_path, text + "sentences = 5\nepochs = 2\n"), place)  # results are replaced
+    assert sum("--force" in call for call in processes.calls) == 24
     assert names_of(processes.calls, "pretrain") == []
 
 

@@ -22,7 +22,7 @@ from derivlang.evaluation.columns import Column
 from derivlang.evaluation.plan import LEVELS, STUDY, StudyPlan, levels_of, place_of, read_plan
 from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
 from derivlang.evaluation.scores import SCHEMA, Score, table_of
-from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
+from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, TARGET, frame_of, read_scores
 from derivlang.formats.places import located
 from derivlang.store.record import check_same, read_record
 from derivlang.training.checkpoint import MODEL
@@ -38,7 +38,6 @@ from derivlang.training.run_folder import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TARGET = "target"  # the factor of runs of several languages
 _TRAINING = "training"  # the task of training losses
 _FACTS = {
     **RECORD,

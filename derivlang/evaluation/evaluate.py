@@ -20,7 +20,7 @@ from derivlang.engine.events import Events
 from derivlang.evaluation import results
 from derivlang.evaluation.checks import check_asked, fitting, with_seen_regimes
 from derivlang.evaluation.encoded import EncodedText, OpenedRun
-from derivlang.evaluation.finetuned import finetuned
+from derivlang.evaluation.finetuned import check_settings, finetuned
 from derivlang.evaluation.measures.registry import measure_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.sources import Sources
@@ -84,6 +84,8 @@ class Evaluation:
         beside = [one._open(step) for one in others]
         sweep(trained.folder)
         sweep(trained.cells)
+        for one in (run, *beside):
+            check_settings(one, results.stored(one.trained, force=options.force))
         before = record = results.stored(trained, force=options.force, drop=True)
 
         # Measures. Each entry is written at once, so that an interrupted evaluation keeps it.

@@ -11,18 +11,19 @@ again, so an interrupted evaluation resumes with the next cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.encoded import OpenedRun
 from derivlang.evaluation.finetune_settings import REGIMES, SPLITS, Regime
-from derivlang.evaluation.scores import write_part
+from derivlang.evaluation.scores import read_part, write_part
 from derivlang.evaluation.set_names import short_name
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.settings import EvaluateOptions
@@ -30,7 +31,7 @@ from derivlang.evaluation.sources import digest_of
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
-from derivlang.store.record import difference, digest
+from derivlang.store.record import check_same, difference, digest
 from derivlang.training.languages import SOURCE
 
 _UNSUITED = {  # why a regime does not suit a target's own set
@@ -74,6 +75,35 @@ def finetuned(
         [cell.predictions for cell in finished if cell.has_predictions()],
         sets.told_of_test,
     )
+
+
+def check_settings(run: OpenedRun, record: Mapping[str, Any]) -> None:
+    """Raise StoreError for a task that was fine-tuned with other settings: its results would be replaced.
+
+    record: that was there, as of `results.stored`.
+    """
+    for task in run.tasks:
+        entry = record["tasks"].get(task.label)
+        if entry is None or not isinstance(task, Task) or run.options.force:
+            continue
+        for told in _settings_in(run.trained.cells / name for name in entry[results.SCORES]):
+            check_same(
+                told,
+                {**dict.fromkeys(told), **task.settings.record()},
+                f"{task.label} was fine-tuned with other settings",
+                where=str(run.trained.results),
+                fix="give the same settings, or --force to replace these results",
+                id="stale-evaluation",
+            )
+
+
+def _settings_in(paths: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield the settings of fine-tunings. A damaged file, which is made again, has none, nor has a guess."""
+    for path in paths:
+        with suppress(StoreError):
+            facts, _ = read_part(path)
+            if "settings" in facts:
+                yield facts["settings"]
 
 
 def _cells(run: OpenedRun, task: Task, sets: Sets, regime: Regime) -> list[FinetuneCell]:

@@ -17,7 +17,7 @@ _LONGEST = 200  # bytes of the path of a run; file systems have names of up to 2
 _LEVEL = str | int | float | bool
 LEVELS = {"*": _LEVEL}
 PLAN = {  # of a study, as `StudyPlan.record` gives it
-    **dict.fromkeys(("x?", "lines?", "primary?", "test?"), str),
+    **dict.fromkeys(("title?", "x?", "lines?", "primary?", "test?"), str),
     "factors?": {"*": [_LEVEL]},
     "names?": {"*": {"*": str}},
     "baseline?": LEVELS,
@@ -37,7 +37,7 @@ _RECORD = {
 class StudyPlan:
     """A study. factors: the levels of each factor, in order. cells: folder of a run -> its levels. Levels are text.
 
-    report: what the study file says of the report: baseline, x, lines, primary …
+    report: what the study file says of the report: title, baseline, x, lines, primary …
     """
 
     folder: Path

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 TABLE, TEXT = "scores.parquet", "scores.tsv"
 FACTOR, SETTING = "factor.", "set."  # prefixes of columns
+TARGET = "target"  # the factor of runs of several languages
 ATTRIBUTES = ("columns", "studies", "doses", "states", "tests")
 OF_RUN = pa.schema(
     [(name, pa.string()) for name in ("study", "run", "fingerprint", "weights", "version")]

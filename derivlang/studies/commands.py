@@ -20,6 +20,7 @@ from derivlang.engine.options import ParserNames
 from derivlang.evaluation.asked import asked_for
 from derivlang.evaluation.settings import EvaluateChoice
 from derivlang.sources.request import DataDir, TextOptions
+from derivlang.training.language import named_pairs, read_languages
 from derivlang.training.settings import DataPaths, Duration, LogOptions, Machine, TrainingOptions
 
 Level = str | int | float | bool
@@ -151,6 +152,8 @@ def _check_pretraining(values: Mapping[str, Any]) -> None:
     options = with_defaults(_PRETRAINING, values)
     source = with_languages(values.get("source"), options)
     check_options(source, options)
+    for name in ("pairs", "dictionary") if options["language"] else ():
+        named_pairs(options[name] or (), read_languages(options["language"]), f"--{name}")
 
 
 def _check_evaluation(values: Mapping[str, Any]) -> None:

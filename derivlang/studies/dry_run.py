@@ -9,7 +9,7 @@ from derivlang.core.messages import first_names
 from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
 from derivlang.studies.file import StudyFile
 from derivlang.studies.plan import model_of, plan
-from derivlang.studies.run import check_tasks
+from derivlang.studies.run import check_tasks, check_texts
 from derivlang.studies.settings import Place
 
 
@@ -21,6 +21,8 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
     measure it; in the result, its origin. not_counted: sentences about what the estimate leaves out. say: called with
     what the hub is asked for. Raise what the run would refuse.
     """
+    if study.place.endswith(".toml"):  # a shipped study is estimated before its corpora are there
+        check_texts(study, place)
     if of_hub := check_tasks(study, place, dry=True):
         say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
     threads, workers = place.threads or study.threads, place.workers or study.workers

@@ -16,8 +16,9 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.seal import is_intact, sealed
+from derivlang.core.settings import declared
 from derivlang.core.version import __version__
-from derivlang.evaluation.finetune_settings import RULES
+from derivlang.evaluation.finetune_settings import RULES, FinetuneSettings
 from derivlang.evaluation.plan import FORMAT, STUDY, StudyPlan, read_plan
 from derivlang.evaluation.results import EVALUATION
 from derivlang.evaluation.verify import verify_run
@@ -51,7 +52,7 @@ def write_study(study: StudyFile, place: Place) -> None:
         "text": list(study.text),
         **({"labelled": True} if study.labelled else {}),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
-        "report": {**study.report, **_former_primary(study, place)},
+        "report": {**({"title": study.title} if study.title else {}), **study.report, **_former_primary(study, place)},
         "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
     }
     _write(place.out / STUDY, sealed({**record, "derivlang": __version__}))
@@ -62,6 +63,15 @@ def is_done(step: PlannedCommand, place: Place) -> bool:
     before, now = _json(_path(step, place)), _record(step, place)
     # Files that only one of the two records knows may be away.
     return {**before, "files": None} == {**now, "files": None} and _changed(before, now["files"]) is None
+
+
+def replaces(step: PlannedCommand, place: Place) -> bool:
+    """Return whether an evaluation has another fine-tuning than the finished one of its cell."""
+    before = _json(_path(step, place)).get("options")
+    if before is None or step.arguments[0] != "evaluate":
+        return False
+    tuning = dict.fromkeys(str(one.option).removeprefix("--") for one in declared(FinetuneSettings).values())
+    return bool(difference(before, {name: step.facts.get(name) for name in tuning}))
 
 
 def mark_done(step: PlannedCommand, place: Place) -> None:

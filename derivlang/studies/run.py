@@ -26,14 +26,24 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.sources.find import find, is_of_hub
+from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import create, disk, file_lock, reopen
 from derivlang.store.folders import sweep
-from derivlang.studies.cells import RUNS, Cell
+from derivlang.studies.cells import RUNS, Cell, texts_of
+from derivlang.studies.commands import NAMES_TEXT
 from derivlang.studies.estimate import tasks_in
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
-from derivlang.studies.records import check_beginning, check_fits, check_shared, is_done, mark_done, write_study
+from derivlang.studies.records import (
+    check_beginning,
+    check_fits,
+    check_shared,
+    is_done,
+    mark_done,
+    replaces,
+    write_study,
+)
 from derivlang.studies.settings import Place
 from derivlang.studies.text import is_joined, join
 from derivlang.training.objectives.registry import read_objective
@@ -79,6 +89,7 @@ def run_study(study: StudyFile, place: Place, say: Say = lambda message: None) -
     Raise StoreError if finished cells do not fit the study, and DataError if cells failed. The others are finished, and
     in the report, all the same.
     """
+    check_texts(study, place)
     check_tasks(study, place)
     steps = _begin(study, place, say)
     return in_server(partial(_run_cells, study, place, steps), place, place.threads or study.threads, say)
@@ -209,7 +220,8 @@ def _run_chain(
     for step in chain:
         if not is_done(step, place):
             check_beginning(cell, place)
-            log = _start(step, cell.name, place.out, processes)
+            again = ("--force",) * replaces(step, place)
+            log = _start(replace(step, arguments=(*step.arguments, *again)), cell.name, place.out, processes)
             _check(step, log, (yield))
             mark_done(step, place)
 
@@ -268,6 +280,26 @@ def _text(name: str, place: Place) -> SourceRequest:
     return SourceRequest(str(path))
 
 
+def check_texts(study: StudyFile, place: Place) -> None:
+    """Raise DerivlangError for a source that is not there, of a cell that has not been trained yet."""
+    cells: dict[str, str] = {}  # the first one of each source
+    for step in plan(study, place):
+        if step.cell and step.arguments[0] == "pretrain" and not place.data_as_is and not is_done(step, place):
+            named = [one for key, value in step.options.items() for one in texts_of(key, value)]
+            cells = {text: step.cell.name for key, text in named if key in NAMES_TEXT} | cells
+    for text in cells:
+        if text in ("", TEXT) or "://" in text or (place.out / text).exists() or is_of_hub(text, place.data_dir):
+            continue
+        if named_source(text)[0] is None and {"/", "."} & set(text):
+            raise DataError(
+                f"the source {text} is missing",
+                where=f"{study.place}: cell {cells[text]}",
+                fix="give a path from the file of the study, from -o OUT or from --data-dir",
+                id="missing-file",
+            )
+        find(SourceRequest(text, data_dir=place.data_dir))
+
+
 def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[str]:
     """Raise DataError for a task without data, before hours of training instead of after them.
 
@@ -278,7 +310,7 @@ def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[st
         named = task_of(name)
         for task in (named, *named.own.values()) if isinstance(named, Task) else (named,):
             given = task.sources if isinstance(task, Task) else [task.source] if isinstance(task, UntunedTask) else []
-            sources = [_from_out(source, place) for source in given]
+            sources = [_from_out(source, place, Path(study.place).parent) for source in given]
             requests = [SourceRequest(source, data_dir=place.data_dir) for source in sources]
             if dry and (absent := [source for source in sources if is_of_hub(source, place.data_dir)]):
                 of_hub += absent
@@ -289,8 +321,11 @@ def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[st
     return of_hub
 
 
-def _from_out(source: str, place: Place) -> str:
-    """Return a task's source as this process finds it: a relative path is one from OUT, where `evaluate` runs."""
+def _from_out(source: str, place: Place, beside: Path) -> str:
+    """Return a task's source as this process finds it: a relative path is one from OUT, where `evaluate` runs.
+
+    beside: the folder of the study's file, for advice.
+    """
     first, slash, _ = source.partition("/")
     if ":" in first or not slash or Path(source).is_absolute():
         return source
@@ -299,7 +334,12 @@ def _from_out(source: str, place: Place) -> str:
         raise DataError(
             f"the task's file {source} is missing",
             where=str(place.out),
-            fix="paths in `task` are relative to -o OUT: put the file there, or give its absolute path",
+            fix="paths in `task` are relative to -o OUT: "
+            + (
+                f"write {os.path.relpath(beside / source, place.out)}"
+                if (beside / source).exists()
+                else "put the file there, or give its absolute path"
+            ),
             id="missing-file",
         )
     return str(path)

@@ -43,6 +43,7 @@ from derivlang.evaluation.table import FACTOR
 
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 DIFFERENCE = "difference"  # besides MEAN and INTERACTION
+_LEAST_RANGE = 5  # points between the floor and SUP: a share of fewer says nothing
 OTHER_SETS = "other test sets"
 _NO_SEED = Estimate(0, float("nan"), None, why="no seed in common")
 Terms: TypeAlias = Sequence[tuple[float, Condition]]
@@ -118,7 +119,7 @@ def compared(section: Section) -> pd.DataFrame:
 def leading(section: Section, rows: pd.DataFrame, regime: str, factor: str, better: str) -> dict[str, Any] | None:
     """Return the best level of a factor minus the next one, over the conditions that all levels have; None without.
 
-    rows: of an outcome. better: "up" or "down".
+    `best` is the value of the best level. rows: of an outcome. better: "up" or "down".
     """
     values, at = _regimes(section, rows).get(regime, {}), section.factors.index(factor)
     means: dict[str, dict[Condition, float]] = {}
@@ -134,7 +135,8 @@ def leading(section: Section, rows: pd.DataFrame, regime: str, factor: str, bett
     sides = ((1 / len(shared), first), (-1 / len(shared), second))
     terms = [(weight, (*rest[:at], level, *rest[at:])) for weight, level in sides for rest in shared]
     row = _row(section, values, terms, {}, len(shared), Contrast(DIFFERENCE, factor, f"{first} − {second}"))
-    return {key: np.nan if value is None else value for key, value in row.items()}
+    best = total[first] / len(shared)
+    return {**{key: np.nan if value is None else value for key, value in row.items()}, "best": best}
 
 
 def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:
@@ -158,7 +160,7 @@ def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:
 def _shares(
     by_regime: Mapping[str, RunValues], condition: Condition, untrained: Condition | None
 ) -> dict[int, RunValue]:
-    """Return the share of the range between the floor and SUP that ZS has, by seed; {} without a floor below SUP."""
+    """Return the share of the range between the floor and SUP that ZS has, by seed; {} without such a range."""
     floors = by_regime[ZS].get(untrained) if untrained is not None else None
     floors = floors or by_regime.get(CHANCE, {}).get(condition)
     sup, zs = by_regime[SUP][condition], by_regime[ZS].get(condition, {})
@@ -168,7 +170,7 @@ def _shares(
     return {
         seed: RunValue(100 * (zs[seed].value - floor) / (sup[seed].value - floor))
         for seed in _shared([sup, zs])
-        if sup[seed].value > floor
+        if sup[seed].value >= floor + _LEAST_RANGE
     }
 
 

@@ -14,7 +14,7 @@ baseline, makes no condition, nor does one that repeats the pre-training seed, w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
@@ -26,12 +26,14 @@ from derivlang.core.settings import text_of
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.plan import levels_of
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, checked, columns_of, named
-from derivlang.evaluation.table import FACTOR, SETTING
+from derivlang.evaluation.table import FACTOR, SETTING, TARGET
 
 NONE = ""  # the level of a run that lacks a factor
 SEED, LEVEL, INTERACTION = "seed", "level", "interaction"
 CONTROL, UNTRAINED = "control", "untrained"  # a factor of controls, and its level that is a floor
 _OF_CONTROLS = (CONTROL, "objective")  # what controls set themselves (studies/scales.toml)
+# Settings that a reader has to know of where compared levels differ in them, too: names, or how they begin.
+_TOLD = ("ft_", "steps", "tokens", "epochs", "batch_size", "seq_len", "lr", "limit")
 Condition: TypeAlias = tuple[str, ...]
 Levels: TypeAlias = Mapping[str, str]
 Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
@@ -41,6 +43,7 @@ Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
 class Section:
     """The runs of one study, or those without one.
 
+    title: of the study's file, else its name.
     columns: what is declared of each (task, metric). attributes: of the table (`evaluation/table.py`). rows: of the
     table, checked. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
     each factor, in order. planned: condition -> its number of runs, in order. constant: settings that all runs share.
@@ -50,6 +53,7 @@ class Section:
     """
 
     name: str
+    title: str
     columns: Mapping[tuple[str, str], Column]
     attributes: Mapping[str, Any]
     rows: pd.DataFrame
@@ -161,9 +165,11 @@ def _section(
     outcomes: Mapping[str, Outcome],
 ) -> Section:
     facts, of_task = _facts(rows)
+    if not study:
+        _set_control(facts)
     seeds = rows.groupby("run", sort=False)["seed"].first()
     baseline = levels_of(told.get("baseline") or {})
-    cells = [levels_of(cell["factors"]) for cell in told.get("cells") or ()]
+    cells = list(_planned(told.get("cells") or (), facts.index))
     of_study = [name.removeprefix(FACTOR) for name in rows if name.startswith(FACTOR)]
     planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
     known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
@@ -192,6 +198,7 @@ def _section(
     }  # fmt: skip
     return Section(
         name=study,
+        title=str(told.get("title") or study or "Runs"),
         columns=columns,
         attributes=attributes,
         rows=rows,
@@ -206,8 +213,38 @@ def _section(
         primary=outcomes.get(told.get("primary") or ""),
         test=told.get("test") or LEVEL,
         published=told.get("published") or (),
-        notes=_notes(told, baseline, factors, runs, outcomes),
+        notes=(*_notes(told, baseline, factors, runs, outcomes), *_differing(facts, factors, of_study)),
     )
+
+
+def _set_control(facts: pd.DataFrame) -> None:
+    """Name the untrained models among runs without a study, as controls do in a study."""
+    if CONTROL not in facts and "steps" in facts and (untrained := facts["steps"] == "0").nunique() == 2:
+        facts.insert(0, CONTROL, untrained.map({True: UNTRAINED, False: NONE}))
+
+
+def _planned(cells: Iterable[Mapping[str, Any]], runs: Collection[str]) -> Iterator[dict[str, str]]:
+    """Yield the levels of each cell of a study, for each target of its run; of a missing run, for all known ones."""
+    several = [run.partition("@")[::2] for run in runs]
+    every = dict.fromkeys(target for _, target in several if target)
+    for cell in cells:
+        targets = [target for run, target in several if run == cell["run"]] or every or [""]
+        for target in targets:
+            yield levels_of(cell["factors"]) | ({TARGET: target} if target else {})
+
+
+def _differing(facts: pd.DataFrame, factors: Sequence[str], of_study: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each setting of _TOLD that is not a factor and varies with one, or with several."""
+    for name in facts.columns.difference([*factors, *of_study], sort=False):
+        causes = [factor for factor in factors if _follows(facts, name, [factor])]
+        if not name.startswith(_TOLD) or facts[name].nunique() < 2 or {CONTROL, TARGET} & {*causes}:
+            continue
+        if not causes:
+            yield f"{name} differs between conditions: {', '.join(level or 'none' for level in facts[name].unique())}."
+        elif not any(facts[name].equals(facts[cause].rename(name)) for cause in causes):
+            by_level = facts.drop_duplicates(causes[0])
+            told = (f"{value or 'none'} ({level or 'none'})" for value, level in by_level[[name, causes[0]]].to_numpy())
+            yield f"{name} differs with {causes[0]}: {', '.join(told)}."
 
 
 def _facts(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, dict[str, str]]]:
@@ -261,10 +298,10 @@ def _repeats(levels: pd.Series[str], seeds: pd.Series[int]) -> bool:
 def _ordered(kept: Sequence[str], told: Mapping[str, Any], baseline: Levels) -> tuple[str, ...]:
     """Return the factors with x and lines first: as the study says, else factors that have a baseline."""
     lines = told.get("lines")
-    free = [name for name in (*baseline, *kept) if name in kept and name != lines]
+    free = [name for name in (*baseline, *kept) if name in kept and name not in (lines, CONTROL)]
     x = told.get("x") if told.get("x") in kept else next(iter(free), None)
     first = [str(name) for name in (x, lines) if name in kept]
-    return tuple(dict.fromkeys([*first, *kept]))
+    return tuple(dict.fromkeys([*first, *(name for name in kept if name != CONTROL), *kept]))
 
 
 def _levels(used: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:

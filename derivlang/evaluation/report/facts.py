@@ -14,7 +14,7 @@ from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
 from derivlang.evaluation.report.compare import DIFFERENCE, is_whole, leading
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, told_of
-from derivlang.evaluation.report.frame import RANGE, ZS
+from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, ZS
 from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
@@ -23,6 +23,7 @@ from derivlang.transforms.registry import find_transform, transform_names
 
 _SHOWN = {"source": "Source", "spec": "Derived languages", "objective": "Objectives", "model": "Model",
           "parameters": "Parameters", "steps": "Training steps"}  # fmt: skip
+_HASHES = ("data", "derived_data", "init", "ft_data")  # settings whose values say nothing to a reader
 
 
 def results_of(score: ReportedScore) -> Iterator[str]:
@@ -34,15 +35,25 @@ def results_of(score: ReportedScore) -> Iterator[str]:
         row = some.loc[some["conditions"].idxmax()]  # the mean over conditions, if there are several
         p = f", p {p_value(row['p'])}"
         yield f"{score.title(regime)}: {row['contrast']} = {_difference(row, column, p)}."
-    first = [*section.baseline, *(name for name in section.factors if name == "objective"), *section.factors]
+    named = [name for name in section.factors if name not in _HASHES]
+    first = [*section.baseline, *(name for name in named if name == "objective"), *named]
     rows = score.scores[score.scores["final"] & is_whole(score.scores.assign(step=pd.NA))]
     if first and column.better and not column.over and (row := leading(section, rows, regime, first[0], column.better)):
         best, _, second = row["contrast"].partition(" − ")
-        yield f"{score.title(regime)}: the best {first[0]} is {best}, before {second} by {_difference(row, column)}."
+        if float(number(row["value"], column.unit).replace("−", "-")) == 0:
+            told = f"no {first[0]} is ahead, {best} and {second} differ by {_difference(row, column)}"
+        else:
+            told = f"the best {first[0]} is {best}, before {second} by {_difference(row, column)}"
+        chance = score.means.loc[score.means["regime"] == CHANCE, "value"].min()
+        if column.better == "up" and regime != DELTA and row["best"] < chance:
+            told += f"; both are below chance ({number(chance, column.unit)})"
+        yield f"{score.title(regime)}: {told}."
     shares = [(row["value"], section.label(row["condition"]) or "all runs")
               for row in score.means[score.means["regime"] == RANGE].to_dict("records")
               if section.levels_of(row["condition"]).get(CONTROL) != UNTRAINED]  # fmt: skip
-    if shares:
+    if shares and max(shares)[0] < 0:
+        yield f"{score.title()}: ZS is below the floor."
+    elif shares:
         way = " to ".join(f"{number(value)} % ({label})" for value, label in dict.fromkeys([min(shares), max(shares)]))
         yield f"{score.title()}: of the way from the floor to SUP, ZS goes {way}."
     yield from section.notes

@@ -109,7 +109,7 @@ def part_of(section: Section, prefix: str = "") -> Part:
     folded += [test_rows(section), signatures(scores), run_list(section)]
     results = list(results_of(headlines[0]))
     named = [[replace(one, name=f"{prefix}{one.name}") for one in some if one is not None] for some in (blocks, folded)]
-    return Part(section.name or "Runs", results, named[0], settings_of(section), named[1])
+    return Part(section.title, results, named[0], settings_of(section), named[1])
 
 
 def _told(runs: int, missing: Sequence[str]) -> str:
