@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError, unknown
@@ -102,6 +104,12 @@ class Splitter:
                 id="language",
             ) from None
         return lambda text: [token.text for stretch in _stretches(text) for token in tokenizer(stretch)]
+
+
+def has_rules(language: str) -> bool:
+    """Return whether spaCy has word rules for a language, by its code, without loading them."""
+    spacy = find_spec("spacy")
+    return spacy is not None and spacy.origin is not None and (Path(spacy.origin).parent / "lang" / language).is_dir()
 
 
 @cache

@@ -139,6 +139,10 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
     if not options.get("language"):
         return source
     asked = read_languages(options["language"])
+    if asked[0].lang:  # the others keep the run's
+        lang = options.get("lang") or ""
+        asked = tuple(replace(one, lang=one.lang or (lang if one.text else "")) for one in asked)
+        options["lang"] = asked[0].lang
     first, second = asked[:2]
     parts = first.part, second.part
     short = [Language(name=first.name, text=first.text, part=first.part)]
