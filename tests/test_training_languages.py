@@ -389,6 +389,17 @@ def test_languages_that_cannot_be_trained(
     assert message in f"{error.value}"
 
 
+def test_what_has_no_effect_is_named(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("the a\na the\n", "utf-8")
+    languages = [f"en=text:{texts[0]} share:0:0.9,10:0.25", f"fr=text:{texts[1]} share:0:0.1,10:0.75"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trained(tmp_path / "run", languages, dictionary=[f"en-fr={tmp_path / 'words.txt'}"], words="space")
+    told = [str(one.message) for one in caught]
+    assert "the run ends after 6 steps, before the shares from step 10 on" in told
+    assert "mlm reads no dictionary, so dictionary= does not change the training" in told
+
+
 @pytest.mark.parametrize(
     ("first", "second", "lang", "warned"),
     [

@@ -94,6 +94,8 @@ def plan_of(
     for one in declared(TrainingSettings).values() if not options["factor"] else ():
         if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
             warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
+    if paths.dictionary and not options["factor"] and all(need.name != "dictionary" for need in plan.objective.needs()):
+        warn(f"{plan.objective.name} reads no dictionary, so --dictionary does not change the training")
     return plan
 
 
