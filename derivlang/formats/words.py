@@ -34,6 +34,9 @@ _INSTALLED = {
     "th": 'pip install "spacy[th]"',
     "vi": "pip install pyvi",
 }
+# spaCy's suffixes of these languages lack the full stop. Abbreviations of one letter keep theirs.
+_WITHOUT_STOP = ("ar", "grc")
+_STOP = r"(?:(?<=[^\s.][^\s.])|(?<=\d))\.$"
 _LONGEST = 4096  # characters of a piece that spaCy's tokenizer sees at once
 _SUFFIX = 64  # characters: longer than any of spaCy's suffixes except runs of dots
 
@@ -128,6 +131,8 @@ def _tokenizer(language: str) -> Callable[[str], Any]:
     tokenizer: Any = spacy.blank(language).tokenizer
     suffixes = getattr(getattr(tokenizer, "suffix_search", None), "__self__", None)
     if isinstance(suffixes, re.Pattern):  # a rule tokenizer; some languages have tokenizers of other kinds
+        if language in _WITHOUT_STOP:
+            suffixes = re.compile(f"{suffixes.pattern}|{_STOP}")
         tokenizer.suffix_search = _at_end(suffixes)
     return tokenizer  # type: ignore[no-any-return]
 
