@@ -99,7 +99,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a tokenizer on the train split of a source (else its first), write its folder and return the recipe.
 
-    texts: others to train on, besides those of the options. derived: for a tokenizer of the derived language's text, or
+    texts: others to train on, besides the options' own. derived: for a tokenizer of the derived language's text, or
     of both texts. found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if
     the source cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
     """
