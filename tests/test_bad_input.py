@@ -53,6 +53,9 @@ BAD: dict[str, tuple[Callable[[Path], Path], list[str], list[str]]] = {
     "latin-1 text": (
         lambda f: written(f / "x.txt", b"Hi .\n\ncaf\xe9\n"), [], ["{}:3", "byte 0xe9 at offset 9", "--encoding"]
     ),
+    "mixed text": (
+        lambda f: written(f / "x.txt", b"Caf\xc3\xa9 .\nCaf\xe9 .\n"), [], ["{}:2", "convert the lines"]
+    ),
     "latin-1 tokens": (lambda f: written(f / "x.tokens", b"ca\xe9\n"), [], ["{}:1", "at offset 2", "--encoding"]),
     "latin-1 tags": (lambda f: written(f / "x.tsv", b"a\tO\n\nb\xe9\tO\n"), [], ["{}:3", "0xe9", "--encoding"]),
     "latin-1 trees": (lambda f: written(f / "x.conllu", TREES.encode("latin-1", "ignore")), [], ["{}:6", "--encoding"]),

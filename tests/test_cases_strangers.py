@@ -72,6 +72,7 @@ def test_a_key_that_comes_late_is_a_column_of_all_rows(tmp_path: Path) -> None:
         ("a.txt", "".join(f"word{n}\tO\n" for n in range(600)), "looks like CoNLL: a word and its tag"),
         ("a.txt", "Mara O\nleft O\n. O\n", "looks like CoNLL: a word and its tag"),
         ("a.conll", CONLLU.format("_", "_"), "looks like CoNLL-U"),
+        ("a.txt", "one line\rtwo line\rthree line\r", "text whose lines end in \\r, as on old Macs"),
         ("a.conll", "Bo\tB-PER\rran\tO\r\rIda\tB-PER\r", "a.conll:1: the line has carriage returns inside"),
     ],
 )

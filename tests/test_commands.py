@@ -318,6 +318,8 @@ def test_a_set_shows_itself(tmp_path: Path) -> None:
         made["tset"]
     line = ("show", made, "--split", "test", "--row", 4, "-n", 2)
     assert f"{made.show(2, row=4, split='test')}\n" == run(*line).out
+    with pytest.raises(derivlang.DerivlangError, match="count must be at least 1, got 0"):
+        made.show(0)
     (tmp_path / "set" / "derivlang.json").unlink()
     assert repr(made) == f"DerivedSet({str(made.path)!r})"
 

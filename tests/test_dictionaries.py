@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang import Pipeline
+from derivlang.commands.pretrain import Pretrain
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS
+from derivlang.core.messages import DerivlangWarning
 from derivlang.formats.dictionary import read_dictionary, written
 from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import percent, portion
@@ -552,3 +554,14 @@ def test_a_tokenizer_that_does_not_fit(corpus: Path, tmp_path: Path) -> None:
         assert message in run("dict", *usual, code=1).err
     ran = run("dict", *["trans:overlap=50" if a == "trans" else a for a in usual], code=2)
     assert "[token-level]" in ran.err
+
+
+def test_fractions_that_are_percentages_are_named(tmp_path: Path) -> None:
+    usual = ["dict", "--t", "trans", "demo", "-o", tmp_path / "d.tsv"]
+    said = run(*usual, "--coverage", "0.25").err
+    assert said.count("--coverage is a percentage: 0.25 means 0.25 %, not 25 %; 0.25% says so") == 1
+    assert "is a percentage" not in run(*usual[:-1], tmp_path / "e.tsv", "--coverage", "0.25%").err
+    with pytest.warns(DerivlangWarning, match="--parallel is a percentage: 0.5 means 0.5 %, not 50 %"):
+        Pretrain.of(
+            {"source": "demo", "spec": "trans", "out": tmp_path / "run", "objective": "tlm", "parallel": 0.5}
+        ).planned()

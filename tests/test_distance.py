@@ -94,6 +94,8 @@ def test_the_table_and_the_file(tmp_path: Path) -> None:
     assert tau.split()[-2:] == [f"{value:.3f}" for value in table["kendall_tau"].to_pylist()]
     by_line = run("stats", "--t", "inv", "demo", "--json").json
     assert by_line["kendall_tau"] == table["kendall_tau"][0].as_py()
+    said = run("stats", "--t", "inv", "demo", "-o", tmp_path / "table.csv", code=2).err
+    assert "the file would hold a Parquet table" in said
 
 
 def test_subwords_that_are_shared_by_a_slow_count(tmp_path: Path) -> None:
@@ -217,6 +219,8 @@ def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
     [
         ("inv", "flip", "inv has a tau of -1.000; the languages of flip have "),
         ("inv", "trans", "families: flip, mallows, shuffle"),
+        ("inv", "mallows:0.5", "mallows:0.5 gives theta, which is what `match` finds"),
+        ("inv", "shuffle:rate=0.5", "shuffle:rate=0.5 gives rate"),
         ("inv", "mallows,inv", "families: flip, mallows, shuffle"),
     ],
 )

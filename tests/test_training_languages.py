@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given
@@ -339,6 +341,7 @@ def test_ids_of_several_languages(texts: tuple[Path, Path], data: Path, tmp_path
         (["en", "la"], "'en' is not NAME=KEY:VALUE with a name"),
         (["e-n=text:demo", "la=t:inv"], "'e-n=text:demo' is not NAME=KEY:VALUE with a name"),
         (["en=text:demo text:x", "la=t:inv"], "a setting is given twice"),
+        (["en=text:demo", "fr=t:inv lang:fr"], "fr has a lang, but no text of its own"),
         (["en=text:", "la=t:inv"], "text has no value"),
     ],
 )
@@ -384,6 +387,47 @@ def test_languages_that_cannot_be_trained(
     with pytest.raises(DerivlangError) as error:
         trained(tmp_path / "run", [text.format(folder=tmp_path) for text in languages], **more)
     assert message in f"{error.value}"
+
+
+def test_what_has_no_effect_is_named(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("the a\na the\n", "utf-8")
+    languages = [f"en=text:{texts[0]} share:0:0.9,10:0.25", f"fr=text:{texts[1]} share:0:0.1,10:0.75"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trained(tmp_path / "run", languages, dictionary=[f"en-fr={tmp_path / 'words.txt'}"], words="space")
+    told = [str(one.message) for one in caught]
+    assert "the run ends after 6 steps, before the shares from step 10 on" in told
+    assert "mlm reads no dictionary, so dictionary= does not change the training" in told
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lang", "warned"),
+    [
+        ("", " lang:fr", None, ""),
+        (" lang:en", "", "fr", ""),
+        (" lang:en", " lang:fr", "de", ""),
+        (" lang:fr", "", None, "the text of fr is split by the word rules of 'en'"),
+        ("", "", "fr", "the text of en is split by the word rules of 'fr'"),
+    ],
+)
+def test_each_text_has_word_rules_of_its_own(
+    first: str, second: str, lang: str | None, warned: str, tmp_path: Path
+) -> None:
+    (tmp_path / "en.txt").write_text("I can't swim, and the cat doesn't swim.\n" * 20, "utf-8")
+    (tmp_path / "fr.txt").write_text("L'été qu'on aime est là, l'hiver aussi.\n" * 20, "utf-8")
+    places = {name: tmp_path / f"{name}.txt" for name in ("en", "fr")}
+    languages = [f"en=text:{places['en']}{first}", f"fr=text:{places['fr']}{second}"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trained(tmp_path / "run", languages, vocab_size=60, steps=1, lang=lang, data=tmp_path / "data")
+    told = [str(one.message) for one in caught if "word rules" in str(one.message)]
+    assert [message[: len(warned)] for message in told] == [warned] * bool(warned)
+    (tokenizer,) = tmp_path.glob("data/tokenizer-*")
+    words = set(pq.read_table(tokenizer / "words.parquet").column(0).to_pylist())
+    assert ({"n't", "L'", "qu'"} <= words) is not bool(warned)
+    recipes = [json.loads(path.read_text("utf-8")) for path in tmp_path.glob("data/encoded-*/data.json")]
+    rules = {one["source"]: one["language"] for one in recipes}
+    assert (rules == {"en.txt": "en", "fr.txt": "fr"}) is not bool(warned)
 
 
 def test_a_tokenizer_of_several_texts(texts: tuple[Path, Path], tmp_path: Path) -> None:

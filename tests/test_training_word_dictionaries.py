@@ -258,6 +258,11 @@ def test_copies_of_sentences_of_files_have_words_of_any_length(folder: Path, tmp
         ("en-fr={file}", "", "holds no pair"),
         ("en-fr={file}", "the\u0645 \u0645\u0646\n", "the vocabulary knows none of its 1 pairs of words"),
         ("en-fr={file}", "moon lune\n", "no word of the texts of en and fr has an entry"),
+        (
+            "en-fr={file}",
+            "the der\ndog hund\nbird bird\nstudent student\n",
+            "of 2 entries with a word in the texts of en and fr, 0 (0.0%) have both; their words of fr may",
+        ),
         ("en-fr={file}", "le the\nchien dog\nmaison house\n", "if the sides of the dictionary are exchanged"),
         ("fr-en={file}", "the le\ndog chien\n", "if the sides of the dictionary are exchanged"),
         ("en-fr={file}", "dog dog\n", "every pair is of a word and itself"),
@@ -276,7 +281,7 @@ def test_dictionaries_that_are_refused(typed: str, text: str, message: str, fold
 
 
 def test_a_dictionary_without_words_of_equal_length(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("the étudiantlongue\n", "utf-8")
+    (tmp_path / "words.txt").write_text("the étudiant\n", "utf-8")
     asked = options(folder, "en fr", "", objective="dict-mlm") | {"dictionary": [f"en-fr={tmp_path / 'words.txt'}"]}
     with pytest.raises(DerivlangError, match="no word has as many sub-words as its translation"):
         derivlang.pretrain(None, None, tmp_path / "run", **asked)

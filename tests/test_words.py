@@ -268,3 +268,19 @@ def test_a_missing_tokenizer_is_advised_by_what_helps(code: str) -> None:
         advice = str(error.fix)
         assert ("unicode" in advice) == (code in ("ko", "vi", "nope"))  # these have spaces
         assert ("pip install" in advice) == (code in ("ja", "th", "ko", "vi"))
+
+
+@pytest.mark.parametrize(
+    ("language", "piece", "words"),
+    [
+        ("ar", "صباحاً.", ["صباحاً", "."]),
+        ("ar", "(كلمة.)", ["(", "كلمة", ".", ")"]),
+        ("ar", "صباحاً...", ["صباحاً", "..."]),
+        ("ar", "12.", ["12", "."]),
+        ("ar", "3.5", ["3.5"]),
+        ("ar", "د.", ["د."]),
+        ("grc", "λόγος.", ["λόγος", "."]),
+    ],
+)
+def test_a_final_stop_is_a_word_where_spacy_has_no_rule_for_it(language: str, piece: str, words: list[str]) -> None:
+    assert Splitter("spacy", language).words(piece) == words

@@ -37,11 +37,13 @@ class _WrittenStats(Stats):
 
     def __call__(self) -> list[Figures]:
         from derivlang.distance.measure import write_table
+        from derivlang.store.export import refuse_other_suffix
         from derivlang.store.files import held_file
 
         out, plot = self.out, self.plot
         writers: dict[Path, Callable[..., None]] = {}
         if out is not None:
+            refuse_other_suffix("a Parquet table", [".parquet"], out)
             writers[out] = write_table
         if plot is not None:
             from derivlang.distance.plot import check_plot, write_plot

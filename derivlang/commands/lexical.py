@@ -12,6 +12,7 @@ from derivlang.commands.folders import named_folder, set_size
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
+from derivlang.lexical.percent import warn_of_fraction
 from derivlang.lexical.settings import (
     DictionaryChoice,
     DictionaryFormat,
@@ -53,6 +54,7 @@ class MakeDictionary(Command[dict[str, Any]], DictionaryChoice, SourceOptions):
         No file is left half-written."""
         from derivlang.lexical.dictionary import make_dictionary
 
+        warn_of_fraction(str(self.coverage), "--coverage")
         out = self.out or STDOUT
         kind = self.format or ("muse" if out == STDOUT else None)
         spec = None if self.spec is None else str(self.spec)
@@ -115,6 +117,7 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
         file is left half-written."""
         from derivlang.lexical.pairs import write_pairs
 
+        warn_of_fraction(str(self.rate), "--rate")
         derived, options = located(self.derived), self.part(PairOptions, out=self.out or STDOUT)
         size = set_size(derived, self.split)
         with stage("pairing", total=size and size * (5 if options.shares["noise"] else 2)):

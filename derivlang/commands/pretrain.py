@@ -75,7 +75,7 @@ class Pretrain(Command["Run"], TrainingOptions, Duration, DataPaths, Machine, Lo
         name = source or " ".join(map(str, values["pairs"] or ()))
         changed = self.changed("objective", "precision", "compile")
         out = self.path("out") or named_folder(name, settings.spec, changed, last=settings.objective)
-        request = None if source is None else self.part(SourceRequest, source=source)
+        request = None if source is None else self.part(SourceRequest, source=source, lang=values["lang"])
         log = replace(log, logged=lambda step, entry: reader().note(loss=f"{entry['loss']:.3f}"))
         going = {"resume": self.goes_on, "force": self.force}
         return plan_of(settings, model_config, request, out, log, values, **going)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.display.linked import LinkedLines, linked_rows
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
@@ -22,8 +22,10 @@ from derivlang.transforms.fitting import read_lexicon
 def rows_of_set(derived: Derived, split: str, first: int, count: int) -> list[LinkedLines]:
     """Return `count` rows of a split from row `first` on, with the split among their facts; pairs have two each.
 
-    Raises StoreError if there is no such row.
+    Raises StoreError if there is no such row, UsageError if `count` is not positive.
     """
+    if count < 1:
+        raise UsageError(f"count must be at least 1, got {count}", fix="the first row is row=0", id="bad-value")
     out: list[LinkedLines] = []
     left = count
     for group in load(derived, split):

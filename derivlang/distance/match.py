@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.spec import read_spec
 from derivlang.distance.measure import bits_of_units, derive_all
 from derivlang.distance.reordering import Reordering
 from derivlang.pipeline import Pipeline
@@ -79,7 +80,14 @@ class Family:
                 where="--family",
                 id="family",
             )
-        own = pipeline.transforms[0]
+        own, ((_, values, keyed),) = pipeline.transforms[0], read_spec(spec)
+        if values or dial.parameter in keyed:
+            raise UsageError(
+                f"{spec} gives {dial.parameter}, which is what `match` finds",
+                where="--family",
+                fix=f"leave {dial.parameter} out",
+                id="family",
+            )
         moves = any(getattr(transform, "final", None) == "move" for transform in language.transforms)
         if moves and hasattr(own, "final") and "final=" not in spec:
             own = replace(own, **{"final": "move"})

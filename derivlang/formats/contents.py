@@ -34,13 +34,18 @@ def check_contents(path: Path, format: str, encoding: str) -> None:
     """Raise DataError contents if a file clearly holds something else than its format.
 
     format: the name of a format of text. Web pages are refused in all of them; other formats in running text, which
-    has no form that would show the fault, and CoNLL-U in tagged text, where it has columns to be read, too.
+    has no form that would show the fault, and CoNLL-U in tagged text, where it has columns to be read, too. Running
+    text whose lines end in carriage returns is refused, too: it would be one paragraph.
     """
     head = _head(path, encoding)
     if _PAGE.match(head):
         raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
     if format not in ("text", "tagged"):
         return
+    if format == "text" and "\r" in head.rstrip() and "\n" not in head:
+        raise _other(
+            path, format, "text whose lines end in \\r, as on old Macs", "convert it: tr '\\r' '\\n' < FILE > NEW"
+        )
     lines = [line.rstrip(WHITE) for line in head.split("\n")]
     if len(head) >= _LOOKED_AT // 4:  # letters of four bytes: the last line may be cut off
         lines.pop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -97,11 +98,20 @@ class Recoded(io.RawIOBase):
         super().close()
 
 
+def _is_utf8(line: bytes) -> bool:
+    """Return whether a line has characters of several bytes, all of them UTF-8."""
+    with suppress(UnicodeDecodeError):
+        return len(line.decode()) < len(line)
+    return False
+
+
 def undecodable(path: Path, encoding: str, error: UnicodeDecodeError, offset: int, line: int) -> DataError:
     """Return the error. offset: where `error.object` begins in the file. line: of the byte."""
     offset += error.start
     likely = "cp1252" if error.object[error.start] in range(0x80, 0xA0) else "latin-1"
     fix = f"pass the file's own --encoding, such as {likely}, or convert the file"
+    if codecs.lookup(encoding).name.startswith("utf-8") and any(map(_is_utf8, error.object.split(b"\n"))):
+        fix = "convert the lines that are not UTF-8: other lines are, so the file mixes encodings"
     if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"
     return DataError(

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError, unknown
@@ -32,6 +34,9 @@ _INSTALLED = {
     "th": 'pip install "spacy[th]"',
     "vi": "pip install pyvi",
 }
+# spaCy's suffixes of these languages lack the full stop. Abbreviations of one letter keep theirs.
+_WITHOUT_STOP = ("ar", "grc")
+_STOP = r"(?:(?<=[^\s.][^\s.])|(?<=\d))\.$"
 _LONGEST = 4096  # characters of a piece that spaCy's tokenizer sees at once
 _SUFFIX = 64  # characters: longer than any of spaCy's suffixes except runs of dots
 
@@ -104,6 +109,12 @@ class Splitter:
         return lambda text: [token.text for stretch in _stretches(text) for token in tokenizer(stretch)]
 
 
+def has_rules(language: str) -> bool:
+    """Return whether spaCy has word rules for a language, by its code, without loading them."""
+    spacy = find_spec("spacy")
+    return spacy is not None and spacy.origin is not None and (Path(spacy.origin).parent / "lang" / language).is_dir()
+
+
 @cache
 def _version() -> str:
     from importlib.metadata import version  # imported here: a third of the package's own start-up time
@@ -120,6 +131,8 @@ def _tokenizer(language: str) -> Callable[[str], Any]:
     tokenizer: Any = spacy.blank(language).tokenizer
     suffixes = getattr(getattr(tokenizer, "suffix_search", None), "__self__", None)
     if isinstance(suffixes, re.Pattern):  # a rule tokenizer; some languages have tokenizers of other kinds
+        if language in _WITHOUT_STOP:
+            suffixes = re.compile(f"{suffixes.pattern}|{_STOP}")
         tokenizer.suffix_search = _at_end(suffixes)
     return tokenizer  # type: ignore[no-any-return]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import warn
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -29,6 +30,13 @@ def percent(text: str, where: str, *, zero: bool = False, hundred: bool = True) 
         span = f"{'at least' if zero else 'above'} 0 and {'at most' if hundred else 'below'} 100"
         raise UsageError(f"a percentage must be {span}, got {text}", where=where, id="bad-value")
     return share
+
+
+def warn_of_fraction(text: str, option: str) -> None:
+    """Warn of a percentage below 1 that is written as a fraction may be: 0.25, not 0.25%."""
+    share = percent(text, option, zero=True)
+    if share < 1 and "%" not in text:
+        warn(f"{option} is a percentage: {text} means {text} %, not {float(100 * share):g} %; {text}% says so")
 
 
 def portion(share: Share, n: int) -> int:

@@ -93,18 +93,20 @@ def train(
     out: Path,
     options: TokenizerOptions = TokenizerOptions(),
     *,
+    texts: Sequence[SourceRequest] = (),
     derived: TextToDerive | None = None,
     found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
     """Train a tokenizer on the train split of a source (else its first), write its folder and return the recipe.
 
-    derived: for a tokenizer of the derived language's text, or of both texts. found: called if the folder already holds
-    the same tokenizer, which is kept. Raise DerivlangError if the source cannot be read, the size does not fit it, or
-    the folder holds something else; nothing is written then.
+    texts: others to train on, besides the options' own. derived: for a tokenizer of the derived language's text, or
+    of both texts. found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if
+    the source cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
     """
     TOKENIZERS.check_free(out)  # before anything is read
     check_encoding(request.encoding)
-    job, *others = [_seen(one) for one in (request, *(request_of_text(request, text) for text in options.text))]
+    texts = [*(replace(request, source=text) for text in options.text), *texts]
+    job, *others = map(_seen, (request, *(request_of_text(one, one.source) for one in texts)))
     corpus, split = job.corpus, job.corpus.splits[0]
     inputs = {
         "format": FORMAT,

@@ -14,9 +14,11 @@ from typing import Any, Literal
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.messages import warn
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.formats.progress import stage
+from derivlang.formats.words import has_rules
 from derivlang.lexical.train import TextToDerive
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of, request_of_text
@@ -62,7 +64,7 @@ class DataFolder:
     """The folder of data that is made or reused, for a run.
 
     origin: the source as it is now; None with --data-as-is, which takes what is there. used: the names of the folders
-    in it that the run uses.
+    in it that the run uses. other: the text of one of several languages, None for the source's.
     """
 
     settings: TrainingSettings
@@ -70,6 +72,7 @@ class DataFolder:
     paths: RunPaths
     origin: Origin | None
     used: list[str] = field(default_factory=list)
+    other: SourceRequest | None = None
 
     @property
     def path(self) -> Path:
@@ -82,32 +85,54 @@ class DataFolder:
     def of(self, language: Language) -> DataFolder:
         """Return the folder with the settings of one of several languages, beside the source."""
         settings = replace(self.settings, language=(), spec=language.t, derived_source=language.text)
-        return replace(self, settings=settings)
+        return replace(self, settings=settings, other=self._request(language) if language.text else None)
+
+    def _request(self, language: Language) -> SourceRequest:
+        """Return the request for the text of a language, which is read by the rules of its `lang`, else of the run's.
+
+        A `lang` of the source is only its own.
+        """
+        lang = language.lang or (None if self.settings.asked[0].lang else self.request.lang)
+        return replace(self.request, source=language.text, lang=lang)
 
     def texts(self) -> list[DataFolder]:
         """Return the folder for each text that is encoded, the source first."""
         asked, texts = self.settings.asked, [self]
         for one in (asked[numbers[0]] for numbers in by_text(asked)[1:]):
+            request = self._request(one)
             if self.origin is None:  # the text need not be there
-                texts.append(replace(self, request=replace(self.request, source=one.text)))
+                texts.append(replace(self, request=request))
             else:
-                request = request_of_text(self.request, one.text)
+                request = request_of_text(request, one.text)
                 texts.append(replace(self, request=request, origin=Origin.of(request)))
         return texts
 
-    def other_texts(self) -> list[str]:
+    def warn_of_rules(self) -> None:
+        """Warn of raw text that is split by the rules of another language than the one that its name is the code of."""
+        for one in self.settings.asked if self.settings.language and self.origin else ():
+            if one.text and not one.lang and has_rules(one.name):
+                corpus = find(request_of_text(self._request(one), one.text))
+                if corpus.is_raw and corpus.words == "spacy" and corpus.language != one.name:
+                    warn(
+                        f"the text of {one.name} is split by the word rules of {corpus.language!r}: write "
+                        f'--language "{one.name}=text:… lang:{one.name}"'
+                    )
+
+    def other_texts(self) -> list[SourceRequest]:
         """Return the texts that a tokenizer of several languages is trained on besides the source's."""
         if self.paths.tokenizer is not None:
             return []
-        return sorted({one.text for one in self.settings.asked[1:] if one.text and not one.tokenizer})
+        some = {(one.text, one.lang): one for one in self.settings.asked[1:] if one.text and not one.tokenizer}
+        return [self._request(some[key]) for key in sorted(some)]
 
     def derived_text(self, lexicon: Lexicon, kind: Literal["derived", "both"]) -> TextToDerive:
         """Return the derived text, for a tokenizer of this kind."""
         paths = self.paths
         # The source's tokenizer is of the whole text; with a limit, only so much of it may have trees.
         limit = self.settings.limit if self.pipeline.needs_trees else None
-        other = self.settings.derived_source
-        request = request_of_text(self.request, other) if other else None
+        language = self.settings.asked[1]
+        other = self.other or self._request(language)
+        request = request_of_text(other, other.source) if language.text else None
         return TextToDerive(self.pipeline, lexicon, limit, paths.parser, paths.parses, kind, request)
 
     def made(self, kind: str, recipe: Mapping[str, Any], write: Callable[[Path], object], what: str = "") -> Path:

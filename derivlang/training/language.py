@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -27,13 +27,15 @@ _EXAMPLE = f'write e.g. {OPTION} "la=t:trans,inv share:0.3"; quote a path with s
 class Language:
     """A language of a run.
 
-    text: a source; "": the text of the first language. t: transforms of it. ids: text, or own for a block of ids that
-    no other language has. tokenizer: the folder of one of its own; "": the run's. share: of the rows of a step, 0.3, or
-    from steps on, 0:0.9,1000:0.25; "": as many as its text has. part: of its text, 1/2 is the first half; "": all.
+    text: a source; "": the text of the first language. lang: of its word rules; "": the run's. t: transforms of it.
+    ids: text, or own for a block of ids that no other language has. tokenizer: the folder of one of its own; "": the
+    run's. share: of the rows of a step, 0.3, or from steps on, 0:0.9,1000:0.25; "": as many as its text has. part: of
+    its text, 1/2 is the first half; "": all.
     """
 
     name: str
     text: str = ""
+    lang: str = ""
     t: str = "identity"
     ids: str = "text"
     tokenizer: str = ""
@@ -49,7 +51,7 @@ class Language:
     @property
     def identity(self) -> str:
         """What its sub-words depend on."""
-        return f"{self.text}|{self.t}|{self.ids}|{self.tokenizer}"
+        return f"{self.text}|{self.lang}|{self.t}|{self.ids}|{self.tokenizer}"
 
     def __str__(self) -> str:
         given = ((field.name, getattr(self, field.name)) for field in fields(self)[1:])
@@ -78,14 +80,16 @@ def read_languages(options: Sequence[str]) -> tuple[Language, ...]:
         wrong = f"the first language, {first.name}, needs a text"
     elif first.t != "identity" or first.ids != "text" or first.tokenizer:
         wrong = f"the first language, {first.name}, is the source, so it has no t, ids or tokenizer"
+    elif no_text := next((one.name for one in languages if one.lang and not one.text), ""):
+        wrong = f"{no_text} has a lang, but no text of its own"
     elif len({bool(one.share) for one in languages}) > 1:
         wrong = f"{next(one.name for one in languages if not one.share)} has no share, but others have one"
     elif first.share:
         wrong = _wrong_shares(languages)
     if wrong:
         raise UsageError(wrong, where=OPTION, fix=_EXAMPLE, id="languages")
-    same = [Language(**{**_values(one), "text": ""}) if one.text == first.text else one for one in languages[1:]]
-    return first, *same
+    same = {(first.text, first.lang), (first.text, "")}
+    return first, *(replace(one, text="", lang="") if (one.text, one.lang) in same else one for one in languages[1:])
 
 
 def _read(option: str) -> Language:
@@ -117,10 +121,6 @@ def _read(option: str) -> Language:
     return Language(name=name, **values)
 
 
-def _values(language: Language) -> dict[str, str]:
-    return {field.name: getattr(language, field.name) for field in fields(language)}
-
-
 def _wrong_shares(languages: Sequence[Language]) -> str:
     """Return what is wrong with the shares of languages, "" if nothing is."""
     try:
@@ -144,9 +144,9 @@ def phases_of(languages: Sequence[Language]) -> tuple[tuple[int, tuple[Fraction,
 
 def by_text(languages: Sequence[Language]) -> list[tuple[int, ...]]:
     """Return the numbers of the languages of each text, the first language's text first."""
-    texts: dict[str, tuple[int, ...]] = {}
+    texts: dict[tuple[str, str], tuple[int, ...]] = {}
     for number, one in enumerate(languages):
-        text = one.text if number else ""
+        text = (one.text, one.lang) if number else ("", "")
         texts[text] = (*texts.get(text, ()), number)
     return list(texts.values())
 

@@ -16,6 +16,7 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.messages import warn
 from derivlang.core.settings import declared, given
+from derivlang.lexical.percent import warn_of_fraction
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import digest
@@ -94,6 +95,11 @@ def plan_of(
     for one in declared(TrainingSettings).values() if not options["factor"] else ():
         if one.subject and one.name not in plan.objective.reads() and options[one.name] is not None:
             warn(f"{plan.objective.name} has no {one.subject}, so {one.option} has no effect")
+    for option in ("dict_coverage", "parallel") if not options["factor"] else ():
+        if options[option] is not None:
+            warn_of_fraction(str(options[option]), f"--{option.replace('_', '-')}")
+    if paths.dictionary and not options["factor"] and all(need.name != "dictionary" for need in plan.objective.needs()):
+        warn(f"{plan.objective.name} reads no dictionary, so --dictionary does not change the training")
     return plan
 
 
@@ -139,6 +145,10 @@ def with_languages(source: str | None, options: dict[str, Any]) -> str | None:
     if not options.get("language"):
         return source
     asked = read_languages(options["language"])
+    if asked[0].lang:  # the others keep the run's
+        lang = options.get("lang") or ""
+        asked = tuple(replace(one, lang=one.lang or (lang if one.text else "")) for one in asked)
+        options["lang"] = asked[0].lang
     first, second = asked[:2]
     parts = first.part, second.part
     short = [Language(name=first.name, text=first.text, part=first.part)]

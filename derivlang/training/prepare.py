@@ -98,6 +98,7 @@ def prepare_data(
     not fit the settings.
     """
     folder = DataFolder(settings, request, paths, None if paths.data_as_is else Origin.of(request))
+    folder.warn_of_rules()
     given = read_dictionaries(paths.dictionary, settings.asked, warn) if settings.language else []
     only = None if settings.language else only_file(paths.dictionary, "--dictionary")
 

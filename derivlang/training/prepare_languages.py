@@ -26,6 +26,7 @@ from derivlang.lexical.train import TextToDerive
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import name_of, request_of_text
+from derivlang.sources.request import SourceRequest
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
 from derivlang.training.languages import (
     DERIVED_TOKENIZER,
@@ -73,13 +74,16 @@ def _pair(folder: DataFolder, second: str = "") -> tuple[Languages, dict[str, Pa
 
 
 def _trained(
-    folder: DataFolder, derived: TextToDerive | None = None, size: int | None = None, texts: Sequence[str] = ()
+    folder: DataFolder,
+    derived: TextToDerive | None = None,
+    size: int | None = None,
+    texts: Sequence[SourceRequest] = (),
 ) -> Path:
     """Return the folder of a tokenizer.
 
     derived: as of `tokenizers.train`. size: in entries, None for the settings'. texts: others to train on.
     """
-    options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size, text=tuple(texts))
+    options = TokenizerOptions(vocab_size=size or folder.settings.vocab_size)
     kind = "source" if derived is None else derived.kind
     recipe: dict[str, Any] = {
         "rules": FORMAT,
@@ -91,12 +95,15 @@ def _trained(
     if derived is not None and derived.other is not None and folder.origin is not None:
         recipe["other"] = Origin.of(derived.other).recipe
     if texts:
-        recipe |= {"kind": "several", "texts": [name_of(text) for text in texts]}
+        recipe |= {"kind": "several", "texts": [name_of(text.source) for text in texts]}
         if folder.origin is not None:
-            recipe["others"] = [Origin.of(request_of_text(folder.request, text)).recipe for text in texts]
+            recipe["others"] = [Origin.of(request_of_text(text, text.source)).recipe for text in texts]
     what = "training the tokenizer" if kind != "derived" else "training the tokenizer of the derived language"
     return folder.made(
-        "tokenizer", recipe, lambda fresh: tokenizers.train(folder.request, fresh, options, derived=derived), what
+        "tokenizer",
+        recipe,
+        lambda fresh: tokenizers.train(folder.request, fresh, options, texts=texts, derived=derived),
+        what,
     )
 
 

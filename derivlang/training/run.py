@@ -32,6 +32,7 @@ from derivlang.training.checks import (
 from derivlang.training.devices import only_main_warns, processes
 from derivlang.training.doses import log_within, steps_within
 from derivlang.training.init_weights import copy_embeddings, init_model, init_of
+from derivlang.training.language import phases_of
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
@@ -152,6 +153,9 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
     if 0 < steps <= objective.first_step():
         what = f"before all parts of {objective} begin, at step {objective.first_step():,}"
         warn(f"the run ends after {counted(steps, 'step')}, {what}")
+    begins = [begin for begin, _ in phases_of(settings.asked) if 0 < steps <= begin]
+    if begins:
+        warn(f"the run ends after {counted(steps, 'step')}, before the shares from step {begins[0]:,} on")
     resolved = replace(settings, vocab_size=prepared.languages.tokenizer.size, steps=steps)
     of_files = are_of_files(settings, paths.pairs)
     return RunInputs(resolved, plan.model_config, prepared, loader, init, of_files)

@@ -190,8 +190,8 @@ class TrainingOptions(Settings):
     languages: Sides = setting("both", "Languages to train on: both, or one of them, with as many rows per step.")
     language: Takes[Names, Names | Mapping[str, Any]] = _data(
         (),
-        "Language of the run, NAME=KEY:VALUE …, in place of --source and --t; may be repeated. Keys: text, t, ids, "
-        "tokenizer, share, part.",
+        "Language of the run, NAME=KEY:VALUE …, in place of --source and --t; may be repeated. Keys: text, lang, t, "
+        "ids, tokenizer, share, part.",
         excludes="--source, --t, --halves, --languages, --derived-source, --tokenizer-for, --init, --own",
         unset="of --source and --t",
     )

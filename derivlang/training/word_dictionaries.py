@@ -26,6 +26,7 @@ from derivlang.training.spelling import Spelling, word_offsets
 from derivlang.training.translations import Translations, of_words, word_pairs
 
 _PIECES, _ENOUGH = 1 << 11, 1000  # pieces that are searched at once, words that are enough to compare directions
+_LEAST = 0.01  # share of the entries with a word in either text that have both words there
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +131,17 @@ def _known(ids: Int64, offsets: Int64, unknown: int | None) -> Bool:
 
 
 def check_direction(one: WordDictionary, languages: Languages, texts: Mapping[int, Data], names: Sequence[str]) -> None:
-    """Raise DataError if no word of both texts has an entry, or if more have one with the sides exchanged.
+    """Raise DataError unless both texts have words of its entries, or if more have one with the sides exchanged.
 
+    Entries that are spelt alike on both sides, as names are, do not show the language, so only others count for both.
     texts: by language. names: of the languages.
     """
-    counts = np.zeros(2, np.int64)
+    counts, seen = np.zeros(2, np.int64), []
     for place, language in enumerate(one.sides):
         spelt = [one.spelt(side, language, languages) for side in (place, 1 - place)]
-        counts += _occurrences(texts[language], language, spelt, languages.size)
+        found, entries = _occurrences(texts[language], language, spelt, languages.size)
+        counts += found
+        seen.append(entries)
     both = " and ".join(names[side] for side in one.sides)
     if counts[0] < counts[1]:
         raise DataError(
@@ -146,29 +150,45 @@ def check_direction(one: WordDictionary, languages: Languages, texts: Mapping[in
             fix=f"write --dictionary {'-'.join(names[side] for side in one.sides[::-1])}=FILE",
             id="exchanged",
         )
+    fix = f"give words of {both}, as the texts have them (MUSE has lower case)"
     if not counts[0]:
+        raise DataError(f"no word of the texts of {both} has an entry", where=str(one.path), fix=fix, id="no-entry")
+    differ = np.array([left != right for left, right in one.pairs])
+    left, right = (entries[differ] for entries in seen)
+    n_some, n_both = int((left | right).sum()), int((left & right).sum())
+    if n_both < _LEAST * n_some:
+        side = names[one.sides[int(left.sum() > right.sum())]]
         raise DataError(
-            f"no word of the texts of {both} has an entry",
+            f"of {n_some:,} entries with a word in the texts of {both}, {n_both:,} ({n_both / n_some:.1%}) have both; "
+            f"their words of {side} may be of another language",
             where=str(one.path),
-            fix=f"give words of {both}, as the texts have them (MUSE has lower case)",
+            fix=fix,
             id="no-entry",
         )
 
 
-def _occurrences(text: Data, language: int, spelt: Sequence[tuple[Int64, Int64]], size: int) -> Int64:
-    """Return int64[S]: how many words of a text, from its begin until there are enough, are in each of S lists."""
+def _occurrences(text: Data, language: int, spelt: Sequence[tuple[Int64, Int64]], size: int) -> tuple[Int64, Bool]:
+    """Return int64[S]: how many words of a text, from its begin until there are enough, are in each of S lists.
+
+    Return bool[K], too: which words of the first list are among them.
+    """
     ids, sizes = (np.concatenate(parts) for parts in zip(*((ids, lengths_of(at)) for ids, at in spelt), strict=True))
     spelling = Spelling.of(ids, offsets_of(sizes), size)
+    numbers = [spelling.find(*words) for words in spelt]
     listed = np.zeros((len(spelt), len(spelling) + 1), bool)  # the last is for -1, of words that have no number
-    for row, words in zip(listed, spelt, strict=True):
-        row[spelling.find(*words)] = True
+    for row, some in zip(listed, numbers, strict=True):
+        row[some] = True
     listed[:, -1] = False
+    seen = np.zeros(len(spelling) + 1, bool)
     counts, n = np.zeros(len(spelt), np.int64), len(text.pieces) - 1
     for begin in range(0, n, _PIECES):
         pieces = np.arange(begin, min(begin + _PIECES, n))
         tokens = text.tokens(pieces, np.full(len(pieces), language))
         number = (np.repeat(pieces, text.sizes(pieces, language)) << 32) + tokens.words
-        counts += listed[:, spelling.find(tokens.ids, word_offsets(number[None]))].sum(axis=1)
+        words = spelling.find(tokens.ids, word_offsets(number[None]))
+        counts += listed[:, words].sum(axis=1)
+        seen[words] = True
         if counts.max() >= _ENOUGH:
             break
-    return counts
+    seen[-1] = False
+    return counts, seen[numbers[0]]
