@@ -169,7 +169,7 @@ def test_fine_tuning_has_a_warm_up_a_decay_and_a_schedule(untrained: Path) -> No
     usual, before = scores()
     assert not {"warmup", "schedule", "weight_decay"} & set(usual)
     for option, value in {"warmup": 0.5, "schedule": "constant", "weight_decay": 0.5}.items():
-        settings, after = scores(f"--{option.replace('_', '-')}", value)
+        settings, after = scores(f"--{option.replace('_', '-')}", value, "--force")
         assert settings[option] == value
         assert after != before
     refused = run("evaluate", untrained, "--task", "pos:demo", "--schedule", "cosine", code=2).err

@@ -246,7 +246,7 @@ def test_predictions_are_kept_and_made_again_where_they_lack(
     assert (evaluated(predictions=False), made) == ({file("sup")}, [])
     assert (evaluated(), made) == ({file("sup"), file("zs")}, ["zs"])
     assert all(table.equals(tables[0]) for table in tables), "predictions change scores"
-    assert (evaluated(predictions=False, lr=1e-3), made) == (set(), ["sup", "zs"])
+    assert (evaluated(predictions=False, lr=1e-3, force=True), made) == (set(), ["sup", "zs"])
 
 
 class Lengths(PartsOfSpeech):
