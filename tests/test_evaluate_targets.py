@@ -252,6 +252,16 @@ def test_words_of_a_dictionary(several: Path) -> None:
     assert rows["value"].tolist() == [pytest.approx(100 * expected)]
 
 
+def test_a_dictionary_of_words_that_were_not_read_is_named(several: Path) -> None:
+    path = several.parent / "words.txt"
+    path.write_text("the der\nferry schiff\ngate tor\nnear nahe\nold alt\n", "utf-8")
+    told = run("evaluate", several, "--measure", f"translation:en-fr={path}", "--threads", 1).err
+    assert "0.0% of its pairs have both words in the text of the tokenizers" in told
+    path.write_text("the the\nferry gate\nstopped ferry\n", "utf-8")
+    told = run("evaluate", several, "--measure", f"translation:en-fr={path}", "--threads", 1, "--force").err
+    assert "of its pairs have both words" not in told
+
+
 def test_words_of_a_dictionary_are_in_the_order_of_the_alphabet(several: Path) -> None:
     """In all runs, as they are compared word by word, and a pair counts once; the file has another order."""
     words = sorted(set(filter(str.isalpha, (DEMO / "demo-nli-test.tsv").read_text("utf-8").lower().split())))[:12]

@@ -18,12 +18,16 @@ from derivlang.evaluation.measures.alignment import best, neighbourhood
 from derivlang.evaluation.measures.of_file import FileMeasure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.scores import Score
+from derivlang.lexical.tokenizer import WORDS
+from derivlang.lexical.train import read_words
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.objectives.align_mlm import means
 from derivlang.training.spelling import Spelling
 from derivlang.training.translations import Translations
 from derivlang.training.word_dictionaries import WordDictionary, spelt
+
+_FEW = 0.1  # share of pairs
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +54,7 @@ class FileTranslation(FileMeasure):
     def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
         """Yield the hits of the words of both sides, and of a guess."""
         given, found = self._read(sets.languages, warn)
+        _warn_of_unread(given, sets.languages)
         assert found.spelling is not None
         pairs, turn = np.unique(found.pairs, axis=0), -1 if self.is_turned else 1
         words = [_in_order(given, side, found.spelling, sets.languages, pairs[:, side]) for side in (0, 1)][::turn]
@@ -73,6 +78,23 @@ class FileTranslation(FileMeasure):
         rows = model.embeddings.detach().float()
         arrays = (torch.from_numpy(np.ascontiguousarray(array)).to(rows.device) for array in (ids, offsets))
         return torch.nn.functional.normalize(means(rows, *arrays), dim=1)
+
+
+def _warn_of_unread(given: WordDictionary, languages: Languages) -> None:
+    """Warn if few pairs have both words in the texts of the tokenizers. Derived words are not in them."""
+    known = []
+    for side, number in enumerate(given.sides):
+        reader = languages.readers[number]
+        if str(reader.pipeline) not in ("", "identity") or not (reader.tokenizer.folder / WORDS).exists():
+            return
+        types = {word.lower() for word in read_words(reader.tokenizer.folder)[0].to_pylist()}
+        known.append([pair[side].lower() in types for pair in given.pairs])
+    share = float(np.all(known, axis=0).mean())
+    if share < _FEW:
+        warn(
+            f"{given.path}: {share:.1%} of its pairs have both words in the text of the tokenizers, so they may be of "
+            "other languages"
+        )
 
 
 class _InOrder(NamedTuple):
