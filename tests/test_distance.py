@@ -215,7 +215,7 @@ def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
 @pytest.mark.parametrize(
     ("language", "family", "message"),
     [
-        ("inv", "flip", "inv has a tau of -1.000; the languages of flip have "),
+        ("inv", "flip", "inv has a tau of -1.000; the nearest language of flip is flip with 0."),
         ("inv", "trans", "families: flip, mallows, shuffle"),
         ("inv", "mallows,inv", "families: flip, mallows, shuffle"),
     ],
@@ -224,6 +224,28 @@ def test_match_refuses(language: str, family: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         match(sample(100), Pipeline.parse(language), Family.parse(family))
     assert message in str(caught.value)
+
+
+def test_a_family_that_jumps_over_the_language_is_refused() -> None:
+    """mallows has another draw for theta < 0: its tau jumps at 0."""
+    told = run("match", "--t", "shuffle", "demo", code=2).err
+    assert "shuffle has a tau of 0.223; the nearest language of mallows is mallows:-" in told
+    assert " with 0.094" in told
+    assert "such as --family mallows:by=sentence" in told
+    assert run("match", "--t", "shuffle", "--family", "mallows:by=sentence", "demo").out.startswith("mallows:0.00")
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "end"),
+    [
+        ("trans", "demo", "8.0"),
+        pytest.param("inv:final=move:mark=x", "wikitext2", "-8.0:final=move", marks=needs_data),
+    ],
+)
+def test_a_match_at_an_end_of_the_family_has_a_warning(language: str, source: str, end: str) -> None:
+    ran = run("match", "--t", language, source, "--data-dir", SHARED)
+    assert ran.out == f"mallows:{end}\n"
+    assert f"mallows:{end} is at an end of its family, which goes from a tau of 1.000 to -" in ran.err
 
 
 def test_a_match_needs_sentences() -> None:
