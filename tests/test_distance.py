@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from derivlang.distance.plot import write_plot
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from tests.commands import make, run
+from tests.commands import make, run, written
 from tests.real import SHARED, needs_data
 from tests.strategies import batch_of
 
@@ -53,6 +54,16 @@ def test_a_lexicon_changes_no_order_and_no_local_entropy() -> None:
         assert plain[name] == written[name]
     assert (plain["changed_percent"], written["changed_percent"]) == (0, 100)
     assert (plain["overlap_percent"], written["overlap_percent"]) == (100, 0)
+
+
+def test_the_entropy_of_orders_is_of_sentences_in_any_rows(tmp_path: Path) -> None:
+    texts = ["The old cat sat down. He ran.", "The dog. The old big dog ran.", "He left us now yes. I ran."]
+    written(tmp_path / "two.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts))
+    for name, units in (("two.jsonl", 3), ("two.txt", 6)):
+        if units == 6:
+            written(tmp_path / name, "\n".join(texts) + "\n")
+        for row in derivlang.stats(tmp_path / name, ["inv", "stride:2", "drop:punct"]):
+            assert (row["units"], row["order_bits"]) == (units, 0)
 
 
 def test_inserted_and_deleted_words_are_counted() -> None:
