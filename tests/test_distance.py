@@ -164,7 +164,7 @@ def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo"], "there is no such folder"),
+        (["demo"], "to measure languages of a source or file: derivlang stats --t … demo"),
         (["--t", "inv", "demo", "demo"], "languages of one source"),
         (["--t", "inv", "demo", "--split", "other"], "has no split 'other'"),
         (["--t", "inv", "demo", "--entropy-words", "-1"], "at least 0"),
