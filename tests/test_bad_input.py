@@ -529,7 +529,6 @@ def test_an_unknown_split(tmp_path: Path, source: Path) -> None:
     assert told.code in (1, 2)
     assert "'tset'" in message(told.err)
     assert "found: test" in told.err
-    assert "--splits" in told.err
     assert not out.exists()
     make("inv", source, out)
     for command in (["show"], ["export", "--format", "text", "-o", tmp_path / "x"], ["undo", "-o", tmp_path / "x"]):

@@ -341,6 +341,8 @@ def test_what_may_follow_the_words_and_stays_is_told(values: list[object], messa
     ("row", "options", "message"),
     [
         ({"x": {"tokens": ["a"]}, "y": "a b"}, (), "name it: --text-column y; lists in objects are not read as words"),
+        ({"id": "a", "x": [{"tokens": ["a"]}]}, (), "write them to a key of the row (x.tokens)"),
+        ({"id": "a1", "d": {"t": "b", "e": {"f": "a b c"}}}, (), "name it: --text-column d.e.f or --text-column id"),
         ({"x": {"tokens": ["a"]}}, ("--word-column", "x.tokens"), "lists in objects are not read as words"),
         ({"text": "Mara met Bo", "label": [[0, 4, "PER"]]}, (), "write a tag for each word, which moves with it"),
     ],

@@ -192,6 +192,18 @@ def test_a_table_that_ends_with_an_empty_line_is_no_words_and_tags(tmp_path: Pat
         made(written(tmp_path / "x.tsv", table + "\n"))
 
 
+def test_a_name_in_other_letters_is_meant(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", "review,n\nA good film .,5\n")
+    with pytest.raises(UsageError, match=r"did you mean review\?"):
+        made(path, text_column=("Review",))
+
+
+def test_json_lines_with_the_suffix_of_squad_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.json", '{"text": "a b"}\n{"text": "c"}\n')
+    with pytest.raises(DataError, match="--format jsonl"):
+        made(path)
+
+
 def test_columns_that_may_be_words_or_text_are_named(tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", '{"my body": "A good film .", "parts": ["a"], "stars": 5}\n')
     with pytest.raises(UsageError, match=r"name it: --word-column parts or --text-column 'my body'$"):

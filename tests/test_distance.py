@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from derivlang.distance.plot import write_plot
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from tests.commands import make, run
+from tests.commands import make, run, written
 from tests.real import SHARED, needs_data
 from tests.strategies import batch_of
 
@@ -53,6 +54,16 @@ def test_a_lexicon_changes_no_order_and_no_local_entropy() -> None:
         assert plain[name] == written[name]
     assert (plain["changed_percent"], written["changed_percent"]) == (0, 100)
     assert (plain["overlap_percent"], written["overlap_percent"]) == (100, 0)
+
+
+def test_the_entropy_of_orders_is_of_sentences_in_any_rows(tmp_path: Path) -> None:
+    texts = ["The old cat sat down. He ran.", "The dog. The old big dog ran.", "He left us now yes. I ran."]
+    written(tmp_path / "two.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts))
+    for name, units in (("two.jsonl", 3), ("two.txt", 6)):
+        if units == 6:
+            written(tmp_path / name, "\n".join(texts) + "\n")
+        for row in derivlang.stats(tmp_path / name, ["inv", "stride:2", "drop:punct"]):
+            assert (row["units"], row["order_bits"]) == (units, 0)
 
 
 def test_inserted_and_deleted_words_are_counted() -> None:
@@ -155,7 +166,7 @@ def test_each_row_of_the_picture_has_its_own_source(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo"], "there is no such folder"),
+        (["demo"], "to measure languages of a source or file: derivlang stats --t … demo"),
         (["--t", "inv", "demo", "demo"], "languages of one source"),
         (["--t", "inv", "demo", "--split", "other"], "has no split 'other'"),
         (["--t", "inv", "demo", "--entropy-words", "-1"], "at least 0"),
@@ -217,7 +228,7 @@ def test_the_interval_covers_the_parameter_of_the_language_itself() -> None:
 @pytest.mark.parametrize(
     ("language", "family", "message"),
     [
-        ("inv", "flip", "inv has a tau of -1.000; the languages of flip have "),
+        ("inv", "flip", "inv has a tau of -1.000; the nearest language of flip is flip with 0."),
         ("inv", "trans", "families: flip, mallows, shuffle"),
         ("inv", "mallows:0.5", "mallows:0.5 gives theta, which is what `match` finds"),
         ("inv", "shuffle:rate=0.5", "shuffle:rate=0.5 gives rate"),
@@ -228,6 +239,28 @@ def test_match_refuses(language: str, family: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         match(sample(100), Pipeline.parse(language), Family.parse(family))
     assert message in str(caught.value)
+
+
+def test_a_family_that_jumps_over_the_language_is_refused() -> None:
+    """mallows has another draw for theta < 0: its tau jumps at 0."""
+    told = run("match", "--t", "shuffle", "demo", code=2).err
+    assert "shuffle has a tau of 0.223; the nearest language of mallows is mallows:-" in told
+    assert " with 0.094" in told
+    assert "such as --family mallows:by=sentence" in told
+    assert run("match", "--t", "shuffle", "--family", "mallows:by=sentence", "demo").out.startswith("mallows:0.00")
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "end"),
+    [
+        ("trans", "demo", "8.0"),
+        pytest.param("inv:final=move:mark=x", "wikitext2", "-8.0:final=move", marks=needs_data),
+    ],
+)
+def test_a_match_at_an_end_of_the_family_has_a_warning(language: str, source: str, end: str) -> None:
+    ran = run("match", "--t", language, source, "--data-dir", SHARED)
+    assert ran.out == f"mallows:{end}\n"
+    assert f"mallows:{end} is at an end of its family, which goes from a tau of 1.000 to -" in ran.err
 
 
 def test_a_match_needs_sentences() -> None:

@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import re
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import derivlang
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.keys import Draws
@@ -414,9 +416,6 @@ def test_an_objective_of_a_package_trains_on_a_stream_of_its_own(site: Path, tmp
 
 
 def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import dataclass
-
-    import derivlang
     from derivlang.transforms import registry
 
     monkeypatch.setattr(registry.TRANSFORMS, "added", {})
@@ -429,9 +428,97 @@ def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         name = "nothing"
         level: Any = derivlang.param(3, "how much of it")
 
+        def order(self, batch: Batch, draws: Draws) -> Order:
+            return super().order(batch, draws)
+
     assert str(derivlang.Pipeline.parse("nothing,inv")) == "nothing,inv"
     assert derivlang.derive("a b .", "nothing,inv").text == "b a ."
     assert "nothing" in registry.transform_names()
+
+
+class Named(Transform):
+    """A transform that could be used, but for its name."""
+
+    name = "a:b"
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        return super().order(batch, draws)
+
+
+class Nameless(Named):
+    name = ""
+
+
+class Taken(Named):
+    name = "inv"
+
+
+class Misspelt(Transform):
+    """Its author forgot a letter."""
+
+    name = "misspelt"
+
+    def ordr(self, batch: Batch, draws: Draws) -> Order:
+        return super().order(batch, draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainField(Named):
+    """A field without `param`."""
+
+    name = "plain"
+    by: int = 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (Named, "'a:b' is not a name of a transform"),
+        (Nameless, "'' is not a name of a transform"),
+        (Taken, "derivlang has a transform named 'inv'"),
+        (Misspelt, "the transform 'misspelt' does nothing: its class does not define order or fit or forms"),
+        (PlainField, "plain: the field by is not declared as a parameter"),
+        (dict, "is not a derivlang Transform"),
+    ],
+)
+def test_register_refuses(kind: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        derivlang.register(kind)
+    assert caught.value.id == "plug-in"
+
+
+def test_broken_plug_ins_are_listed_as_warnings(site: Path, tmp_path: Path) -> None:
+    info = tmp_path / "broken-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(
+        "[derivlang.transforms]\ngone = derivlang_sample.transforms:Gone\ninv = derivlang_sample.transforms:Turn\n"
+        "[derivlang.objectives]\nlossless = derivlang_lossless:Lossless\n"
+    )
+    (tmp_path / "derivlang_lossless.py").write_text(
+        "from derivlang.training.objectives.base import Objective\nclass Lossless(Objective):\n    name = 'lossless'\n"
+    )
+    done = forked("ls", path=[tmp_path, site])
+    assert "  turn " in done.out
+    for told in (
+        "the plug-in 'gone' (derivlang_sample.transforms:Gone) cannot be loaded",
+        "the plug-in 'inv' (derivlang_sample.transforms:Turn) is ignored: derivlang has a transform of this name",
+        "the objective 'lossless' does nothing: its class does not define loss; it is left out",
+    ):
+        assert told in done.err
+    assert "'inv'" in forked("make", "--t", "inv", "demo", "-o", tmp_path / "out", path=[tmp_path, site]).err
+
+
+class Fitless(Transform):
+    name = "fitless"
+
+    def fit(self, types: pa.Array, counts: Any, draws: Draws) -> TypeMap:
+        return {}  # type: ignore[return-value]
+
+
+def test_a_fit_that_returns_something_else_is_refused() -> None:
+    with pytest.raises(UsageError, match="`fit` of the transform fitless returned dict, not a TypeMap"):
+        Pipeline((Fitless(),)).fit()
 
 
 def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:

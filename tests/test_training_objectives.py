@@ -593,6 +593,21 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(found["objective"]) == {"weight", "bias"}
 
 
+def test_a_part_of_a_loss_that_is_a_tensor_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bare(Objective):
+        """Forgets the `LossPart` of its second part."""
+
+        name = "bare"
+
+        def loss(self, model: Encoder, micro: Step, state: torch.nn.Module | None) -> Loss:
+            size: Any = model.embeddings.square().mean()
+            return {"mlm": masked_part(model, micro["rows"]), "size": size}
+
+    monkeypatch.setitem(registry.OBJECTIVES.added, "bare", Bare)
+    with pytest.raises(UsageError, match="the loss of bare has a part 'size' that is neither a LossPart nor a Share"):
+        trained(tmp_path / "run", "bare")
+
+
 def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.OBJECTIVES, "added", {})
     assert "small" in objective_names()

@@ -43,37 +43,39 @@ class _ListNames(Command[None]):
         if self.study is not None:
             _show_study(self.study)
             return
-        from derivlang.core.spec import Parameterised, text_of
+        from derivlang.core.plugins import Registry
+        from derivlang.core.spec import text_of
         from derivlang.evaluation.measures.registry import MEASURES
         from derivlang.evaluation.tasks.registry import TASKS
         from derivlang.formats.registry import formats
         from derivlang.sources.generated.registry import GENERATORS
         from derivlang.sources.named import named_sources
-        from derivlang.training.objectives.registry import find_objective, objective_names
+        from derivlang.training.objectives.registry import OBJECTIVES
         from derivlang.transforms.field import field_studies
-        from derivlang.transforms.registry import find_transform, transform_names
+        from derivlang.transforms.registry import TRANSFORMS
         from derivlang.transforms.scripts import load_script, script_names
 
-        parameterised: dict[str, list[type[Parameterised]]] = {
-            "transforms": [find_transform(name) for name in transform_names()],
-            "objectives": [find_objective(name) for name in objective_names()],
-            "generators": [GENERATORS.find(name) for name in GENERATORS.names()],
+        parameterised: dict[str, Registry[Any]] = {
+            "transforms": TRANSFORMS,
+            "objectives": OBJECTIVES,
+            "generators": GENERATORS,
         }
         scripts = [load_script(name) for name in script_names()]
         lists: dict[str, list[dict[str, Any]]] = {
             **{
-                title: [{"name": one.name, "summary": one.summary(), "parameters": one.parameters()} for one in kinds]
+                title: kinds.described(
+                    lambda one: {"name": one.name, "summary": one.summary(), "parameters": one.parameters()}
+                )
                 for title, kinds in parameterised.items()
             },
-            "tasks": [
-                {
-                    "name": t.kind,
-                    "summary": t.summary(),
-                    "headline": t.headline().name,
-                    "metrics": [c.name for c in t.columns],
+            "tasks": TASKS.described(
+                lambda task: {
+                    "name": task.kind,
+                    "summary": task.summary(),
+                    "headline": task.headline().name,
+                    "metrics": [column.name for column in task.columns],
                 }
-                for t in map(TASKS.find, TASKS.names())
-            ],
+            ),
             # Their modules load torch.
             "measures": [{"name": name} for name in MEASURES.names()],
             "sources": [
@@ -88,7 +90,7 @@ class _ListNames(Command[None]):
         }
         for entry in lists["transforms"]:
             # Whether it is keyed whatever its parameters are. Where that depends on them, `keyed` is a property.
-            entry["keyed"] = find_transform(entry["name"]).keyed is True
+            entry["keyed"] = TRANSFORMS.find(entry["name"]).keyed is True
         if as_json():
             echo(json.dumps(lists, ensure_ascii=False))
             return

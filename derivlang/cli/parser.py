@@ -35,7 +35,6 @@ class _ListParsers(Command[None]):
 
     def __call__(self) -> None:
         """Print the list."""
-        from derivlang.core.plugins import plug_ins
         from derivlang.parsing.bundled import bundled_model
         from derivlang.parsing.registry import BUNDLED, PARSERS
 
@@ -48,7 +47,7 @@ class _ListParsers(Command[None]):
                 )
                 summary = f"{role}; part of this package; trained on {', '.join(card['trained_on'])}"
                 parsers.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
-        parsers += [{"name": name, "summary": f"plug-in: {p.value}"} for name, p in plug_ins(PARSERS.group).items()]
+        parsers += [{"name": name, "summary": f"plug-in: {p.value}"} for name, p in PARSERS.plug_ins().items()]
         parsers += [
             {"name": "stanza", "summary": "Stanza's models in its default folder (pip install 'derivlang[stanza]')"},
             {"name": "stanza:DIR", "summary": "Stanza's models in a folder"},

@@ -8,18 +8,22 @@ A package adds an object, here a transform, in its `pyproject.toml`:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from derivlang.core.errors import StoreError, UsageError, unknown
+from derivlang.core.messages import warn
+from derivlang.core.spec import Parameterised
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
 Item = TypeVar("Item")
+Seen = TypeVar("Seen")
 SCRIPT = "__main__"  # the module of a script or a notebook
 _of_script: list[str] = []
 
@@ -30,12 +34,13 @@ def script_has_added() -> bool:
 
 
 class Registry(Generic[Item]):
-    """The objects of one kind by name. An added one hides a built-in one of the same name, which hides a plug-in.
+    """The objects of one kind by name. Nothing takes the name of a built-in one; an added one hides a plug-in.
 
     kind: the noun of messages; entry points have the group `derivlang.<kind>s`. base: the class of the objects; with
     `of_classes` they are its subclasses, otherwise its instances, or functions that return one. built_in: objects, or
     "module:attribute", imported when it is needed. fix: where to look for a name. instead: what to write for
-    names that papers or other programs use. added: the objects of `add`.
+    names that papers or other programs use. overrides: methods of which a class must define one, or it does nothing.
+    added: the objects of `add`.
     Each plug-in is loaded separately, so a broken one breaks nothing else.
     """
 
@@ -48,6 +53,7 @@ class Registry(Generic[Item]):
         of_classes: bool = False,
         fix: str = "",
         instead: Mapping[str, str] | None = None,
+        overrides: tuple[str, ...] = (),
     ) -> None:
         self.kind = kind
         self.base = base
@@ -57,10 +63,15 @@ class Registry(Generic[Item]):
         listed = f"`derivlang ls` lists the {kind}s"
         self.fix = f"{fix or listed}; a plug-in needs its package to be installed"
         self.instead = instead or {}
+        self.overrides = overrides
         self.added: dict[str, Item] = {}
 
     def add(self, name: str, item: Item) -> Item:
-        """Add an object for this process, for notebooks and tests."""
+        """Add an object for this process, for notebooks and tests. Raise UsageError for a wrong name or class."""
+        if self.of_classes:
+            self._check(name, item)
+        if name in self.built_in:
+            raise UsageError(f"derivlang has a {self.kind} named {name!r}", fix="choose another name", id="plug-in")
         self.added[name] = item
         if getattr(item, "__module__", type(item).__module__) == SCRIPT:
             _of_script.append(name)
@@ -68,12 +79,56 @@ class Registry(Generic[Item]):
 
     def names(self) -> list[str]:
         """Return all names, in the order in which `find` looks."""
-        return list(dict.fromkeys([*self.added, *self.built_in, *plug_ins(self.group)]))
+        return list(dict.fromkeys([*self.added, *self.built_in, *self.plug_ins()]))
+
+    def plug_ins(self) -> dict[str, EntryPoint]:
+        """Return the entry points by name. Warn of those with the name of a built-in object, which are left out."""
+        points = plug_ins(self.group)
+        for name in sorted(points.keys() & self.built_in.keys()):
+            _warn_once(
+                f"the plug-in {name!r} ({points[name].value}) is ignored: derivlang has a {self.kind} of this name"
+            )
+        return {name: point for name, point in points.items() if name not in self.built_in}
+
+    def described(self, describe: Callable[[Item], Seen]) -> list[Seen]:
+        """Return what a function makes of each object. Warn of plug-ins that are broken, which are left out."""
+        found = []
+        for name in self.names():
+            try:
+                found.append(describe(self.find(name)))
+            except UsageError as error:
+                if error.id != "plug-in":
+                    raise
+                warn(f"{error.what}; it is left out")
+        return found
+
+    def _check(self, name: str, item: Any) -> None:
+        """Raise UsageError for what is not a class of this kind, for a wrong name, or for a class that does nothing."""
+        if not isinstance(item, type) or not issubclass(item, self.base):
+            raise self._of_another_kind(name)
+        if not re.fullmatch(r"[\w.-]+", name):
+            raise UsageError(
+                f"{name!r} is not a name of a {self.kind}",
+                where=item.__qualname__,
+                fix="set `name` in its class, of letters, digits, - and _",
+                id="plug-in",
+            )
+        if self.overrides and all(getattr(item, one) is getattr(self.base, one) for one in self.overrides):
+            raise UsageError(
+                f"the {self.kind} {name!r} does nothing: its class does not define {' or '.join(self.overrides)}",
+                fix="define it; check the spelling of the method",
+                id="plug-in",
+            )
+        if issubclass(item, Parameterised):
+            item.declared()
+
+    def _of_another_kind(self, name: str) -> UsageError:
+        return UsageError(f"the plug-in {name!r} is not a derivlang {self.base.__name__}", id="plug-in")
 
     def __contains__(self, name: str) -> bool:
         if name in self.added or name in self.built_in:
             return True
-        return "/" not in name and name in plug_ins(self.group)  # a path names no plug-in, and the search takes time
+        return "/" not in name and name in self.plug_ins()  # a path names no plug-in, and the search takes time
 
     def find(self, name: str) -> Item:
         """Return the object of a name.
@@ -88,14 +143,13 @@ class Registry(Generic[Item]):
             item = getattr(import_module(module), attribute)
         elif item is None:
             item = load_plug_in(self.group, name)
-        if self.of_classes:
-            right = isinstance(item, type) and issubclass(item, self.base)
-        else:
+            if self.of_classes:
+                self._check(name, item)
+        if not self.of_classes:
             if callable(item) and (isinstance(item, type) or not isinstance(item, self.base)):
                 item = item()  # a class may pass for an instance of a protocol, hence the first test
-            right = isinstance(item, self.base)
-        if not right:
-            raise UsageError(f"the plug-in {name!r} is not a derivlang {self.base.__name__}", id="plug-in")
+            if not isinstance(item, self.base):
+                raise self._of_another_kind(name)
         return item  # type: ignore[no-any-return]
 
     def require(self, name: str, plug_ins: Mapping[str, str], where: str) -> None:
@@ -116,7 +170,7 @@ class Registry(Generic[Item]):
         """Return the package of each plug-in among the names: {"transform turn": "my-package"}."""
         packages = {}
         for name in names:
-            point = None if name in self.added or name in self.built_in else plug_ins(self.group).get(name)
+            point = None if name in self.added else self.plug_ins().get(name)
             if point is not None and point.dist is not None:
                 packages[f"{self.kind} {name}"] = point.dist.name
         return packages
@@ -136,6 +190,11 @@ def plug_ins(group: str) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # imported late: a third of the package's start-up time
 
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warn(message)
 
 
 def load_plug_in(group: str, name: str) -> Any:

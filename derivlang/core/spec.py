@@ -87,7 +87,14 @@ class Parameterised:
     @classmethod
     @cache
     def declared(cls) -> Mapping[str, Declared]:
-        """Return the settings that the parameters are, by the name of the field."""
+        """Return the settings that the parameters are, by the name of the field. Raise UsageError for other fields."""
+        for field in dataclasses.fields(cls):
+            if "positional" not in field.metadata:
+                raise UsageError(
+                    f"{cls.name}: the field {field.name} is not declared as a parameter",
+                    fix=f"{field.name}: … = param({field.default!r}, 'what it is')",
+                    id="plug-in",
+                )
         kind: type = cls
         return {
             name: dataclasses.replace(one, where=f"{cls.name}:{name.removesuffix('_')}")
@@ -141,20 +148,12 @@ class Parameterised:
     def typed_values(cls, values: list[str], keyed: dict[str, str]) -> dict[str, Any]:
         """Return the values of a parsed spec by parameter, in their types and ranges; no file is opened."""
         fields = {key_of(field): field for field in dataclasses.fields(cls)}
-        for name, field in fields.items():
-            if "positional" not in field.metadata:
-                raise UsageError(
-                    f"{cls.name}: the field {name} is not declared as a parameter",
-                    fix=f"{name}: … = param({field.default!r}, 'what it is')",
-                    id="plug-in",
-                )
+        declared = cls.declared()
         slots = [name for name, field in fields.items() if field.metadata["positional"]]
         if len(values) > len(slots):
             takes = f"takes {len(slots)}" if slots else "takes none"
             value = values[len(slots)]
-            example = (
-                f"{value}=yes" if value in fields and cls.declared()[fields[value].name].kind is bool else "key=value"
-            )
+            example = f"{value}=yes" if value in fields and declared[fields[value].name].kind is bool else "key=value"
             raise UsageError(
                 f"{cls.name}: a value without a name ({value!r}) is one too many; it {takes}",
                 fix=f"write parameters as {example}; {cls.name} has: {', '.join(fields) or 'none'}",
@@ -173,9 +172,9 @@ class Parameterised:
             if key in given:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value
-        typed = {key: cls.declared()[fields[key].name].read(value) for key, value in given.items()}
+        typed = {key: declared[fields[key].name].read(value) for key, value in given.items()}
         for key, value in typed.items():
-            cls.declared()[fields[key].name].check(value)
+            declared[fields[key].name].check(value)
         return {**cls.presets[preset], **typed} if preset is not None else typed
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.messages import warn
 from derivlang.core.spec import read_spec
 from derivlang.distance.measure import bits_of_units, derive_all
 from derivlang.distance.reordering import Reordering
@@ -106,8 +107,8 @@ def match(
     batches: a sample of the source; sentences are split, with trees if the language needs them. by: a name of
     DISTANCES. lexicon: of `orders_of(language)`, for orders that are fitted.
 
-    Raise UsageError if no member is as far, if the sample has fewer than ten units, or if the entropy of a language is
-    asked that gives several words one form.
+    Warn of a member at an end of the family. Raise UsageError if no member is as far, if the sample has fewer than ten
+    units, or if the entropy of a language is asked that gives several words one form.
     """
     dial, parts_of = family.dial, DISTANCES[by]
     if by == "entropy" and not language.injective:
@@ -130,32 +131,35 @@ def match(
         return parts_of(batches, family.at(value), Lexicon())
 
     goal = _mean(wanted)
-    ends: list[tuple[float, float]] = []  # values of the parameter, and how far their languages are beyond the goal
+    tried: list[tuple[float, float]] = []  # values of the parameter, and how far their languages are beyond the goal
     for point in np.linspace(dial.near, dial.far, _POINTS).tolist():
         there = parts(point)
-        ends.append((point, _mean(there) - goal))
-        if len(ends) > 1 and ends[0][1] * ends[-1][1] <= 0:
+        tried.append((point, _mean(there) - goal))
+        if len(tried) > 1 and tried[0][1] * tried[-1][1] <= 0:
+            (a, gap_a), (b, gap_b) = tried[-2:]
+            within = _half_interval(wanted, there, (gap_b - gap_a) / (b - a)) or 0.0
+            close = max(within / 100, _EXACT * abs(dial.far - dial.near))  # 200 of them are the interval
+            value = _rounded(_root(lambda x: _mean(parts(x)) - goal, *tried[-2:], close))
             break
     else:
-        found = [gap for _, gap in ends]
-        what = "a tau" if by == "tau" else f"a {_LOCAL}-local entropy"
+        value = min(tried, key=lambda one: abs(one[1]))[0]
+    reached, spec, what = parts(value), str(family.at(value)), _NAMES[by]
+    if abs(_mean(reached) - goal) > _TOLERANCE[by]:
         raise UsageError(
-            f"{language} has {what} of {goal:.3f}; the languages of {family.transform.name} have "
-            f"{goal + min(found):.3f} to {goal + max(found):.3f}",
+            f"{language} has {what} of {goal:.3f}; the nearest language of {family.transform.name} is {spec} with "
+            f"{_mean(reached):.3f}",
             where="--family",
-            fix="take another family; shuffle begins at the source itself",
+            fix="take another family, such as --family mallows:by=sentence; shuffle begins at the source itself",
             id="family",
         )
-    (a, gap_a), (b, gap_b) = ends[-2:]
-    within = _half_interval(wanted, there, (gap_b - gap_a) / (b - a)) or 0.0
-    close = max(within / 100, _EXACT * abs(dial.far - dial.near))  # 200 of them are the interval
-    value = _rounded(_root(lambda x: _mean(parts(x)) - goal, ends[-2], ends[-1], close))
-    reached = parts(value)
+    near, far = tried[0][1] + goal, _mean(parts(dial.far))
+    if _mean(reached) in (near, far):
+        warn(f"{spec} is at an end of its family, which goes from {what} of {near:.3f} to {far:.3f}")
     step = abs(dial.near - dial.far) / 200
     a, b = np.clip([value - step, value + step], min(dial.near, dial.far), max(dial.near, dial.far)).tolist()
     half = _half_interval(wanted, reached, (_mean(parts(b)) - _mean(parts(a))) / (b - a))
     low, high = (None, None) if half is None else (value - half, value + half)
-    return Match(str(family.at(value)), dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
+    return Match(spec, dial.parameter, value, low, high, goal, _mean(reached), n_units, by)
 
 
 def _mean(parts: Parts, which: int | None = None) -> float:
@@ -217,4 +221,6 @@ def _local_bits(batches: Sequence[Batch], language: Pipeline, lexicon: Lexicon) 
 DISTANCES: Mapping[str, Callable[[Sequence[Batch], Pipeline, Lexicon], Parts]] = MappingProxyType(
     {"tau": _taus, "entropy": _local_bits}
 )
+_NAMES = {"tau": "a tau", "entropy": f"a {_LOCAL}-local entropy"}
+_TOLERANCE = {"tau": 0.01, "entropy": 0.05}  # the distances of a language and of its match differ by less
 _UNITS = {"tau": "sentences of two words and more", "entropy": "held-out sentences"}

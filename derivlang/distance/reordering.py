@@ -9,8 +9,8 @@ moved or not; a word moved if its rank among the kept words of its unit changed.
 
 kendall_tau        mean over units of 1 - 4 I / (n (n - 1)), I inversions among n >= 2 kept words (Kendall 1938); 1: the
                    same order, -1: reversed
-order_bits         entropy of the orders of units with equally many kept words, by their frequencies, mean over units;
-                   0: one order for each length
+order_bits         entropy of the orders of sentences with equally many kept words, by their frequencies, mean over
+                   sentences; 0: one order for each length
 dependency_length  mean |position of a word - position of its head|, roots left out, in both languages
 changed            percentage of the kept words that are written differently
 overlap            percentage of the running derived words that are words of the source's vocabulary, too
@@ -131,8 +131,15 @@ class Reordering:
         counts["changed"] += _changed(source, derived, kept, np.flatnonzero(is_kept))
         taus = kendall_taus(ranks, offsets)
         self.taus.append(taus[~np.isnan(taus)])
-        hashes = sequence_keys(mix(ranks.astype(np.uint64)), offsets)
-        self._orders.update(zip(lengths_of(offsets).tolist(), hashes.tolist(), strict=True))
+        # a b | c d -> b a | d c has the ranks 1 0 3 2 in the unit, and 1 0 | 1 0 in its sentences. A unit with a word
+        # that left its sentence counts as one.
+        sentence = owners(source.sentences)[kept]
+        merged = np.isin(unit, unit[1:][np.diff(sentence) < 0])
+        sentence = np.where(merged, source.units[unit], sentence)
+        begins = np.append(np.flatnonzero(np.diff(sentence, prepend=-1)), len(kept))
+        in_sentence = ranks + offsets[unit] - begins[owners(begins)]
+        hashes = sequence_keys(mix(in_sentence.astype(np.uint64)), begins)
+        self._orders.update(zip(lengths_of(begins).tolist(), hashes.tolist(), strict=True))
         for name, batch in (("source", source), ("derived", derived)):
             tree = batch.layers.get("head")
             if isinstance(tree, Tree):
@@ -153,12 +160,12 @@ class Reordering:
         self._entities[1] += len(np.unique(entity[~whole]))
 
     def _order_bits(self) -> float | None:
-        """Return the entropy of the orders of units with equally many words, in bits per unit."""
+        """Return the entropy of the orders of sentences with equally many words, in bits per sentence."""
         of_length: Counter[int] = Counter()
         for (length, _), times in self._orders.items():
             of_length[length] += times
         bits = sum(times * np.log2(of_length[length] / times) for (length, _), times in self._orders.items())
-        return _ratio(float(bits), self._counts["units"])
+        return _ratio(float(bits), self._orders.total())
 
     def result(self) -> dict[str, float | int | None]:
         """Return the statistics by the names of MEANINGS; None where nothing was to be counted."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.splits import split_name
 from derivlang.distance.match import LOCAL_WORDS, Family, Match, match, orders_of
 from derivlang.distance.measure import Figures, measure_set, measure_specs
@@ -66,6 +66,13 @@ class _Given:
     encoder: Encoder | None
 
     def set(self, folder: Path) -> Figures:
+        if not folder.is_dir():
+            raise StoreError(
+                "there is no such folder of a derived set",
+                where=str(folder),
+                fix=f"to measure languages of a source or file: derivlang stats --t … {folder}",
+                id="missing-folder",
+            )
         return measure_set(folder, self.settings.split, self.settings.entropy_words, self.encoder)
 
     def specs(self, pipelines: Sequence[Pipeline]) -> Iterator[Figures]:

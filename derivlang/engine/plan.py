@@ -67,8 +67,7 @@ def layout(
         if split not in job.corpus.splits:
             raise DataError(
                 f"{job.corpus.name} has no split {split!r} here; found: {', '.join(job.corpus.splits)}",
-                where="--splits",
-                fix="leave --splits out to make what there is, or add the missing files",
+                fix="name one of these splits, or add the missing files",
                 id="missing-split",
             )
     size = None if shard_tokens is None or not job.pipeline.keyed else max(1, int(shard_tokens * _BYTES_A_WORD))

@@ -72,10 +72,11 @@ def names_of(path: Path, rows: Sequence[Sequence[str]], asked: ReadOptions) -> t
     if header:
         check_header(path, first)
         return first, True
+    meant = [name for name in first if name.lower() in {other.lower() for other in asked.columns}]
     raise UsageError(
         f"the columns have no names; the first row is {_shown(first)}",
         where=f"{path}:1",
-        fix=_or_tagged(path, rows, asked) + _advice(rows, asked),
+        fix=f"did you mean {' and '.join(meant)}?" if meant else _or_tagged(path, rows, asked) + _advice(rows, asked),
         id="no-columns",
     )
 

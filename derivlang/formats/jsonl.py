@@ -252,7 +252,7 @@ def _objects(path: Path, numbers: Sequence[int], lines: Sequence[str], required:
 
 
 def _object(where: str, line: str) -> Row:
-    row = load_json(line, lambda _: where, fix="write one whole, flat JSON object a line")
+    row = load_json(line, lambda _: where, fix="write one whole JSON object a line")
     if not isinstance(row, dict) or not row:
         raise DataError(
             f"the line holds {line[:40]}, which is not an object with keys",

@@ -11,7 +11,7 @@ form of the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,16 +74,33 @@ def closed(table: pa.Table, layout: Mapping[str, Any]) -> pa.Table:
 
 
 def inner_texts(columns: pa.Schema, sample: pa.Table | None) -> dict[str, list[str]]:
-    """Return the keys of texts in each column of objects: {premise: [en, fr]}; languages of the first row."""
+    """Return the keys of texts in each column of objects: {premise: [en, fr], doc: [body.text]}.
+
+    Languages are those of the first row.
+    """
     keys: dict[str, list[str]] = {}
     for field in columns:
         if not pa.types.is_struct(field.type):
             continue
         if not has_translations(field.type):
-            keys[field.name] = [inner.name for inner in field.type if is_string(inner.type)]
+            keys[field.name] = list(_keys(field.type))
         elif sample is not None and sample.num_rows:
             keys[field.name] = (sample[field.name][0].as_py() or {}).get("language") or []
     return {name: inner for name, inner in keys.items() if inner}
+
+
+def _keys(objects: pa.StructType) -> Iterator[str]:
+    """Yield the paths of texts in objects: of {"title": …, "body": {"text": …}} title and body.text."""
+    for inner in objects:
+        if is_string(inner.type):
+            yield inner.name
+        elif pa.types.is_struct(inner.type) and not has_translations(inner.type):
+            yield from (f"{inner.name}.{key}" for key in _keys(inner.type))
+
+
+def longest_text(table: pa.Table, path: str) -> str:
+    """Return the longest of the texts at the end of a path."""
+    return max(filter(None, _texts(table, path, str).to_pylist()), key=len, default="")
 
 
 def _texts(table: pa.Table, path: str, where: Callable[[int], str]) -> pa.Array:

@@ -52,6 +52,7 @@ _KEYS = {
 }
 _EMPTY = "contexts without questions"
 Row: TypeAlias = dict[str, Any]
+_FIX = "correct the file, or download it again; of JSON lines, one object a line, the format is --format jsonl"
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
@@ -115,7 +116,7 @@ def _paragraphs(path: Path, encoding: str, left_out: Counter[str]) -> Iterator[l
     text = read_text(path, encoding)
     if not text.strip():
         raise empty_file(path, "question")
-    data = load_json(text, lambda line: f"{path}:{line}", fix="correct the file, or download it again")
+    data = load_json(text, lambda line: f"{path}:{line}", fix=_FIX)
     articles = _get(path, "the file", data, "data", list)
     left_out.update(data.keys() - _KEYS["file"])
     for a, article in enumerate(articles):

@@ -22,7 +22,7 @@ from derivlang.core.messages import counted, first_names, warn
 from derivlang.core.schema import NLI, PARTS, UNDECIDED, Field, Schema, Side, is_nli, own_columns
 from derivlang.core.unify import field_of, plain, types_differ, unified
 from derivlang.formats.base import Format
-from derivlang.formats.objects import has_translations, inner_texts, layout_of, opened
+from derivlang.formats.objects import has_translations, inner_texts, layout_of, longest_text, opened
 from derivlang.formats.parquet import class_names
 from derivlang.formats.rows import ROWS_PER_TABLE
 from derivlang.sources.corpus import CorpusFile
@@ -109,7 +109,7 @@ def infer(
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix=_advice(types, inner_texts(schema, sample), naming, sentences),
+            fix=_advice(types, inner_texts(schema, sample), naming, sentences, sample),
             id="no-words",
         )
     for column in [side.words for side in sides if side.words in sentences]:
@@ -243,7 +243,11 @@ def _warn_of_other_texts(
 
 
 def _advice(
-    types: dict[str, pa.DataType], inner: Mapping[str, list[str]], naming: Naming, sentences: Sequence[str]
+    types: dict[str, pa.DataType],
+    inner: Mapping[str, list[str]],
+    naming: Naming,
+    sentences: Sequence[str],
+    sample: pa.Table | None,
 ) -> str:
     """Return how to name the columns that may be words or text.
 
@@ -253,18 +257,24 @@ def _advice(
     if len(inner) > 1 and keys:  # premise and hypothesis, in several languages each
         return f"choose one of {', '.join(keys)}: {' '.join(naming('text', f'{name}.{keys[0]}') for name in inner)}"
     words = [naming("word", n) for n, t in types.items() if is_string_list(t) and n not in sentences]
-    texts = [naming("text", n) for n, t in types.items() if is_string(t)]
-    texts += [naming("text", f"{name}.{key}") for name, keys in inner.items() for key in keys]
-    named = f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}" if words or texts else ""
+    paths = [name for name, kind in types.items() if is_string(kind)]
+    paths += [f"{name}.{key}" for name, keys in inner.items() for key in keys]
     lists = _lists_in_objects(types)
+    if sample is not None:
+        longest = {path: longest_text(sample, path) for path in paths}
+        paths = [path for path in paths if not lists or " " in longest[path]]
+        paths.sort(key=lambda path: -len(longest[path]))
+    texts = [naming("text", path) for path in paths]
+    named = f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}" if words or texts else ""
     inside = f"{_IN_OBJECTS} ({first_names(lists)})" if lists else ""
     apart = f"{first_names(sentences)} looks like lists of sentences: {_APART}" if sentences else ""
     return "; ".join(filter(None, [named, apart, inside])) or "a source needs raw text or lists of words"
 
 
 def _lists_in_objects(types: Mapping[str, pa.DataType]) -> list[str]:
-    """Return the lists of strings in objects: {"doc": {"tokens": ["Ann"]}} -> ["doc.tokens"]."""
-    objects = {name: kind for name, kind in types.items() if pa.types.is_struct(kind) and not has_translations(kind)}
+    """Return the lists of strings in objects, and in lists of these: {"doc": {"tokens": ["Ann"]}} -> ["doc.tokens"]."""
+    kinds = {name: kind.value_type if is_list(kind) else kind for name, kind in types.items()}
+    objects = {name: kind for name, kind in kinds.items() if pa.types.is_struct(kind) and not has_translations(kind)}
     return [f"{name}.{inner.name}" for name, kind in objects.items() for inner in kind if is_string_list(inner.type)]
 
 

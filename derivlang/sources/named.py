@@ -344,8 +344,8 @@ SOURCES: Registry[NamedSource] = Registry(
 
 
 def named_sources() -> dict[str, NamedSource]:
-    """Return all named sources, including plug-ins' sources."""
-    return {name: SOURCES.find(name) for name in SOURCES.names()}
+    """Return all named sources, including plug-ins' sources; those that cannot be loaded have a warning."""
+    return {source.name: source for source in SOURCES.described(lambda source: source)}
 
 
 def named_source(source: str) -> tuple[NamedSource | None, str]:

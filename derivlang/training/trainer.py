@@ -207,6 +207,12 @@ class LossModule(torch.nn.Module):
         A share is among the parts as its two counts, with the endings SOME and OF.
         """
         terms = self.objective.loss(self.model, micro, self.state)
+        if wrong := [name for name, term in terms.items() if not isinstance(term, (LossPart, Share))]:
+            raise UsageError(
+                f"the loss of {self.objective.name} has a part {wrong[0]!r} that is neither a LossPart nor a Share",
+                fix=f'return {{"{wrong[0]}": LossPart(…)}}',
+                id="plug-in",
+            )
         parts = {name: part for name, part in terms.items() if isinstance(part, LossPart)}
         means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
         loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())

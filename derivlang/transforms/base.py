@@ -297,7 +297,12 @@ def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
             fix="return Order(index.astype(np.int32), sentences, tails, n_source)",
             id="plug-in",
         )
-    order.check()
+    try:
+        order.check()
+    except LayerError as error:
+        raise LayerError(
+            f"the order of {transform.name} is wrong: {error.what}", fix="correct `order` of its class", id="order"
+        ) from None
     if order.n_source != batch.n_words or len(order.sentences) != len(batch.sentences):
         raise LayerError(f"the order of {transform.name} has other words or sentences than its batch", id="order")
     if transform.is_permutation and not order.is_permutation:

@@ -69,6 +69,13 @@ def fit(
         if state is None:
             with plug_in_errors(transform, fit):
                 step: Any = fit(*(source if transform.fits_order else (reference, numbers)), draws)
+            if not hasattr(step, "order" if transform.fits_order else "apply"):
+                raise UsageError(
+                    f"`{fit.__name__}` of the transform {transform.name} returned {type(step).__name__}, "
+                    f"not a {'FittedOrder' if transform.fits_order else 'TypeMap'}",
+                    fix="return an object with its methods (derivlang/core/lexicon.py has some)",
+                    id="plug-in",
+                )
         else:
             step = _load(transform, state, draws, where)
         if transform.fits_order:

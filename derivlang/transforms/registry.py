@@ -35,6 +35,7 @@ TRANSFORMS: Registry[type[Transform]] = Registry(
         "trans": "derivlang.transforms.trans:Trans",
     },
     of_classes=True,
+    overrides=("order", "fit", "forms", "fit_order"),
     instead={
         "resample": "source:resample=SOURCE in place of the source",
         "source": "it in place of the source, as in: derivlang make source:pcfg=FILE …",
@@ -51,7 +52,11 @@ def register(transform: type[Transform]) -> type[Transform]:
     ... class Still(Transform):
     ...     "Another name of the source itself."
     ...     name = "still"
+    ...     def order(self, batch, draws):
+    ...         return super().order(batch, draws)
     >>> derivlang.derive("Welcome to ACL .", "still,inv").text
     'ACL to Welcome .'
+
+    Raise UsageError for a class that is not a transform or does nothing, and for the name of a built-in one.
     """
-    return TRANSFORMS.add(transform.name, transform)
+    return TRANSFORMS.add(getattr(transform, "name", ""), transform)

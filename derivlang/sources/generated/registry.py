@@ -28,6 +28,7 @@ GENERATORS: Registry[type[Generator]] = Registry(
         "zipf": "derivlang.sources.generated.words:Zipf",
     },
     of_classes=True,
+    overrides=("opened",),
     fix="`derivlang ls` lists the generated sources",
 )
 

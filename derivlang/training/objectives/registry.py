@@ -23,6 +23,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "xlm-align": "derivlang.training.objectives.xlm_align:XlmAlign",
     },
     of_classes=True,
+    overrides=("loss",),
 )
 objective_names = OBJECTIVES.names
 find_objective = OBJECTIVES.find
@@ -30,7 +31,7 @@ find_objective = OBJECTIVES.find
 
 def register_objective(objective: type[Objective]) -> type[Objective]:
     """Register an objective for this process. Works as a decorator, for notebooks and tests."""
-    return OBJECTIVES.add(objective.name, objective)
+    return OBJECTIVES.add(getattr(objective, "name", ""), objective)
 
 
 def read_objective(spec: str) -> Objective:
