@@ -131,7 +131,7 @@ def match(
             (a, gap_a), (b, gap_b) = tried[-2:]
             within = _half_interval(wanted, there, (gap_b - gap_a) / (b - a)) or 0.0
             close = max(within / 100, _EXACT * abs(dial.far - dial.near))  # 200 of them are the interval
-            value = _rounded(_root(lambda x: _mean(parts(x)) - goal, *tried[-2:], close))
+            value = _rounded(_root(lambda x: _mean(parts(x)) - goal, tried[-2], tried[-1], close))
             break
     else:
         value = min(tried, key=lambda one: abs(one[1]))[0]
