@@ -523,6 +523,15 @@ def test_a_wrong_option_with_force_touches_nothing(tmp_path: Path, source: Path,
     assert snapshot(out) == before
 
 
+def test_a_folder_with_the_name_of_a_source_has_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = run("make", "--t", "inv", "demo", "-o", "demo")
+    assert "warning" not in written.err
+    again = run("make", "--t", "inv", "demo", "-o", "other")
+    assert "demo is read as the source of this name; the file or folder is ./demo" in again.err
+    assert "./demo" not in run("make", "--t", "inv", "./demo", "-o", "third").err
+
+
 def test_an_unknown_split(tmp_path: Path, source: Path) -> None:
     out = tmp_path / "out"
     told = run("make", "--t", "inv", source, "-o", out, "--splits", "tset", code=None)

@@ -76,7 +76,7 @@ def closed(table: pa.Table, layout: Mapping[str, Any]) -> pa.Table:
 def inner_texts(columns: pa.Schema, sample: pa.Table | None) -> dict[str, list[str]]:
     """Return the keys of texts in each column of objects: {premise: [en, fr], doc: [body.text]}.
 
-    Languages are those of the first row.
+    The languages come from the first row.
     """
     keys: dict[str, list[str]] = {}
     for field in columns:

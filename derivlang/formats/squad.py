@@ -52,7 +52,7 @@ _KEYS = {
 }
 _EMPTY = "contexts without questions"
 Row: TypeAlias = dict[str, Any]
-_FIX = "correct the file, or download it again; of JSON lines, one object a line, the format is --format jsonl"
+_FIX = "correct the file, or download it again; for JSON lines, pass --format jsonl"
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:

@@ -83,6 +83,8 @@ def _locate(request: SourceRequest) -> Corpus:
     named, argument = named_source(source)
     if named is not None:
         request.refuse(f"the source {named.name} knows its columns", files=False)
+        if Path(source).exists():
+            warn(f"{source} is read as the source of this name; the file or folder is ./{source}")
         folders, fault = data_folders(request.data_dir), None
         if (corpus := named.find(argument, folders)) is not None:
             return corpus
