@@ -53,7 +53,7 @@ def test_encoding_names_line_offset_and_byte(tmp_path: Path, monkeypatch: pytest
     error = fault(tmp_path / "x.txt", "né\nça\nx".encode() + b"\xe9t\xe9\n", open_lines)
     assert (error.id, line_of(error)) == ("encoding", 3)
     assert "0xe9 at offset 9 " in error.what
-    assert "--encoding" in str(error.fix)
+    assert ("mixes encodings" if block > 5 else "--encoding") in str(error.fix)
 
 
 @pytest.mark.parametrize("block", [1, 1 << 20])

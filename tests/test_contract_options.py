@@ -61,8 +61,10 @@ SOURCES: dict[str, Callable[[Path], object]] = {
     "tokens": lambda f: written(f / "a.test.tokens", f" {TEXT} \n {TEXT} \n"),
     "conllu": conllu,
     "tagged": lambda f: written(f / "a.test.tsv", ("".join(map("{}\t{}\n".format, WORDS, TAGS)) + "\n") * 2),
-    "pairs": lambda f: written(f / "a.test.tsv", "premise\thypothesis\tlabel\n" + f"{MARKED}\tYes.\tneutral\n" * 2),
-    "tsv": lambda f: written(f / "a.test.tsv", "text\tlabel\n" + f"{MARKED}\tx\n" * 2),
+    "pairs": lambda f: written(
+        f / "a.test.tsv", "premise\thypothesis\tlabel\n" + f"{MARKED}\tYes.\tneutral\n" * 2 + "No.\tYes.\tneutral\n"
+    ),
+    "tsv": lambda f: written(f / "a.test.tsv", "text\tlabel\n" + f"{MARKED}\tx\n" * 2 + "No.\tx\n"),
     "csv": lambda f: written(f / "a.test.csv", "text,label\n" + f"{QUOTED},x\n" * 2),
     "jsonl": lambda f: written(f / "a.test.jsonl", f"{OBJECT}\n" * 2),
     "squad": squad,

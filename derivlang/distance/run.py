@@ -17,6 +17,7 @@ from derivlang.engine.engines import check_main, in_processes
 from derivlang.formats.places import located
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.manifest import sets_near
 
 if TYPE_CHECKING:
     from derivlang.distance.subwords import Encoder
@@ -70,7 +71,7 @@ class _Given:
             raise StoreError(
                 "there is no such folder of a derived set",
                 where=str(folder),
-                fix=f"to measure languages of a source or file: derivlang stats --t … {folder}",
+                fix=sets_near(folder) or f"to measure languages of a source or file: derivlang stats --t … {folder}",
                 id="missing-folder",
             )
         return measure_set(folder, self.settings.split, self.settings.entropy_words, self.encoder)

@@ -99,8 +99,11 @@ def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming
     _, values, rows, _ = next(_leaves(name, sample[name], np.arange(sample.num_rows), 0))
     if is_string(values.type) and pc.all(pc.match_substring_regex(values, r"^-?[0-9]{1,9}$")).as_py():
         values = pc.cast(values, pa.int64())
-    if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py():  # as pandas has them
-        values = pc.cast(values, pa.int64(), safe=False)
+    if pa.types.is_floating(values.type):  # as pandas has whole numbers
+        values = pc.cast(values, pa.float64())
+        values = (
+            pc.cast(values, pa.int64(), safe=False) if pc.all(pc.equal(values, pc.floor(values))).as_py() else values
+        )
     if not len(values) or not pa.types.is_integer(values.type):
         return
     lengths = _numbers(pc.list_value_length(sample[words]))

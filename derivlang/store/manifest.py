@@ -216,19 +216,20 @@ def counts_of(entry: dict[str, Any], document: str) -> dict[str, int]:
     return {noun if entry[name] == 1 else f"{noun}s": entry[name] for name, noun in nouns.items()}
 
 
+def sets_near(folder: Path) -> str:
+    """Return advice for a folder that is not there: the sets of its name, such as demo.inv for demo, "" for none."""
+    made = sorted(str(path.parent) for path in folder.parent.glob(f"{glob.escape(folder.name)}.*/{NAME}"))
+    return f"did you mean {' or '.join(made)}?" if made else ""
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder. StoreError if there is none, or this version cannot read it."""
     path = folder / NAME
     if not folder.is_dir():
-        made = " or ".join(
-            sorted(str(path.parent) for path in folder.parent.glob(f"{glob.escape(folder.name)}.*/{NAME}"))
-        )
         raise StoreError(
             "this is a file, not the folder of a derived set" if folder.exists() else "there is no such folder",
             where=str(folder),
-            fix=f"did you mean {made}?"
-            if made
-            else f"to make a set of a source or file: derivlang make --t … {folder}",
+            fix=sets_near(folder) or f"to make a set of a source or file: derivlang make --t … {folder}",
             id="missing-folder",
         )
     if not path.exists():
