@@ -419,7 +419,7 @@ def test_a_plain_script_may_have_workers(tmp_path: Path) -> None:
 
 
 def test_a_script_with_a_transform_of_its_own_is_told_what_to_do(tmp_path: Path) -> None:
-    own = "@derivlang.register\nclass Own(derivlang.Transform):\n    name = 'own'\n\n    def order(self, sentences): ...\n"
+    own = "@derivlang.register\nclass Own(derivlang.Transform):\n    name, order = 'own', len\n"
     (tmp_path / "a.train.tokens").write_text("the cat sat on the mat .\n" * 60)
     (tmp_path / "script.py").write_text(SCRIPT.replace('print("begun"', own + '\nprint("begun"'))
     ran = python(tmp_path / "script.py", tmp_path / "a.train.tokens", tmp_path / "out")

@@ -100,10 +100,9 @@ def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming
     if is_string(values.type) and pc.all(pc.match_substring_regex(values, r"^-?[0-9]{1,9}$")).as_py():
         values = pc.cast(values, pa.int64())
     if pa.types.is_floating(values.type):  # as pandas has whole numbers
-        values = pc.cast(values, pa.float64())
-        values = (
-            pc.cast(values, pa.int64(), safe=False) if pc.all(pc.equal(values, pc.floor(values))).as_py() else values
-        )
+        as_floats = pc.cast(values, pa.float64())
+        if pc.all(pc.equal(as_floats, pc.floor(as_floats))).as_py():
+            values = pc.cast(as_floats, pa.int64(), safe=False)
     if not len(values) or not pa.types.is_integer(values.type):
         return
     lengths = _numbers(pc.list_value_length(sample[words]))
