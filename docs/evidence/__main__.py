@@ -20,6 +20,7 @@ from curves import curve_figure, curve_statements
 from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scores, section_of, text
 from outcomes import (
     BASE,
+    BILINGUAL,
     CONTROLS,
     CURVES,
     FACTORS,
@@ -28,12 +29,15 @@ from outcomes import (
     GRIDS,
     IMPOSSIBLE,
     LABORATORY,
+    LANGUAGES,
     METHODS,
     OF_BASE,
+    OF_BILINGUAL,
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
     OF_LABORATORY,
+    OF_LANGUAGES,
     OF_METHODS,
     OF_SEEDS,
     RUNS,
@@ -75,6 +79,15 @@ def tables() -> dict[str, str]:
         "laboratory": means(
             LABORATORY, OF_LABORATORY, ("t", "variant"), ("language", "variant"), lambda *levels: levels
         ),
+        "languages": means(
+            LANGUAGES,
+            OF_LANGUAGES,
+            ("objective", "control", "target"),
+            ("objective", "control", "language"),
+            lambda *levels: levels,
+            intervals=True,
+        ),
+        "bilingual": means(BILINGUAL, OF_BILINGUAL, ["objective"], ["objective"], lambda one: (one,), intervals=True),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
         "methods-correlations": correlations(),

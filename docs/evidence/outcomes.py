@@ -66,6 +66,19 @@ OF_GRIDS: dict[str, Outcome] = {
     "alignment, held-out": "alignment.heldout",
     "words, layer 2": "contextual.words@2",
 }
+LANGUAGES = "dict-mlm-languages"
+OF_LANGUAGES: dict[str, Outcome] = {
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "most frequent tag": "pos.accuracy.chance",
+    "words, layer 2": "contextual.words@2",
+}
+BILINGUAL = "bilingual"
+OF_BILINGUAL: dict[str, Outcome] = {
+    "POS in English": "pos:fr=French-GSD.accuracy.source",
+    "POS ZS in French": "pos:fr=French-GSD.accuracy.zs",
+    "most frequent tag": "pos:fr=French-GSD.accuracy.chance",
+}
 FLOORS = "floors"
 OF_FLOORS: dict[str, Outcome] = {
     "POS SUP": "pos.accuracy.sup",
@@ -124,6 +137,8 @@ OUTCOMES: dict[str, Sequence[Outcome]] = {
     BASE: list(OF_BASE.values()),
     CURVES: list(OF_CURVES.values()),
     LABORATORY: list(OF_LABORATORY.values()),
+    LANGUAGES: list(OF_LANGUAGES.values()),
+    BILINGUAL: list(OF_BILINGUAL.values()),
     METHODS: [*OF_METHODS.values(), *WITH_ZERO_SHOT.values(), "pos.accuracy.delta", *BY_LAYER],
     IMPOSSIBLE: list(OF_IMPOSSIBLE.values()),
     FLOORS: list(OF_FLOORS.values()),
