@@ -1,8 +1,9 @@
 """Claim: with shares for ten languages, training reads at least 0.95 × the sub-words per CPU second of two languages.
 
-The languages are one text of 2 M words in other orders, so both runs have one vocabulary and one model. What runs of
-many and of few steps differ by is the cost of the steps, without start-up, encoding and checkpoint. The benchmark also
-counts the rows of each language before each step: none may be more than one row away from its share.
+Every language is the same text of 2 M words in an order of its own, so both runs have the same vocabulary and model.
+A short run is subtracted from a long one, which leaves the cost of the steps, without start-up, encoding and
+checkpoint. The benchmark also counts the rows of each language: after no step may one be more than one row away from
+its share.
 
     python languages.py shares TEXT DATA STEPS     most rows of a language away from its share, over all steps
 """

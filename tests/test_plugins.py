@@ -454,7 +454,7 @@ class Taken(Named):
 
 
 class Misspelt(Transform):
-    """Its author forgot a letter."""
+    """The name of its method is misspelt."""
 
     name = "misspelt"
 

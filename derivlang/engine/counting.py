@@ -168,7 +168,7 @@ class Counting:
         return f"{counted(len(missing), 'task')} not counted yet, the first: {missing[0].name}"
 
     def _is_of(self, entry: Mapping[str, Any], task: ShardTask) -> bool:
-        """Return whether the entry of a record is of a task, with the hash of each file that begins in it."""
+        """Return whether an entry belongs to a task, and has a hash for just the files that begin in it."""
         hashed = [found.get("sha256") is not None for found in entry["spans"]]
         of_task = [not span.piece.begin for span in task.spans]
         return (entry["task"], entry["draft"], hashed) == (task.name, self.hash, of_task)

@@ -98,7 +98,7 @@ def check_settings(run: OpenedRun, record: Mapping[str, Any]) -> None:
 
 
 def _settings_in(paths: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
-    """Yield the settings of fine-tunings. A damaged file, which is made again, has none, nor has a guess."""
+    """Yield the settings of fine-tunings. Files of chance levels have none; damaged ones are made again."""
     for path in paths:
         with suppress(StoreError):
             facts, _ = read_part(path)

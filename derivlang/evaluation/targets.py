@@ -18,12 +18,14 @@ from derivlang.training.language import Language, read_languages
 def targets_of(
     folder: Path, target: str | None, options: EvaluateOptions, warn: Callable[[str], None]
 ) -> dict[str, EvaluateOptions]:
-    """Return the options for each target of a run, by its name: the asked one, by default all; "" without --language.
+    """Return the options for each target of a run, by name. The name is "" if the run has no --language.
 
-    They are without what cannot be evaluated on the target: files in other languages, and for a target with a text of
-    its own and no transforms, for which nothing is derived, all but the sets and files that name it. A target without
-    any is left out. warn: called with what such a target has no set for. Raise UsageError for a language that the run
-    lacks, for a given set of a target whose sets are derived, and if nothing is left.
+    target: the one to evaluate; None for all. The options of a target lack what cannot be evaluated on it: files in
+    other languages. Nothing is derived for a target with a text of its own and no transforms, so it keeps only the
+    sets and files that name it, and is left out if none does. warn: called with what is left out.
+
+    Raise UsageError for a language that the run lacks, for a given set of a target whose sets are derived, and if
+    nothing is left.
     """
     several = run_folder.read(folder)["settings"].get("language")
     source, *languages = read_languages(several) if several else (Language(name=name) for name in SIDES)

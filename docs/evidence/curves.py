@@ -11,7 +11,7 @@ from derivlang.evaluation.report.figures import canvas, finished, legend
 from derivlang.evaluation.table import FACTOR
 
 _LINES = {"trans": ("#0072b2", "o"), "trans,inv": ("#e69f00", "^")}  # language -> colour, mark
-_STEPS = (2_000, 14_000, 26_000)  # those that the page names
+_STEPS, _EARLY = (2_000, 14_000, 26_000), 4_000  # those that the page names
 
 
 def curves() -> dict[str, pd.DataFrame]:
@@ -47,7 +47,11 @@ def curve_statements() -> list[str]:
         first, middle, last = (number(found[title].loc[step, language]) for step in _STEPS)
         return f"{first}, {middle} and {last} %"
 
+    early = [number(found[title].loc[_EARLY, "trans"]) for title in OF_CURVES]
     return [
+        f"at step {_EARLY:,} ZS is {early[0]} %, while {early[1]} % of the sentences find their translation and "
+        f"{early[2]} % of the sub-words are aligned",
+        f"ZS is below the {number(found['POS ZS'].loc[_STEPS[0], 'trans'])} % that `trans` has after {_STEPS[0]:,}",
         f"ZS under `trans` is {told('POS ZS', 'trans')}",
         f"under `trans,inv` it is {told('POS ZS', 'trans,inv')}",
         f"aligned are {told('alignment, held-out', 'trans')}",

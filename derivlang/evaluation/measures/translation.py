@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class FileTranslation(FileMeasure):
-    """Words of a dictionary whose most similar word of the other side is one of their translations."""
+    """The share of words in a dictionary whose nearest word in the other language is one of their translations."""
 
     columns = (
         Column("nearest", "P@1", headline=True, chance=True),
