@@ -44,11 +44,11 @@ class Section:
     """The runs of one study, or those without one.
 
     title: in the study's file, else its name. columns: what is declared of each (task, metric). attributes: of the
-    table (`evaluation/table.py`). rows: of the table, checked. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
-    each factor, in order. planned: condition -> its number of runs, in order. constant: settings that all runs share.
-    of_task: those that belong to a task. follows: factors that make no condition. baseline: the level of a factor that
-    others are compared with. primary: the main outcome; test: what of it. published: numbers that the study names.
-    notes: for the reader.
+    table (`evaluation/table.py`). rows: of the table, checked. runs: run -> (condition, seed). factors: of a condition;
+    x, then lines, then others. levels: of each factor, in order. planned: condition -> its number of runs, in order.
+    constant: settings that all runs share. of_task: those that belong to a task. follows: factors that make no
+    condition. baseline: the level of a factor that others are compared with. primary: the main outcome; test: what of
+    it. published: numbers that the study names. notes: for the reader.
     """
 
     name: str
