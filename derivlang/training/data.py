@@ -29,6 +29,7 @@ import numpy as np
 
 from derivlang.core.arrays import (
     Bool,
+    Int32,
     Int64,
     Ints,
     UInt64,
@@ -44,6 +45,7 @@ from derivlang.training.settings import LONGEST
 
 FORMAT = 3
 NAME = "data.json"
+_AT_ONCE = 1 << 22  # number of sub-words that are looked at together
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -132,6 +134,14 @@ class Data:
         begin, end = map(int, self.first_pieces(language)[[first, last]])
         # each piece has </s>, each row <s>
         return int(self.sizes(np.arange(begin, end), language).sum()) + end - begin + last - first
+
+    def seen(self, language: int) -> Int32:
+        """Return the ids that occur in the text of a language, sorted."""
+        found = np.zeros(int(self.ids.max(initial=0)) + 1, bool)
+        for pieces in np.array_split(np.arange(len(self.pieces) - 1), 1 + len(self.ids) // _AT_ONCE):
+            starts = self.starts[self._cells(pieces, language)]
+            found[self.ids[expand_ranges(starts, self.sizes(pieces, language))]] = True
+        return np.flatnonzero(found).astype(np.int32)
 
     def sizes(self, pieces: Int64, language: Ints | int) -> Int64:
         """Return int64[P]: the number of sub-words of pieces [P], each in a language [P], or all in one."""

@@ -67,7 +67,10 @@ _FORMS = {
 
 
 def read_languages(options: Sequence[str]) -> tuple[Language, ...]:
-    """Return the languages of options. Raise UsageError for wrong ones, or if they do not fit each other."""
+    """Return the languages of options, the first one and the others by name, so that a run depends on no other order.
+
+    Raise UsageError for wrong ones, or if they do not fit each other.
+    """
     languages = tuple(map(_read, options))
     names = [one.name.lower() for one in languages]
     first = languages[0]
@@ -89,7 +92,8 @@ def read_languages(options: Sequence[str]) -> tuple[Language, ...]:
     if wrong:
         raise UsageError(wrong, where=OPTION, fix=_EXAMPLE, id="languages")
     same = {(first.text, first.lang), (first.text, "")}
-    return first, *(replace(one, text="", lang="") if (one.text, one.lang) in same else one for one in languages[1:])
+    others = (replace(one, text="", lang="") if (one.text, one.lang) in same else one for one in languages[1:])
+    return first, *sorted(others, key=lambda one: one.name)
 
 
 def _read(option: str) -> Language:

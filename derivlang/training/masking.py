@@ -2,7 +2,7 @@
 
     draw(seed, step, row; position) -> masked? how? by which?      keyed, so a resumed run masks the same positions
 
-Special ids and padding are never masked. Another sub-word is one of the position's own language without special tokens
+Special ids and padding are never masked. Another sub-word is one that occurs in the text of the position's language
 (the released ALIGN-MLM takes source sub-words in derived text, too); `replacements` takes both vocabularies, as Dufter
 and Schütze (2020), or none. For whole words, all sub-words of a word share one draw. Source: Devlin et al. (2019),
 section 3.1; methods, section 4.
@@ -10,6 +10,7 @@ section 3.1; methods, section 4.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64
 from derivlang.core.keys import GOLDEN, draw, mix, text_key
 from derivlang.training.batch import SubwordRows
+from derivlang.training.data import Data
 from derivlang.training.languages import Languages, SpecialIds
 from derivlang.training.settings import Replacements
 
@@ -28,25 +30,30 @@ class LanguageIds:
     """The joint vocabulary. own: int32[K], joint ids of each language without special tokens. size: number of ids.
 
     replacements: what random replacements are drawn from: the position's own language, both, or none, for masks in
-    their place.
+    their place. seen: the ids of each language that occur in its text; of a tokenizer of several languages they are
+    fewer than its own. None if there is no text.
     """
 
     own: tuple[Int32, ...]
     special_ids: SpecialIds
     size: int
     replacements: Replacements = "own"
+    seen: tuple[Int32, ...] | None = None
 
     @classmethod
-    def of(cls, languages: Languages, replacements: Replacements = "own") -> LanguageIds:
-        """Return the joint vocabulary of the languages of a run."""
-        return cls(languages.own, languages.special_ids, languages.size, replacements)
+    def of(
+        cls, languages: Languages, replacements: Replacements = "own", texts: Mapping[int, Data] | None = None
+    ) -> LanguageIds:
+        """Return the joint vocabulary of the languages of a run. texts: of each language, by its number."""
+        own = languages.own
+        seen = tuple(np.intersect1d(own[n], text.seen(n)) for n, text in sorted(texts.items())) if texts else None
+        return cls(own, languages.special_ids, languages.size, replacements, seen)
 
     @property
     def drawn(self) -> tuple[Int32, ...]:
         """The ids that random replacements are drawn from, of each language."""
-        if self.replacements == "own":
-            return self.own
-        return (np.unique(np.concatenate(self.own)),) * len(self.own)
+        found = self.seen or self.own
+        return found if self.replacements == "own" else (np.unique(np.concatenate(found)),) * len(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

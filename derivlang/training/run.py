@@ -143,7 +143,9 @@ def _data(plan: RunPlan, before: dict[str, Any] | None) -> RunInputs:
     material = StreamInputs(settings, prepared.languages, prepared.encoded, pairs, needs)
     streams = open_streams(objective, material)
     check_pairs(paths.pairs, objective, streams)
-    context = Context(LanguageIds.of(prepared.languages, settings.replacements), settings.mask, needs)
+    texts = {number: text for text, numbers in material.texts(settings.seq_len) for number in numbers}
+    ids = LanguageIds.of(prepared.languages, settings.replacements, texts)
+    context = Context(ids, settings.mask, needs)
     # A run that begins from another one does not see its rows and masks again.
     seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init['weights']}")) >> 1
     loader = Loader(streams, objective, context, seed, settings.accumulate)

@@ -86,7 +86,7 @@ class Objective(Parameterised):
     language_ids: ClassVar[bool] = False
     causal: ClassVar[bool] = False
     translates: ClassVar[bool] = False
-    rules: ClassVar[int] = 1  # raised when the same spec trains another model
+    rules: ClassVar[int] = 2  # raised when the same spec trains another model
 
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams that a step reads. An epoch is counted in the rows of the first."""

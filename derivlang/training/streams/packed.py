@@ -61,7 +61,7 @@ class PackedRows(RowSource):
         """Return the rows of some steps. With shares, each language has an endless list of its own rows."""
         if not self.phases:
             return super().numbers(name, seed, steps, begin, offsets)
-        given = self._given(int(offsets[1]), steps[-1] + 1)[steps[0] :]
+        given = rows_before(self.phases, int(offsets[1]), steps[-1] + 1)[steps[0] :]
         step = np.repeat(steps, np.diff(offsets))
         language = np.repeat(np.tile(np.arange(len(self.asked)), len(steps)), np.diff(given, axis=0).ravel())
         # mixed, so that every micro-batch may have all languages
@@ -79,13 +79,7 @@ class PackedRows(RowSource):
         """Return the names of the languages that get no row in some steps. rows: of each step."""
         if not self.phases or not steps:
             return []
-        return [one.name for one, n in zip(self.asked, self._given(rows, steps)[-1], strict=True) if not n]
-
-    def _given(self, rows: int, steps: int) -> Int64:
-        """Return int64[steps + 1, L]: the rows of each language before each step, whatever the order of languages."""
-        order = sorted(range(len(self.asked)), key=lambda number: self.asked[number].name)
-        phases = tuple((begin, tuple(shares[number] for number in order)) for begin, shares in self.phases)
-        return rows_before(phases, rows, steps)[:, np.argsort(order)]
+        return [one.name for one, n in zip(self.asked, rows_before(self.phases, rows, steps)[-1], strict=True) if not n]
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         language = np.searchsorted(self.bounds, numbers, "right") - 1
