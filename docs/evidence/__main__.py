@@ -21,6 +21,7 @@ from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scor
 from outcomes import (
     BASE,
     BILINGUAL,
+    CLONES,
     CONTROLS,
     CURVES,
     FACTORS,
@@ -33,6 +34,8 @@ from outcomes import (
     METHODS,
     OF_BASE,
     OF_BILINGUAL,
+    OF_BILINGUAL_DIFFERENCES,
+    OF_CLONES,
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
@@ -87,7 +90,17 @@ def tables() -> dict[str, str]:
             lambda *levels: levels,
             intervals=True,
         ),
-        "bilingual": means(BILINGUAL, OF_BILINGUAL, ["objective"], ["objective"], lambda one: (one,), intervals=True),
+        "bilingual": means(
+            BILINGUAL,
+            OF_BILINGUAL,
+            ("objective", "control"),
+            ("objective", "control"),
+            lambda *levels: levels,
+            intervals=True,
+        ),
+        "bilingual-differences": text(
+            contrasts(BILINGUAL, OF_BILINGUAL_DIFFERENCES, ["align-mlm", "dict-mlm"]), ["difference"]
+        ),
         "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "floors": means(FLOORS, OF_FLOORS, ["run"], ["model"], lambda run: (RUNS[run],), intervals=True),
         "methods-correlations": correlations(),
