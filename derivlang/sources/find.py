@@ -220,8 +220,8 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
             warn(f"{corpus.name}: hardly a word is English, but it is divided as English; --lang names its language")
         if corpus.schema.running and is_wrapped(texts):
             warn(
-                f"{corpus.name}: the lines look wrapped at one width, but each is a paragraph of its own; join the "
-                "lines of each paragraph"
+                f"{corpus.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "
+                "lines of each paragraph: tr -d '\\r' < FILE | awk 'NF {printf \"%s \", $0; next} {print \"\"}' > NEW"
             )
 
 
