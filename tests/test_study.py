@@ -469,9 +469,15 @@ def test_a_dry_run_says_what_the_run_would_refuse(tmp_path: Path) -> None:
     assert "write ../pairs.jsonl" in run("study", written(tmp_path, lost), *options, code=1).err
     for source, told in (("./no.txt", "the source ./no.txt is missing"), ("demoo", "did you mean demo")):
         assert told in run("study", written(tmp_path, GRID.replace('"demo"', f'"{source}"')), *options, code=None).err
+    for option, value in (("dictionary", "./no.tsv"), ("pairs", "./no")):
+        lost = GRID.replace("learning-rate", f'{option} = "{value}"\nlearning-rate')
+        for more in (options, ("-o", tmp_path / "out")):
+            assert f"the file {value} is missing" in run("study", written(tmp_path, lost), *more, code=1).err
     of_hub = GRID + '[evaluate]\ntask = "pos:demo,pos:French-GSD"\n'
+    (tmp_path / "ud" / "UD_French-GDS").mkdir(parents=True)
+    (tmp_path / "ud" / "UD_French-GDS" / "fr_gds-ud-test.conllu").touch()
     told = run("study", written(tmp_path, of_hub), *options)
-    assert "not on this machine, so the hub is asked for them: pos:French-GSD" in told.err
+    assert "so the hub is asked for them: pos:French-GSD (pos:French-GDS is there)" in told.err
     assert "24 cells: about" in told.out
 
 
