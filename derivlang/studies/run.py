@@ -41,6 +41,7 @@ from derivlang.studies.records import (
     check_fits,
     check_shared,
     is_done,
+    mark_begun,
     mark_done,
     replaces,
     write_study,
@@ -222,6 +223,7 @@ def _run_chain(
         if not is_done(step, place):
             check_beginning(cell, place)
             again = ("--force",) * replaces(step, place)
+            mark_begun(step, place)
             log = _start(replace(step, arguments=(*step.arguments, *again)), cell.name, place.out, processes)
             _check(step, log, (yield))
             mark_done(step, place)
