@@ -95,6 +95,8 @@ def test_rows_are_rows(tmp_path: Path) -> None:
 def test_the_card_names_the_source(tmp_path: Path) -> None:
     card = make("inv", "demo", tmp_path / "out").joinpath("README.md").read_text("utf-8")
     assert "\ndemo; licence of the source: apache-2.0.\n" in card
+    card = make("syn", "demo", tmp_path / "syn", limit=1).joinpath("README.md").read_text("utf-8")
+    assert 'With every parameter, the spec is `syn:grammar=fr:model="":mode=sample:' in card
 
 
 def test_verify_finds_a_changed_count_of_articles(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from derivlang import Columns, DerivlangWarning, map_dataset
 from derivlang.core.errors import UsageError
 from tests.commands import ROOT, Ran, run
 from tests.evaluations import fresh_run, task_data
-from tests.helpers import manifest, rows
+from tests.helpers import manifest, rows, undone
 
 DATA = ROOT / "tests" / "cases" / "data"
 MARA = ["Mara", "Kim", "met", "Bo", "Ida", "Lee", "."]
@@ -139,7 +139,7 @@ def test_the_user_says_otherwise(tmp_path: Path) -> None:
         "no column" in run("make", "--t", "inv", source, "-o", tmp_path / "x", "--label-column", "x=tags", code=2).err
     )
     told = run("make", "--t", "inv", source, "-o", tmp_path / "x", "--label-column", "labels=ner", code=2).err
-    assert "NAME=entities or NAME=tags or NAME=value" in told
+    assert "NAME=entities or NAME=tags or NAME=heads or NAME=value" in told
     assert "--label-column ner_tags=tags" in run("make", "--t", "inv", DATA / "c4_intner.jsonl", "-o", tmp_path / "x",
                                                  code=2).err  # fmt: skip
     made(DATA / "c4_intner.jsonl", tmp_path / "n", "--label-column", "ner_tags=tags")
@@ -373,7 +373,8 @@ HEADS = [{"tokens": ["the", "dog", "barks"], "x": [2, 3, 0]}, {"tokens": ["Go"],
 
 
 @pytest.mark.parametrize(
-    "name", ["head", "heads", "dep_head", "governor", "Parent", "trigger", "coref_idx", "predicate"]
+    "name",
+    ["head", "_heads_", "dep_head", "head_ids", "HeadIndex", "depHead", "governor", "Parent", "trigger", "coref_idx"],
 )
 @pytest.mark.parametrize("change", [0, -1, 0.0, str])
 def test_places_of_other_words_are_refused(name: str, change: Any, tmp_path: Path) -> None:
@@ -384,15 +385,25 @@ def test_places_of_other_words_are_refused(name: str, change: Any, tmp_path: Pat
     source = lines(tmp_path / "a.jsonl", *table)
     told = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=2).err
     assert f"the numbers in {name!r} may be places of words" in told
-    assert "beside a column `deprel`" in told
     assert "warning" not in made(source, tmp_path / "b", "--label-column", f"{name}=tags").err
+    assert f"--label-column {name}=heads renumbers them" in told
+    if isinstance(change, int) and change == 0:
+        made(source, tmp_path / "c", "--label-column", f"{name}=heads")
+        assert rows(tmp_path / "c")[name].to_pylist() == [[0, 1, 2], [0]]
+        back = undone(tmp_path / "c", "train", ".jsonl").decode().splitlines()
+        assert [json.loads(line)[name] for line in back] == values
 
 
-def test_numbers_with_another_name_are_told_if_they_fit_by_no_chance(tmp_path: Path) -> None:
+def test_a_column_that_a_parse_writes_is_refused(tmp_path: Path) -> None:
+    source = lines(tmp_path / "a.jsonl", *({"tokens": row["tokens"], "head": row["x"]} for row in HEADS))
+    told = run("make", "--t", "syn:fr", source, "-o", tmp_path / "d", "--label-column", "head=heads", code=None).err
+    assert "has a column 'head' of its own" in told
+
+
+def test_numbers_with_another_name_are_refused_if_they_fit_by_no_chance(tmp_path: Path) -> None:
     table = [{"tokens": ["a"] * n, "x": [n, *range(n - 1)], "id": list(range(n)), "y": [9] * n} for n in range(1, 9)]
-    told = made(lines(tmp_path / "a.jsonl", *table), tmp_path / "a").err
+    told = run("make", "--t", "inv", lines(tmp_path / "a.jsonl", *table), "-o", tmp_path / "a", code=2).err
     assert "the numbers in 'x' may be places of words" in told
-    assert told.count("warning") == 1
     flags = [{"tokens": ["a", "b", "c"], "predicate": [0, 1, 0], "pos": [7, 3, 0], "trigger": [1, 1, 0]}]
     assert "warning" not in made(lines(tmp_path / "b.jsonl", *flags), tmp_path / "b").err
 

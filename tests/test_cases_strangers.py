@@ -72,7 +72,9 @@ def test_a_key_that_comes_late_is_a_column_of_all_rows(tmp_path: Path) -> None:
         ("a.txt", "".join(f"word{n}\tO\n" for n in range(600)), "looks like CoNLL: a word and its tag"),
         ("a.txt", "Mara O\nleft O\n. O\n", "looks like CoNLL: a word and its tag"),
         ("a.conll", CONLLU.format("_", "_"), "looks like CoNLL-U"),
-        ("a.txt", "one line\rtwo line\rthree line\r", "text whose lines end in \\r, as on old Macs"),
+        ("a.txt", "one line\rtwo line\rthree line\r", "text with lines that end in \\r, as on old Macs"),
+        ("a.txt", "a\rb\r" * 9 + "one line\ntwo line\n", "text with lines that end in \\r, as on old Macs"),
+        ("a.txt", "idx\treview\n1\tA good film .\n2\tA bad one .\n", "looks like a table whose columns are separated"),
         ("a.conll", "Bo\tB-PER\rran\tO\r\rIda\tB-PER\r", "a.conll:1: the line has carriage returns inside"),
     ],
 )

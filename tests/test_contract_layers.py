@@ -125,6 +125,12 @@ def constituents(rows: Rows, rng: random.Random) -> Columns:
     return {"parse": pa.array([some_brackets(row, rng) for row in rows], pa.string())}
 
 
+def heads(rows: Rows, rng: random.Random) -> Columns:
+    """Places of earlier words, so that the words that an order deletes form no cycle."""
+    numbers = [[rng.randint(-1, place) for place in range(len(row))] for row in rows]
+    return {"refers": pa.array(numbers, pa.list_(pa.int32()))}
+
+
 def referents(rows: Rows, rng: random.Random) -> Columns:
     numbers = [[rng.randint(0, len(row)) for _ in row] for row in rows]
     return {"refers": pa.array(numbers, pa.list_(pa.int32()))}
@@ -135,6 +141,7 @@ SAMPLES = {
     "answers": Sample((Field("answers", "answers"),), answers),
     "constituents": Sample((Field("parse", "constituents"),), constituents),
     "entities": Sample((Field("ner_tags", "entities", TAGS),), entities, ("ner_tags",)),
+    "heads": Sample((Field("refers", "heads"),), heads, ("refers",)),
     "misc": Sample((Field("misc", "misc"),), treebank("misc"), ("misc",)),
     "parsed-tags": Sample((), treebank("upos", "head", "deprel"), ("upos",), parsed=True),
     "parsed-tree": Sample((), treebank("upos", "head", "deprel"), ("head", "deprel"), parsed=True),

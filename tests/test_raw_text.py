@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def test_wrapped_lines_are_told(tmp_path: Path) -> None:
     for text, told in ((wrapped, True), (ENGLISH * 3, False), (textwrap.fill(words, 30), False)):
         ran = run("make", "--t", "inv", written(tmp_path / "a.txt", text), "-o", tmp_path / "out", "--force")
         assert ("look wrapped at one width" in ran.err) == told
+    (tmp_path / "FILE").write_bytes(wrapped.replace("\n", "\r\n").encode())
+    ran = run("make", "--t", "inv", written(tmp_path / "a.txt", wrapped), "-o", tmp_path / "out", "--force")
+    command = ran.err.partition("of each paragraph: ")[2].splitlines()[0]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    joined = [" ".join(block.split()) for block in wrapped.split("\n\n")]
+    assert [line.strip() for line in (tmp_path / "NEW").read_text("utf-8").splitlines()] == joined
+
+
+def test_prose_with_tabs_is_not_a_table(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.txt", "\tIt rained .\n\tBo left .\nShe\tsang .\n")
+    run("make", "--t", "inv", path, "-o", tmp_path / "out")
 
 
 def test_verses_and_short_lines_are_not_wrapped() -> None:

@@ -469,9 +469,15 @@ def test_a_dry_run_says_what_the_run_would_refuse(tmp_path: Path) -> None:
     assert "write ../pairs.jsonl" in run("study", written(tmp_path, lost), *options, code=1).err
     for source, told in (("./no.txt", "the source ./no.txt is missing"), ("demoo", "did you mean demo")):
         assert told in run("study", written(tmp_path, GRID.replace('"demo"', f'"{source}"')), *options, code=None).err
+    for option, value in (("dictionary", "./no.tsv"), ("pairs", "./no")):
+        lost = GRID.replace("learning-rate", f'{option} = "{value}"\nlearning-rate')
+        for more in (options, ("-o", tmp_path / "out")):
+            assert f"the file {value} is missing" in run("study", written(tmp_path, lost), *more, code=1).err
     of_hub = GRID + '[evaluate]\ntask = "pos:demo,pos:French-GSD"\n'
+    (tmp_path / "ud" / "UD_French-GDS").mkdir(parents=True)
+    (tmp_path / "ud" / "UD_French-GDS" / "fr_gds-ud-test.conllu").touch()
     told = run("study", written(tmp_path, of_hub), *options)
-    assert "not on this machine, so the hub is asked for them: pos:French-GSD" in told.err
+    assert "so the hub is asked for them: pos:French-GSD (pos:French-GDS is there)" in told.err
     assert "24 cells: about" in told.out
 
 
@@ -555,7 +561,7 @@ def wait_for(done: Callable[[], bool]) -> None:
 
 
 class Finished(Here):
-    """Processes that end at once. Runs of `fail` end with an error; `pretrain` writes the record of a run."""
+    """Processes that end at once. Commands on runs of `fail` end with an error; `pretrain` writes a run.json."""
 
     calls: ClassVar[list[str]]
     fail: ClassVar[tuple[str, ...]]
@@ -564,7 +570,7 @@ class Finished(Here):
         function = arguments[0]
         run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[1]
         self.calls.append(f"{function} {Path(run).name}{' --force' * ('--force' in arguments)}")
-        if function == "pretrain" and Path(run).name in self.fail:
+        if f"{function} {Path(run).name}" in self.fail or (function == "pretrain" and Path(run).name in self.fail):
             log.write_text("derivlang: the loss became NaN or infinite [not-finite]\n")
             return 1
         if function == "pretrain":
@@ -702,6 +708,22 @@ def test_a_file_that_finished_cells_do_not_fit_is_refused(
             run_study(some, place)
     assert snapshot(place.out) == before
     assert names_of(processes.calls, "pretrain") == ["perm.0.1"]
+
+
+def test_other_options_after_an_interrupted_evaluation_replace_its_results(
+    tmp_path: Path, processes: type[Finished]
+) -> None:
+    place, text = Place(tmp_path / "out"), GRID + '[evaluate]\nmeasure = "alignment"\n'
+    processes.fail = ("evaluate perm.0.1",)
+    for _ in range(2):
+        with pytest.raises(DataError, match="1 of 1 cells failed"):
+            run_study(only(study_of(tmp_path, text), ["perm.0.1"]), place)
+    run = place.out / "runs" / "perm.0.1"
+    assert json.loads((run / "evaluated.json").read_text())["status"] == "begun"
+    processes.fail = ()
+    run_study(only(study_of(tmp_path, text + "epochs = 2\n"), ["perm.0.1"]), place)
+    assert [" --force" in call for call in processes.calls if call.startswith("evaluate")] == [False, False, True]
+    assert json.loads((run / "evaluated.json").read_text())["status"] == "done"
 
 
 def test_other_options_of_evaluate_evaluate_again(tmp_path: Path, processes: type[Finished]) -> None:

@@ -105,7 +105,7 @@ class Schema:
                 fix="name the column of the texts `context`; another name than `answers` keeps that column as it is",
                 id="answer-types",
             )
-        reserved_names = own_columns(self.sides, self.fields)
+        reserved_names = own_columns(self.sides, self.fields) | ({"head", "deprel"} if self.parsed else set())
         for name in (*(f.column for f in self.fields), *(side.text for side in self.sides)):
             if name in reserved_names:
                 raise LayerError(

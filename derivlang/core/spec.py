@@ -84,6 +84,12 @@ class Parameterised:
                 in_place = False  # a later value without a name would be taken for this one
         return ":".join(parts)
 
+    @property
+    def with_defaults(self) -> str:
+        """The spec with every parameter: hop:words=4:… for hop."""
+        fields = dataclasses.fields(self)
+        return ":".join([self.name, *(f"{key_of(f)}={quote(text_of(getattr(self, f.name)))}" for f in fields)])
+
     @classmethod
     @cache
     def declared(cls) -> Mapping[str, Declared]:

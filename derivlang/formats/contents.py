@@ -27,6 +27,7 @@ _PAGE = re.compile(
     r"\s*(<\?xml\s[^>]*>|(<!--[^>]*-->\s*)?(<!doctype\s+html[^>]*>|<html[^>]*>)\s*(<|\Z)|<html[^>]*>.*</html>\s*\Z)",
     re.IGNORECASE | re.DOTALL,
 )
+_LONE = re.compile(r"\r(?!\n)")
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
 
@@ -35,16 +36,16 @@ def check_contents(path: Path, format: str, encoding: str) -> None:
 
     format: the name of a format of text. Web pages are refused in all of them; other formats in running text, which
     has no form that would show the fault, and CoNLL-U in tagged text, where it has columns to be read, too. Running
-    text whose lines end in carriage returns is refused, too: it would be one paragraph.
+    text with lines that end in carriage returns is refused, too: they would be one paragraph.
     """
     head = _head(path, encoding)
     if _PAGE.match(head):
         raise _other(path, format, "a web page (HTML or XML)", "download the file itself")
     if format not in ("text", "tagged"):
         return
-    if format == "text" and "\r" in head.rstrip() and "\n" not in head:
+    if format == "text" and len(_LONE.findall(head.rstrip())) > head.count("\n") // 10:
         raise _other(
-            path, format, "text whose lines end in \\r, as on old Macs", "convert it: tr '\\r' '\\n' < FILE > NEW"
+            path, format, "text with lines that end in \\r, as on old Macs", "convert it: tr '\\r' '\\n' < FILE > NEW"
         )
     lines = [line.rstrip(WHITE) for line in head.split("\n")]
     if len(head) >= _LOOKED_AT // 4:  # letters of four bytes: the last line may be cut off
@@ -107,6 +108,13 @@ def _are_tags(tags: Sequence[str]) -> bool:
     )
 
 
+def _is_table(lines: Sequence[str]) -> bool:
+    """Return whether nearly all lines have the same number of tabs within; prose may begin with one."""
+    tabs = Counter(line.strip(WHITE).count("\t") for line in lines if line)
+    (n_tabs, n), *_ = tabs.most_common(1) or [(0, 0)]
+    return n_tabs > 0 and n > 1 and n >= _MOST * tabs.total()
+
+
 def _is_json_lines(lines: Sequence[str]) -> bool:
     full = [line for line in lines if line][:3]
     with suppress(ValueError, RecursionError):
@@ -118,4 +126,5 @@ _LOOKS: dict[str, tuple[str, Callable[[Sequence[str]], bool]]] = {
     "conllu": ("CoNLL-U", _is_conllu),
     "tagged": ("CoNLL: a word and its tag in each line", _is_tagged),
     "jsonl": ("JSON Lines", _is_json_lines),
+    "tsv": ("a table whose columns are separated by tabs", _is_table),
 }

@@ -33,8 +33,9 @@ _FEW = 100  # rows in which tags and texts are looked for where they are not exp
 _OF_PLACES = re.compile(r"(^|[._ ])(spans?|triggers?|heads?|starts?|ends?|offsets?|positions?)\d*($|[._ ])")
 # Names of lists that have the place of another word for each word; some of them may be flags, 0 and 1.
 _OF_OTHER_WORDS = re.compile(
-    r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|(?P<flags>predicates?|triggers?|antecedents?|idx|index))($|[-._ ])"
+    r"(^|[-._ ])(heads?|parents?|gov(ernor)?s?|(?P<flags>predicates?|triggers?|antecedents?|idx|index))\d*($|[-._ ])"
 )
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # headIndex -> head_Index
 _BY_CHANCE = 3  # expected misfits, above which none at all is unlikely (5 %)
 # Words of which any English text of some length has many; other languages in Latin letters have hardly one of them.
 _ENGLISH = frozenset("the and to that it with you he she they this are not from have my".split())
@@ -89,10 +90,10 @@ def warn_of_unmoved(
 
 
 def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming: Naming) -> None:
-    """Refuse a list with a number for each word that may be the place of another word, or warn of it.
+    """Refuse a list with a number for each word that may be the place of another word.
 
-    With a name of such lists, it is enough that all numbers fit: {"tokens": ["the", "dog"], "parent": [2, 0]}. A
-    column that counts the words is left out.
+    With a name of such lists, it is enough that all numbers fit: {"tokens": ["the", "dog"], "parent": [2, 0]}. With
+    other names, they must be too large for some other rows. A column that counts the words is left out.
 
     Raises UsageError word-places.
     """
@@ -110,20 +111,15 @@ def check_not_places(name: str, words: str, sample: pa.Table, where: str, naming
     counted_words = positions(offsets_of(np.bincount(rows, minlength=sample.num_rows)))
     if (numbers < -1).any() or (numbers > lengths[rows]).any() or len(np.unique(numbers - counted_words)) == 1:
         return
-    match = _OF_OTHER_WORDS.search(name.lower())
+    match = _OF_OTHER_WORDS.search(_HUMP.sub("_", name).lower())
     named = match is not None and (match["flags"] is None or int(numbers.max()) > 1)
     if not named and not _fit_by_no_chance(numbers, lengths):
         return
-    what = f"the numbers in {name!r} may be places of words, which would not follow the words"
-    as_tags = f"{naming('label', f'{name}=tags')} keeps the number of each word"
-    if not named:
-        warn(f"{what}; if they are not, {as_tags} without this message")
-        return
     raise UsageError(
-        what,
+        f"the numbers in {name!r} may be places of words, which would not follow the words",
         where=where,
-        fix="write heads (from 1, 0 for the root) to the column `head`, beside a column `deprel` with a relation for "
-        f"each word; leave other places out; if they are not places, {as_tags}",
+        fix=f"if they count the words from 1, with 0 for none, {naming('label', f'{name}=heads')} renumbers them; if "
+        f"they are not places, {naming('label', f'{name}=tags')} keeps the number of each word",
         id="word-places",
     )
 

@@ -39,7 +39,7 @@ from derivlang.sources.doubts import is_not_english, is_wrapped
 from derivlang.sources.folder import OF_A_SET, files_below, name_of_path, relative
 from derivlang.sources.infer import infer, types_of_files, unify, without_nli
 from derivlang.sources.labels import decided, is_string_list
-from derivlang.sources.named import SOURCES, missing, named_source
+from derivlang.sources.named import SOURCES, missing, named_source, near_names
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 
@@ -111,6 +111,13 @@ def is_of_hub(source: str, data_dir: PathLike | None) -> bool:
         return True
     named, argument = named_source(source)
     return named is not None and named.find(argument, data_folders(data_dir)) is None
+
+
+def with_near_names(source: str, data_dir: PathLike | None) -> str:
+    """Return a source that is not on this machine, with those of nearly the same name that are."""
+    named, argument = named_source(source)
+    near = near_names(named, argument, data_folders(data_dir)) if named else []
+    return f"{source} ({', '.join(near)} is there)" if near else source
 
 
 def name_of(source: str) -> str:
@@ -220,8 +227,8 @@ def _look_at_text(corpus: Corpus, request: SourceRequest) -> None:
             warn(f"{corpus.name}: hardly a word is English, but it is divided as English; --lang names its language")
         if corpus.schema.running and is_wrapped(texts):
             warn(
-                f"{corpus.name}: the lines look wrapped at one width, but each is a paragraph of its own; join the "
-                "lines of each paragraph"
+                f"{corpus.name}: the lines look wrapped at one width, but each is a paragraph of its own; to join the "
+                "lines of each paragraph: tr -d '\\r' < FILE | awk 'NF {printf \"%s \", $0; next} {print \"\"}' > NEW"
             )
 
 

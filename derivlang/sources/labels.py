@@ -22,7 +22,7 @@ from derivlang.core.schema import UNDECIDED, UPOS, Field, Schema
 # Columns with these names hold entities, even if the tags have no type or are not known yet, as in a stream. In all
 # other columns the tags decide.
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
-LABELS = ("entities", "tags", "value")  # what --label-column says of a column
+LABELS = ("entities", "tags", "heads", "value")  # what --label-column says of a column
 # List columns that must have a value for each word. For others, the sampled rows decide.
 PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
 
@@ -55,6 +55,8 @@ def field_of_column(
         return Field(name, "answers")
     if not is_list(kind) or pa.types.is_nested(kind.value_type):
         return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
+    if asked == "heads":
+        return Field(name, "heads")
     strings = is_string(kind.value_type)
     by_values = strings and classes is None and asked is None
     known = asked == "entities" or (asked is None and (name in ENTITIES or are_entity_tags(classes or ())))

@@ -365,14 +365,19 @@ def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: s
     hub = named.on_hub(argument)
     looked = f" in {', '.join(map(str, folders))}" if folders else ", and no --data-dir was given"
     reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
-    near = difflib.get_close_matches(argument, named.arguments_in(folders), cutoff=0.5)
-    there = ", ".join([*_siblings(named, folders), *map(named.full_name, near)])
+    there = ", ".join([*_siblings(named, folders), *near_names(named, argument, folders)])
     files = "\n    ".join(named.layout(argument))
     return DataError(
         f"the source {named.full_name(argument)} was not found{looked}{reason}{there and f'; {there} is there'}",
         fix=f"put these files into a folder and pass it as --data-dir:\n    {files}",
         id="source-missing",
     )
+
+
+def near_names(named: NamedSource, argument: str, folders: Sequence[Path]) -> list[str]:
+    """Return the names of the sets in these folders that are nearly that of an argument."""
+    near = difflib.get_close_matches(argument, named.arguments_in(folders), cutoff=0.5)
+    return [named.full_name(name) for name in near]
 
 
 def _siblings(named: NamedSource, folders: Sequence[Path]) -> list[str]:

@@ -32,8 +32,8 @@ class TextOptions(Settings):
     word_column: Names = setting((), "Column of word lists, if its name does not say so.")
     label_column: Names = setting(
         (),
-        "What a column of lists holds, if its values do not say so: NAME=entities, NAME=tags (a value for each word) "
-        "or NAME=value (it does not move with the words).",
+        "What a column of lists holds, if its values do not say so: NAME=entities, NAME=tags (a value for each "
+        "word), NAME=heads (numbers of other words, from 1) or NAME=value (it does not move with the words).",
     )
     header: bool | None = setting(
         None, "Whether the first row of a TSV or CSV file names its columns.", unset="if it holds known names"

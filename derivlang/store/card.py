@@ -20,8 +20,11 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _MARKUP = re.compile(r"[<`]|&(?=#?\w+;)|(?<=\])\(")
 
 
-def card(manifest: dict[str, Any]) -> str:
-    """Return the card: front matter for `load_dataset(folder)` and the hub, then the recipe for people."""
+def card(manifest: dict[str, Any], with_defaults: str) -> str:
+    """Return the card: front matter for `load_dataset(folder)` and the hub, then the recipe for people.
+
+    with_defaults: the spec with every parameter.
+    """
     source = manifest["source"]
     name = " ".join(source["name"].split())
     shown = _text(name)
@@ -47,6 +50,7 @@ def card(manifest: dict[str, Any]) -> str:
         "",
         _LINE_END.sub(r"\g<0>    ", f"    {shlex.join(command)}"),  # a line without the indent would end the block
         "",
+        *([f"With every parameter, the spec is {_code(with_defaults)}.", ""] * (with_defaults != manifest["spec"])),
         "| | |",
         "|---|---|",
         f"| fingerprint | `{manifest['fingerprint']}` |",

@@ -117,12 +117,16 @@ def with_paths(key: str, value: Any, change: Callable[[str, str], str]) -> Any:
 
 
 def texts_of(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield the texts of the value of an option, each with the option; of a language, of its settings."""
+    """Yield the texts of the value of an option, each with the option; of a language, of its settings.
+
+    Of --dictionary en-fr=FILE it is FILE.
+    """
     if key == LANGUAGES:
         for one in read_languages(value):
             yield from (("source", one.text), ("t", one.t), ("tokenizer", one.tokenizer))
     else:
-        yield from ((key, one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
+        texts = (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
+        yield from ((key, _OF_PAIR.sub("", text, count=1)) for text in texts)
 
 
 def filled(value: Any, levels: Mapping[str, Level], where: str) -> Any:

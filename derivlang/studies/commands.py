@@ -51,6 +51,7 @@ class _Languages(Settings):
 
 LANGUAGES = "[languages]"  # the name of --language in a study, which no factor can have; `language` is often a factor
 NAMES_TEXT = ("source", "derived-source")  # options of `pretrain` that name a source, which may be a path
+NAMES_FILE = ("dictionary", "pairs")
 
 # Options that a study gives to its commands, and what a user gives instead.
 _MACHINE = {

@@ -25,7 +25,7 @@ from derivlang.store.disk import disk
 from derivlang.store.files import writing
 from derivlang.store.folders import sweep
 from derivlang.studies.cells import RUNS, Cell, languages_of, stages, with_paths
-from derivlang.studies.commands import EVALUATE, LANGUAGES, PRETRAIN, Level
+from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_FILE, NAMES_TEXT, PRETRAIN, Level
 from derivlang.studies.file import FIRST, StudyFile
 from derivlang.studies.settings import Extent, Place
 from derivlang.training.config import ModelConfig
@@ -33,7 +33,7 @@ from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 
 DATA = "data"
-_IN_DATA = ("source", "derived-source", "tokenizer", "pairs", "dictionary")  # files that may lie in the data folder
+_IN_DATA = (*NAMES_TEXT, *NAMES_FILE, "tokenizer")  # files that may lie in the data folder
 # What tokenizers and encoded data depend on.
 _OF_DATA = (
     LANGUAGES, "source", "t", "words", "lang", "format", "encoding", "text-column", "word-column", "label-column",

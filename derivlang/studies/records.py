@@ -2,8 +2,8 @@
 
 OUT/study.json                the factors, the report's choices, and the cells with their levels, for the report
 OUT/runs/CELL/pretrained.json, evaluated.json
-                              that a command of a cell was finished: its options, hashes of the files that they name,
-                              and the run that it made or read
+                              that a command of a cell was finished, or an evaluation begun: its options, hashes of
+                              the files that they name, and the run that it made or read
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from derivlang.training.run_folder import RUN
 from derivlang.training.streams.bitext import PARTS
 
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
+_BEGUN = "begun"  # the status in the record of an evaluation that is not done
 _NAMES = {"pretrain": PRETRAINED, "evaluate": EVALUATED}
 _SEALED = (RUN, STUDY)  # the other two records are compared with what is there now
 _READ = {"options?": dict, "files?": dict, "weights?": str, "text?": list, "report?": dict}
@@ -66,12 +67,21 @@ def is_done(step: PlannedCommand, place: Place) -> bool:
 
 
 def replaces(step: PlannedCommand, place: Place) -> bool:
-    """Return whether an evaluation has another fine-tuning than the finished one of its cell."""
+    """Return whether an evaluation has another fine-tuning than the one of its cell that is finished, or was begun."""
     before = _json(_path(step, place)).get("options")
     if before is None or step.arguments[0] != "evaluate":
         return False
     tuning = dict.fromkeys(str(one.option).removeprefix("--") for one in declared(FinetuneSettings).values())
     return bool(difference(before, {name: step.facts.get(name) for name in tuning}))
+
+
+def mark_begun(step: PlannedCommand, place: Place) -> None:
+    """Record the options with which the first evaluation of a cell begins: if it is interrupted, its results have them.
+
+    Later ones leave the record as it is until they are done.
+    """
+    if step.arguments[0] == "evaluate" and not _path(step, place).exists():
+        _write(_path(step, place), {**_record(step, place), "status": _BEGUN})
 
 
 def mark_done(step: PlannedCommand, place: Place) -> None:
@@ -245,6 +255,8 @@ def _faults(run: Path) -> list[tuple[str, str]]:
             if name == PRETRAINED or (name == EVALUATED and (run / name).exists()):
                 missing = not (run / name).exists()
                 return [(name, "is missing: the cell is not finished" if missing else error.what)]
+    if records.get(EVALUATED, {}).get("status") == _BEGUN:
+        return [(EVALUATED, "the cell is not finished")]
     record = records.get(RUN, {})
     wrong = [
         (name, f"is of another run: {key} {told[key]}, and run.json has {record.get(key)}")

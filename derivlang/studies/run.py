@@ -7,6 +7,7 @@ fails does not end the others, but those that begin from its run are not run. A 
 
 from __future__ import annotations
 
+import glob
 import os
 import subprocess
 import sys
@@ -25,13 +26,13 @@ from derivlang.evaluation.sets import check_sources
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.sources.find import find, is_of_hub
+from derivlang.sources.find import find, is_of_hub, with_near_names
 from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import create, disk, file_lock, reopen
 from derivlang.store.folders import sweep
 from derivlang.studies.cells import RUNS, Cell, texts_of
-from derivlang.studies.commands import NAMES_TEXT
+from derivlang.studies.commands import NAMES_FILE, NAMES_TEXT
 from derivlang.studies.estimate import tasks_in
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
@@ -40,6 +41,7 @@ from derivlang.studies.records import (
     check_fits,
     check_shared,
     is_done,
+    mark_begun,
     mark_done,
     replaces,
     write_study,
@@ -221,6 +223,7 @@ def _run_chain(
         if not is_done(step, place):
             check_beginning(cell, place)
             again = ("--force",) * replaces(step, place)
+            mark_begun(step, place)
             log = _start(replace(step, arguments=(*step.arguments, *again)), cell.name, place.out, processes)
             _check(step, log, (yield))
             mark_done(step, place)
@@ -281,23 +284,34 @@ def _text(name: str, place: Place) -> SourceRequest:
 
 
 def check_texts(study: StudyFile, place: Place) -> None:
-    """Raise DerivlangError for a source that is not there, of a cell that has not been trained yet."""
+    """Raise DerivlangError for a source or a file that is not there, of a cell that has not been trained yet."""
     cells: dict[str, str] = {}  # the first one of each source
+    files: dict[str, str] = {}  # and of each dictionary, or prefix of pairs
     for step in plan(study, place):
         if step.cell and step.arguments[0] == "pretrain" and not place.data_as_is and not is_done(step, place):
             named = [one for key, value in step.options.items() for one in texts_of(key, value)]
             cells = {text: step.cell.name for key, text in named if key in NAMES_TEXT} | cells
-    for text in cells:
-        if text in ("", TEXT) or "://" in text or (place.out / text).exists() or is_of_hub(text, place.data_dir):
+            files = {text: step.cell.name for key, text in named if key in NAMES_FILE} | files
+    for text, cell in files.items():
+        path = (place.out / text).resolve()  # OUT may not exist yet
+        if "://" not in text and not any(path.parent.glob(f"{glob.escape(path.name)}*")):
+            raise _lost(f"the file {text}", study, cell)
+    for text, cell in cells.items():
+        path = (place.out / text).resolve()
+        if text in ("", TEXT) or "://" in text or path.exists() or is_of_hub(text, place.data_dir):
             continue
         if named_source(text)[0] is None and {"/", "."} & set(text):
-            raise DataError(
-                f"the source {text} is missing",
-                where=f"{study.place}: cell {cells[text]}",
-                fix="give a path from the file of the study, from -o OUT or from --data-dir",
-                id="missing-file",
-            )
+            raise _lost(f"the source {text}", study, cell)
         find(SourceRequest(text, data_dir=place.data_dir))
+
+
+def _lost(what: str, study: StudyFile, cell: str) -> DataError:
+    return DataError(
+        f"{what} is missing",
+        where=f"{study.place}: cell {cell}",
+        fix="give a path from the file of the study, from -o OUT or from --data-dir",
+        id="missing-file",
+    )
 
 
 def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[str]:
@@ -313,7 +327,7 @@ def check_tasks(study: StudyFile, place: Place, *, dry: bool = False) -> list[st
             sources = [_from_out(source, place, Path(study.place).parent) for source in given]
             requests = [SourceRequest(source, data_dir=place.data_dir) for source in sources]
             if dry and (absent := [source for source in sources if is_of_hub(source, place.data_dir)]):
-                of_hub += absent
+                of_hub += [with_near_names(source, place.data_dir) for source in absent]
             elif isinstance(task, Task):
                 check_sources(task, [find(request) for request in requests])
             elif isinstance(task, UntunedTask):

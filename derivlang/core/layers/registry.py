@@ -15,6 +15,7 @@ LAYERS: Registry[type[Layer]] = Registry(
         "answers": "derivlang.core.layers.answers:Answers",
         "constituents": "derivlang.core.layers.constituents:ConstituentTrees",
         "entities": "derivlang.core.layers.spans:Spans",
+        "heads": "derivlang.core.layers.tree:Heads",
         "misc": "derivlang.core.layers.misc:Misc",
         "parsed-tags": "derivlang.core.layers.parse:ParsedTags",
         "parsed-tree": "derivlang.core.layers.parse:ParsedTree",

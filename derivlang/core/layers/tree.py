@@ -169,24 +169,10 @@ class Tree(Layer):
 
     def _moved(self, move: Realignment) -> tuple[Int32, Words]:
         """Return the heads and the relations in the derived order."""
-        heads = _governors(self.head, move)
-        index = move.order.index
-        kept = index >= 0
-        # Index -1 would read the last word, so an inserted word reads word 0 here and gets its governor below.
-        governor = heads[np.where(kept, index, 0)]
-        if move.order.n_inserted:
-            anchors = move.order.anchors
-            assert anchors is not None
-            # An inserted word depends on the word that it marks, or on that word's governor if the word was deleted.
-            governor[~kept] = np.where(move.positions[anchors] >= 0, anchors, heads[anchors])
-        unit = move.derived_unit_of
-        # np.where computes both branches: for roots positions[-1] is read, too, and dropped.
-        head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, governor + 1)
-        head = head.astype(np.int32)
-        deprel = self.deprel.realign(move)
+        head, deprel, index = _moved_heads(self.head, move), self.deprel.realign(move), move.order.index
         if move.order.n_deleted:
-            became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
-            became = _one_root(head, became, move, unit)
+            became = (head == 0) & ((index < 0) | (self.head[np.where(index < 0, 0, index)] != 0))
+            became = _one_root(head, became, move, move.derived_unit_of)
             # The relation of a source's root is left as it is.
             deprel = _root_relations(deprel, became)
         return head, deprel
@@ -211,6 +197,40 @@ class Tree(Layer):
         """Set `inside` for each word of a multiword token but its first, under `atomic`."""
         if policies.mwt == "atomic" and self.mwt is not None:
             inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heads(Layer):
+    """Numbers of other words, without relations, such as heads or antecedents.
+
+    name: the column. head: int32[N], 1-based in the unit, 0 = none or the root, NO_HEAD.
+    """
+
+    name: str
+    head: Int32
+
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the numbers of a list column. Raises LayerError head-range."""
+        heads = _heads(field.column, labels)
+        check_range(field.column, heads, labels, lowest=NO_HEAD)
+        return cls(field.column, to_numpy(heads))
+
+    def realign(self, move: Realignment) -> Self:
+        """Return the numbers that the same words have in the derived order; see Tree for deleted and inserted words."""
+        return replace(self, head=_moved_heads(self.head, move))
+
+    def unrestored(self, derived: Layer, move: Realignment) -> Mapping[str, Bool]:
+        """Return no row."""
+        return {self.name: np.zeros(move.source.n_records, bool)}
+
+    def column_names(self, batch: BareBatch) -> Collection[str]:
+        """Return the name of the column."""
+        return (self.name,)
+
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the list column."""
+        return {self.name: record_lists(batch, to_arrow(self.head))}
 
 
 def _graph(deps: Deps, empty: Nodes | None, places: EmptyNodes | None) -> Graph:
@@ -248,8 +268,10 @@ def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0, lowes
         raise LayerError(f"{name} does not hold a number for each word", id="head-range")
     numbers = to_numpy(heads)
     words = lengths_of(labels.batch.unit_words)[labels.batch.records[:, side]]
-    if (numbers < lowest).any() or (numbers > np.repeat(words, words)).any():
-        raise LayerError(f"{name} contains a number that is not a word of its row", id="head-range")
+    wrong = (numbers < lowest) | (numbers > np.repeat(words, words))
+    if wrong.any():
+        at = labels.word(int(np.argmax(wrong)))
+        raise LayerError(f"{name} contains a number that is not a word of its row", where=at, id="head-range")
 
 
 def _governors(head: Int32, move: Realignment) -> Int64:
@@ -264,12 +286,29 @@ def _governors(head: Int32, move: Realignment) -> Int64:
         gone = move.positions < 0
         governor = up.copy()
         for _ in range(int(np.diff(move.source.unit_words).max(initial=0)) + 1):  # no path is longer than its unit
-            lost = np.flatnonzero((governor >= 0) & gone[governor])
+            lost = np.flatnonzero((governor >= 0) & gone[np.maximum(governor, 0)])
             if not len(lost):
                 return governor
             governor[lost] = up[governor[lost]]
         raise LayerError("the heads of deleted words form a cycle", id="tree")
     return up
+
+
+def _moved_heads(head: Int32, move: Realignment) -> Int32:
+    """Return int32[M]: the heads of the derived words, 1-based in the unit, 0 = root, NO_HEAD."""
+    heads = _governors(head, move)
+    index = move.order.index
+    kept = index >= 0
+    # Index -1 would read the last word, so an inserted word reads word 0 here and gets its governor below.
+    governor = heads[np.where(kept, index, 0)]
+    if move.order.n_inserted:
+        anchors = move.order.anchors
+        assert anchors is not None
+        # An inserted word depends on the word that it marks, or on that word's governor if the word was deleted.
+        governor[~kept] = np.where(move.positions[anchors] >= 0, anchors, heads[anchors])
+    # np.where computes both branches: for roots positions[0] is read, too, and dropped.
+    place = move.positions[np.maximum(governor, 0)] - move.derived_units[move.derived_unit_of] + 1
+    return np.where(governor >= 0, place, governor + 1).astype(np.int32)
 
 
 def _one_root(head: Int32, became: Bool, move: Realignment, unit: Int32) -> Bool:
