@@ -21,7 +21,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS
 from derivlang.core.messages import DerivlangWarning
 from derivlang.formats.dictionary import read_dictionary, written
-from derivlang.lexical.noise import wrong_translations
+from derivlang.lexical.dictionary import wrong_translations
 from derivlang.lexical.percent import percent, portion
 from derivlang.lexical.ranking import cut
 from derivlang.lexical.settings import TokenizerOptions

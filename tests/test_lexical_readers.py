@@ -189,8 +189,8 @@ def test_a_damaged_tokenizer(file: str, content: str | bytes, folders: Path) -> 
     assert str(folders / "tok" / file) in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["format", "kind", "fingerprint", "scripts", "spec", "subwords", "joint", "lexicon"])
-@pytest.mark.parametrize("value", [None, "absent", 7, DIGITS, [[]], {"compat": "none"}])
+@pytest.mark.parametrize("name", ["format", "kind", "fingerprint", "scripts", "spec", "lexicon"])
+@pytest.mark.parametrize("value", [None, "absent", 7, DIGITS, [[]], {"none": "none"}])
 def test_a_twin_whose_recipe_lacks_a_field_or_has_another(name: str, value: object, folders: Path) -> None:
     path = folders / "twin" / RECIPE
     recipe = json.loads(path.read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""Files of sentence pairs: two texts with their links, Pharaoh links only, Parquet, TMX.
+"""Files of sentence pairs: two texts with their links, Pharaoh links only, Parquet.
 
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair per line       pharaoh   OUT: the links of the same lines
-    parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
+    parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)
 
 Each writer takes the pairs of one row group at a time.
 """
@@ -21,8 +21,6 @@ import pyarrow.compute as pc
 from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import decoded, scalar, to_arrow, to_numpy
-from derivlang.core.version import __version__
-from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
 from derivlang.lexical.settings import PairFormat
 
@@ -78,19 +76,15 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
     return [out]
 
 
-def open_writer(
-    streams: Sequence[BinaryIO], kind: PairFormat, language: str, ends: ExitStack, *, subwords: bool = False
-) -> Writer:
+def open_writer(streams: Sequence[BinaryIO], kind: PairFormat, ends: ExitStack, *, subwords: bool = False) -> Writer:
     """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
     if kind == "text":
         return _Text(*streams)
     if kind == "pharaoh":
         return _Pharaoh(streams[0])
-    if kind == "parquet":
-        writer = _Parquet(streams[0], subwords)
-        ends.callback(writer.abandon)
-        return writer
-    return _Tmx(streams[0], language)
+    writer = _Parquet(streams[0], subwords)
+    ends.callback(writer.abandon)
+    return writer
 
 
 def holding_space(words: pa.Array) -> Bool:
@@ -175,20 +169,3 @@ def _column(links: GoldLinks, n: int) -> pa.Array:
     two: Any = pa.FixedSizeListArray.from_arrays(to_arrow(ends), type=LINKS.value_type)
     offsets = np.searchsorted(links.pair, np.arange(n + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(to_arrow(offsets), two, type=LINKS)
-
-
-class _Tmx:
-    def __init__(self, stream: BinaryIO, language: str):
-        self._stream, self._language = stream, language
-        self.unfit = 0
-        stream.write(tmx.head(language, __version__).encode())
-
-    def write(self, pairs: Pairs) -> None:
-        sides = [lines(words) for words in (pairs.source, pairs.derived)]
-        rows = zip(pairs.number.tolist(), *sides, link_lines(pairs), strict=True)
-        text, unfit = tmx.units(rows, self._language)
-        self.unfit += unfit
-        self._stream.write(text.encode())
-
-    def close(self) -> None:
-        self._stream.write(tmx.TAIL.encode())

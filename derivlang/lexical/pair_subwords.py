@@ -3,8 +3,8 @@
     links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (subwords.py)
 
 A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
-k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary or noise exchanged words, or the
-second tokenizer is not a twin) every sub-word of a word is linked to every sub-word of the other.
+k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary exchanged words, or the second
+tokenizer is not a twin) every sub-word of a word is linked to every sub-word of the other.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class PairEncoder:
     how: Literal["each", "all"]
 
     @classmethod
-    def load(cls, folders: tuple[Path, Path], pipeline: Pipeline, *, noisy: bool) -> PairEncoder:
-        """Read the tokenizers of the source and of the derived language of a pipeline. noisy: some links are wrong.
+    def load(cls, folders: tuple[Path, Path], pipeline: Pipeline) -> PairEncoder:
+        """Read the tokenizers of the source and of the derived language of a pipeline.
 
         Raise DataError if the first is a twin, StoreError for a twin of another tokenizer or script, UsageError for a
         twin that cannot encode the derived words.
@@ -67,7 +67,7 @@ class PairEncoder:
             alike = len(lexical) == 1
         else:
             alike = not lexical and theirs.fingerprint() == ours.fingerprint()
-        return cls(SubwordEncoder(ours), SubwordEncoder(theirs), "each" if alike and not noisy else "all")
+        return cls(SubwordEncoder(ours), SubwordEncoder(theirs), "each" if alike else "all")
 
     @property
     def fingerprints(self) -> list[str]:

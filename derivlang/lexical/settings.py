@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 By = Literal["random", "frequency", "mass", "pos"]
 DictionaryFormat = Literal["muse", "tsv", "json"]
-PairFormat = Literal["pharaoh", "parquet", "text", "tmx"]
-Compat = Literal["exact", "paper"]
+PairFormat = Literal["pharaoh", "parquet", "text"]
 _seed = partial(setting, minimum=0, maximum=2**63 - 1)
 _from_zero = partial(percent, zero=True)
 
@@ -66,8 +65,8 @@ class DictionaryOptions(DictionaryChoice):
 class PairChoice(Settings):
     """What `pair` takes besides the derived set and the file to write.
 
-    rate, noise: percentages. split: None for the only one. tokenizer, twin: the folders of the
-    source's and of the derived language's tokenizer, to add sub-words and their links.
+    rate: a percentage. split: None for the only one. tokenizer, twin: the folders of the source's and of the derived
+    language's tokenizer, to add sub-words and their links.
     """
 
     rate: Percent = setting("100", "Percentage of the sentence pairs of the split.", check=percent)
@@ -76,12 +75,6 @@ class PairChoice(Settings):
     )
     split: str | None = setting(None, "Split to take.", unset="the only one")
     seed: int = _seed(1, "Seed of the choice of pairs.")
-    noise: Percent = setting("0", "Percentage of links, or of pairs, to make wrong.", check=_from_zero)
-    noise_kind: Literal["links", "pairs"] = setting(
-        "links",
-        "Kind of noise: links moved to a wrong source word, or derived sides of other pairs.",
-        only_with="--noise",
-    )
     tokenizer: OptionalPath = setting(
         None, "Tokenizer of the source, to add sub-words and their gold links.", requires="--twin"
     )
@@ -89,9 +82,9 @@ class PairChoice(Settings):
     force: bool = setting(False, "Replace files that hold something else.")
 
     @property
-    def shares(self) -> dict[str, Fraction]:
-        """The exact percentages: rate and noise."""
-        return {name: _from_zero(getattr(self, name), f"--{name}") for name in ("rate", "noise")}
+    def share(self) -> Fraction:
+        """The exact percentage."""
+        return percent(str(self.rate), "--rate")
 
     @property
     def tokenizers(self) -> tuple[Path, Path] | None:
@@ -127,33 +120,10 @@ class TokenizerOptions(Settings):
 class TwinOptions(Settings):
     """What `tokenizer twin` takes besides the folders and the spec. Raises UsageError for a value out of bounds.
 
-    lexicon: without one, an overlap is fitted on the training words of the tokenizer. subword_overlap, by, seed: a
-    choice of sub-words that keep the source's ids; subwords: the file of an earlier choice. joint: also write one file
-    for both languages, in `out/joint`.
+    lexicon: without one, an overlap is fitted on the training words of the tokenizer. joint: also write one file for
+    both languages, in `out/joint`.
     """
 
     lexicon: OptionalPath = setting(None, "Saved lexicon.tsv with the types to keep.", file=True)
-    subword_overlap: int | None = setting(
-        None,
-        "Percentage of the vocabulary's entries that both languages share.",
-        minimum=0,
-        maximum=100,
-        excludes="--subwords",
-    )
-    by: Literal["type", "frequency", "mass"] = setting(
-        "type",
-        "Choice of the shared entries: drawn, the most frequent, or drawn by token mass.",
-        only_with="--subword-overlap",
-    )
-    seed: int = _seed(1, "Seed of the choice of shared entries.", only_with="--subword-overlap")
-    subwords: OptionalPath = setting(None, "Saved subwords.tsv with the entries to share.", file=True)
     joint: bool = setting(False, "Also write OUT/joint, one tokenizer for both languages; an error if inexact.")
-    compat: Compat = setting(
-        "exact", "Shift of the joint ids: V without special tokens, or V as in the released ALIGN-MLM."
-    )
     force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
-
-    @property
-    def shares_subwords(self) -> bool:
-        """Whether some sub-words keep the source's ids."""
-        return self.subword_overlap is not None or self.subwords is not None
