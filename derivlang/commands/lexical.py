@@ -12,7 +12,6 @@ from derivlang.commands.folders import named_folder, set_size
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
-from derivlang.lexical.percent import warn_of_fraction
 from derivlang.lexical.settings import (
     DictionaryChoice,
     DictionaryFormat,
@@ -21,6 +20,7 @@ from derivlang.lexical.settings import (
     PairOptions,
     TokenizerOptions,
     TwinOptions,
+    warn_of_fraction,
 )
 from derivlang.sources.request import SourceOptions, SourceRequest
 

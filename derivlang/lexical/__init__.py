@@ -4,7 +4,7 @@
     twin        the derived language's copy, joint ids    subwords    orders, labels and links of sub-words
     encoding    every word type encoded once
 
-    the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (ranking.py, vocabulary.py)
+    the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (vocabulary.py)
     source and derived sentences, ranked by key, cut at the rate   pairs.py        (segments.py, bitext.py)
 
 Dictionaries can contain a given share of wrong translations. A recipe beside the file records how to make it again.

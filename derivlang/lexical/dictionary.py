@@ -1,6 +1,6 @@
 """A bilingual dictionary from a language pair's lexicon, at a given coverage, with a recipe to make it again.
 
-    vocabulary of the source  ->  its images under the lexicon  ->  ranked, cut (ranking.py)  ->  noise
+    vocabulary of the source  ->  its images under the lexicon  ->  ranked, cut (vocabulary.py)  ->  noise
     OUT                 the dictionary             OUT.recipe.json     its recipe and its wrong translations
     NAME.heldout.tsv    the entries held out for tests; OUT contains none of their words
 
@@ -32,10 +32,16 @@ from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, Format, fits, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
 from derivlang.lexical.pairs import first_by_key
-from derivlang.lexical.percent import Share, number, portion
-from derivlang.lexical.ranking import RULE_VERSION, cut
-from derivlang.lexical.settings import DictionaryOptions
-from derivlang.lexical.vocabulary import Entries, count, entries_by_place, token_entries, word_entries
+from derivlang.lexical.settings import DictionaryOptions, Share, number, portion
+from derivlang.lexical.vocabulary import (
+    RULE_VERSION,
+    Entries,
+    count,
+    cut,
+    entries_by_place,
+    token_entries,
+    word_entries,
+)
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find

@@ -23,11 +23,9 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.core.version import __version__
-from derivlang.lexical.bitext import Pairs, files_of, holding_space, open_writer
-from derivlang.lexical.pair_subwords import PairEncoder
-from derivlang.lexical.percent import number, portion
+from derivlang.lexical.bitext import PairEncoder, Pairs, files_of, holding_space, open_writer
 from derivlang.lexical.segments import Segments, links_of, segment_keys, segments
-from derivlang.lexical.settings import PairOptions
+from derivlang.lexical.settings import PairOptions, number, portion
 from derivlang.store.artifact import check_replaceable
 from derivlang.store.files import held_file, is_stream, writing_all
 from derivlang.store.load import Loaded, load

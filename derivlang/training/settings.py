@@ -20,7 +20,7 @@ from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
 from derivlang.formats.places import OptionalPath, PathLike
-from derivlang.lexical.percent import percent
+from derivlang.lexical.settings import percent
 from derivlang.training.frozen_parts import check_freeze
 from derivlang.training.language import UNREAD, Language, read_languages
 
