@@ -173,7 +173,7 @@ CASES: dict[str, str] = {
         {each("export set --split test --format {} --source", EXPORTS)}""",
     **dict(strangers()),
     "lexical/dict": f"""
-        {each("dict --t trans --coverage 25 --by {} demo -o {}.tsv", ("random", "frequency", "mass", "pos"))}
+        {each("dict --t trans --coverage 25 --by {} demo -o {}.tsv", ("random", "frequency", "mass"))}
         dict --t trans demo
         dict --t trans:overlap=25 demo -o d.txt
         dict --t trans --coverage 50 --noise 20 --heldout 10 demo -o noisy.json --seed 3

@@ -30,7 +30,7 @@ from derivlang.lexical.vocabulary import cut
 from derivlang.sources.request import SourceRequest
 from derivlang.training.translations import read_words
 from derivlang.transforms.scripts import load_script
-from tests.commands import run, trees
+from tests.commands import run
 from tests.helpers import make, rows
 from tests.reference import rounded
 from tests.strategies import any_word, laws
@@ -91,7 +91,7 @@ vocabularies = st.dictionaries(any_word, st.integers(1, 50), min_size=1, max_siz
     st.integers(1, 100),
     st.integers(1, 100),
     st.integers(0, 99),
-    st.sampled_from(["random", "frequency", "pos", "mass"]),
+    st.sampled_from(["random", "frequency", "mass"]),
     st.integers(0, 5),
     st.randoms(),
 )
@@ -99,13 +99,11 @@ def test_cuts_are_exact_nested_disjoint_and_of_the_set_of_words(
     counts: dict[str, int], one: int, other: int, heldout: int, by: Any, seed: int, random: Any
 ) -> None:
     words = list(counts)
-    tag = {word: f"T{len(word) % 3}" for word in words}
 
     def run_cut(names: list[str], coverage: int) -> tuple[list[str], list[str]] | None:
         numbers = np.array([counts[n] for n in names], np.int64)
-        tags = pa.array([tag[n] for n in names])
         try:
-            found = cut(pa.array(names), numbers, coverage=coverage, by=by, heldout=heldout, seed=seed, tags=tags)
+            found = cut(pa.array(names), numbers, coverage=coverage, by=by, heldout=heldout, seed=seed)
         except UsageError as error:
             assert error.id == "coverage"  # noqa: PT017
             return None
@@ -144,25 +142,14 @@ def test_by_frequency_takes_the_most_frequent() -> None:
     assert found.tolist() != cut(pa.array(words), counts, coverage=50, by="frequency", seed=2).chosen.tolist()
 
 
-def test_by_pos_keeps_the_proportions_at_every_cut() -> None:
-    words = [f"w{i}" for i in range(200)]
-    tags = ["NOUN"] * 120 + ["VERB"] * 60 + ["ADP"] * 20
-    for coverage in (5, 10, 25, 50, 90):
-        found = cut(pa.array(words), np.ones(200, np.int64), coverage=coverage, by="pos", tags=pa.array(tags)).chosen
-        seen = Counter(tags[i] for i in found)
-        for tag, size in (("NOUN", 120), ("VERB", 60), ("ADP", 20)):
-            assert abs(seen[tag] - size * coverage / 100) <= 1
-
-
 def test_the_held_out_part_is_the_same_for_every_by() -> None:
     words = pa.array([f"w{i}" for i in range(100)])
     counts = np.arange(1, 101)
-    tags = pa.array(["A", "B"] * 50)
     parts = [
-        cut(words, counts, coverage=30, by=by, heldout=20, tags=tags).heldout.tolist()
-        for by in ("random", "frequency", "mass", "pos")  # type: ignore[arg-type]
+        cut(words, counts, coverage=30, by=by, heldout=20).heldout.tolist()
+        for by in ("random", "frequency", "mass")  # type: ignore[arg-type]
     ]
-    assert parts[0] == parts[1] == parts[2] == parts[3]
+    assert parts[0] == parts[1] == parts[2]
     assert len(parts[0]) == 20
 
 
@@ -400,14 +387,9 @@ def test_held_out_entries_and_listed_noise(corpus: Path, tmp_path: Path) -> None
     assert not (tmp_path / "d.heldout.tsv").exists()
 
 
-def test_by_mass_and_by_pos(corpus: Path, tmp_path: Path) -> None:
+def test_by_mass(corpus: Path, tmp_path: Path) -> None:
     result = dictionary(corpus, tmp_path / "m.tsv", "--coverage", 30, "--by", "mass")
     assert 30 <= result["coverage_tokens"] < 60
-    dictionary(trees(tmp_path), tmp_path / "p.tsv", "--coverage", 50, "--by", "pos")
-    assert len(sources(tmp_path / "p.tsv")) == rounded(50, 12)
-    ran = run("dict", "--t", "trans", corpus, "-o", tmp_path / "q.tsv", "--by", "pos", code=2)
-    assert "[needs-tags]" in ran.err
-    assert not (tmp_path / "q.tsv").exists()
 
 
 def test_overlap_is_fitted_on_the_same_words(corpus: Path, tmp_path: Path) -> None:
@@ -516,7 +498,6 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         ([*usual, "--level", "token"], 2, "[tokenizer]"),
         ([*usual, "--tokenizer", tmp_path], 2, "[tokenizer]"),
         ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no such folder"),
-        ([*usual, "--level", "token", "--tokenizer", tmp_path, "--by", "pos"], 2, "[needs-tags]"),
         (["check", tmp_path / "none.txt"], 1, "[missing-file]"),
         (["check", tmp_path / "folder.tsv"], 2, "is a directory"),
     ]

@@ -27,7 +27,7 @@ from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job
+from derivlang.engine.job import Job, count_vocabulary
 from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, Format, fits, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
@@ -36,7 +36,6 @@ from derivlang.lexical.settings import DictionaryOptions, Share, number, portion
 from derivlang.lexical.vocabulary import (
     RULE_VERSION,
     Entries,
-    count,
     cut,
     entries_by_place,
     token_entries,
@@ -103,15 +102,15 @@ def _make(
     job = replace(job, seen=look(job, [split]))
     refuse_source(options.out, job.seen, "a dictionary")
     tasks = make_plan(job, splits=[split])[split]
-    types, counts, tags = count(job, tasks, tags=options.by == "pos")
+    types, counts = count_vocabulary(job, tasks)
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
     if options.level == "token":
         assert options.tokenizer is not None
         entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
     elif any(transform.has_forms for transform in pipeline.transforms):
-        entries = entries_by_place(job, tasks, lexicon, types, counts, tags)
+        entries = entries_by_place(job, tasks, lexicon, types, counts)
     else:
-        entries = word_entries(types, counts, lexicon, tags)
+        entries = word_entries(types, counts, lexicon)
     if not len(entries):
         raise DataError("no word of the source has an entry", where=request.source, id="empty-dictionary")
     shares = options.shares
@@ -122,7 +121,6 @@ def _make(
         by=options.by,
         heldout=shares["heldout"],
         seed=options.seed,
-        tags=entries.tags,
     )
     if not len(parts.chosen):
         raise UsageError(
@@ -319,5 +317,3 @@ def _check(options: DictionaryOptions) -> None:
             fix="give --level token --tokenizer DIR",
             id="tokenizer",
         )
-    if options.level == "token" and options.by == "pos":
-        raise UsageError("sub-words have no tags", where="--by", fix="use random, frequency or mass", id="needs-tags")

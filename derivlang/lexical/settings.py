@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 Share: TypeAlias = "Fraction | int"
-By = Literal["random", "frequency", "mass", "pos"]
+By = Literal["random", "frequency", "mass"]
 DictionaryFormat = Literal["muse", "tsv", "json"]
 PairFormat = Literal["pharaoh", "parquet", "text"]
 
@@ -75,7 +75,7 @@ class DictionaryChoice(Settings):
     """
 
     coverage: Percent = setting("100", "Percentage of the entries.", check=percent)
-    by: By = setting("random", "Choice of the entries: random, by frequency, by token mass, or even over tags.")
+    by: By = setting("random", "Choice of the entries: random, by frequency or by token mass.")
     level: Literal["word", "token"] = setting("word", "Level of the entries: words, or the sub-words of --tokenizer.")
     tokenizer: OptionalPath = setting(None, "Folder of a tokenizer, for --level token.")
     noise: Percent = setting("0", "Percentage of the pairs with a wrong translation.", check=_from_zero)

@@ -6,8 +6,8 @@ token   the entries of a tokenizer, each with its twin (twin.py). Counts come fr
 The entries at a given coverage, and the held-out ones, are parts of one ranking:
 
     keyed ranking of T entries     e7 e2 e9 e4 | e1 e5        the last floor(hT/100 + 1/2) are held out, for any `by`
-    coverage c                     the first k = floor(cT/100 + 1/2) of the others by `random` (keyed), `frequency`
-                                   (by count, ties by key) or `pos` (keyed within each tag, interleaved in proportion);
+    coverage c                     the first k = floor(cT/100 + 1/2) of the others by `random` (keyed) or `frequency`
+                                   (by count, ties by key);
                                    `mass`: the shortest prefix of the keyed ranking with c % of the running words
 
 A key is a draw of the word itself. So a ranking depends on the set of words and the seed, but not on the order of the
@@ -23,15 +23,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, offsets_of, positions
+from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
-from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import draw, hash_types, text_key
-from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import SPECIALS, Lexicon
 from derivlang.engine.job import Job, ShardTask, read_task
-from derivlang.engine.vocabulary import TypeCounts, count_types
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.settings import By, Share, portion
 from derivlang.lexical.tokenizer import Tokenizer
@@ -45,53 +42,18 @@ RULE_VERSION = 1  # of rankings
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """T entries: words Arrow strings [T], counts int64[T], images `images[offsets[t]:offsets[t + 1]]`.
-
-    tags: Arrow strings [T], the most frequent tag of each, or None if tags are unknown.
-    """
+    """T entries: words Arrow strings [T], counts int64[T], images `images[offsets[t]:offsets[t + 1]]`."""
 
     words: pa.Array
     counts: Int64
     offsets: Int64
     images: pa.Array
-    tags: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.words)
 
 
-def count(job: Job, tasks: list[ShardTask], *, tags: bool) -> tuple[pa.Array, Int64, pa.Array | None]:
-    """Return (types [T], counts int64[T], most frequent UPOS of each type with `tags` if the source has any)."""
-    vocabulary = TypeCounts()
-    tagged: Counter[tuple[str, str]] = Counter()
-    for task in tasks:
-        for batch in read_task(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
-            vocabulary.add(batch.types, count_types(batch))
-            if tags:
-                _count_tags(batch, tagged)
-    types, counts = vocabulary.result()
-    if not tagged:
-        return types, counts, None
-    best: dict[str, tuple[int, str]] = {}
-    for (word, tag), n in tagged.items():  # ties: the first tag by name
-        if word not in best or (-n, tag) < best[word]:
-            best[word] = (-n, tag)
-    return types, counts, string_array([best[word][1] if word in best else "_" for word in types.to_pylist()])
-
-
-def _count_tags(batch: Batch, tag_counts: Counter[tuple[str, str]]) -> None:
-    layer = batch.layers.get("upos")
-    if not isinstance(layer, Words):
-        return
-    pairs, counts = np.unique(batch.words.astype(np.int64) * len(layer.values) + layer.codes, return_counts=True)
-    words = batch.types.take(to_arrow(pairs // len(layer.values))).to_pylist()
-    tags = layer.values.take(to_arrow(pairs % len(layer.values))).to_pylist()
-    for word, tag, n in zip(words, tags, counts.tolist(), strict=True):
-        if tag is not None:
-            tag_counts[word, tag] += n
-
-
-def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Array | None = None) -> Entries:
+def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon) -> Entries:
     """Return the entries of types that have an image. Special tokens have none."""
     pairs = lexicon.pairs(types)
     place = to_numpy(pa.compute.index_in(pairs["source"].combine_chunks(), value_set=types))
@@ -102,16 +64,13 @@ def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Arra
         counts[kept],
         offsets_of(sizes[kept]),
         pairs["derived"].combine_chunks(),
-        None if tags is None else tags.take(to_arrow(kept)),
     )
 
 
-def entries_by_place(
-    job: Job, tasks: list[ShardTask], lexicon: Lexicon, types: pa.Array, counts: Int64, tags: pa.Array | None
-) -> Entries:
+def entries_by_place(job: Job, tasks: list[ShardTask], lexicon: Lexicon, types: pa.Array, counts: Int64) -> Entries:
     """Return the entries of types whose words change by their place: all forms that occur, the most frequent first.
 
-    types, counts, tags: as of `count`. Special tokens and words that are always deleted have no entry.
+    types, counts: of the tasks. Special tokens and words that are always deleted have no entry.
     """
     found: Counter[tuple[str, str]] = Counter()
     pipeline = job.pipeline.begin()
@@ -135,7 +94,6 @@ def entries_by_place(
         counts[kept],
         offsets_of(np.array([len(forms) for forms in forms_of], np.int64)),
         string_array([form for forms in forms_of for form in forms]),
-        None if tags is None else tags.take(pa.array(kept, pa.int64())),
     )
 
 
@@ -178,12 +136,11 @@ def cut(
     by: By = "random",
     heldout: Share = 0,
     seed: int = 1,
-    tags: pa.Array | None = None,
 ) -> Cut:
     """Choose the entries of a dictionary.
 
-    words: Arrow strings [T], distinct. counts: int64[T]. tags: Arrow strings [T].
-    Raise UsageError for `pos` without tags, and if the entries that are not held out cannot reach the coverage.
+    words: Arrow strings [T], distinct. counts: int64[T]. Raise UsageError if the entries that are not held out
+    cannot reach the coverage.
     """
     keyed = ranking(words, seed)
     n = len(keyed)
@@ -205,15 +162,6 @@ def cut(
         )
     if by == "frequency":
         rest = rest[np.argsort(-counts[rest], kind="stable")]
-    elif by == "pos":
-        if tags is None:
-            raise UsageError(
-                "ranking by pos needs word tags, which this source lacks",
-                where="--by",
-                fix="use a treebank (pos, CoNLL-U), or a parsed set: `derivlang parse`",
-                id="needs-tags",
-            )
-        rest = rest[_interleaved(tags.take(to_arrow(rest)))]
     return Cut(rest[:k], keyed[kept:])
 
 
@@ -222,16 +170,3 @@ def ranking(words: pa.Array, seed: int) -> Int64:
     hashes = hash_types(words)
     stream = text_key(f"dict|seed={seed}|rule={RULE_VERSION}")
     return np.lexsort((hashes, draw(stream, hashes, np.zeros(len(hashes), np.int64))))
-
-
-def _interleaved(tags: pa.Array) -> Int64:
-    """Return int64[n]: words interleaved in proportion to their tags, in their order within a tag.
-
-    The r-th of n words of a tag is sorted by (r + 1/2) / n: tags N N N V give 1/6, 3/6, 5/6 and 1/2, so N N V N.
-    """
-    codes = to_numpy(tags.dictionary_encode().indices)
-    by_tag = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes)
-    place = np.empty(len(codes))
-    place[by_tag] = (positions(offsets_of(sizes)) + 0.5) / np.repeat(sizes, sizes)
-    return np.argsort(place, kind="stable")
