@@ -173,7 +173,7 @@ CASES: dict[str, str] = {
         {each("export set --split test --format {} --source", EXPORTS)}""",
     **dict(strangers()),
     "lexical/dict": f"""
-        {each("dict --t trans --coverage 25 --by {} demo -o {}.tsv", ("random", "frequency", "mass", "pos"))}
+        {each("dict --t trans --coverage 25 --by {} demo -o {}.tsv", ("random", "frequency", "mass"))}
         dict --t trans demo
         dict --t trans:overlap=25 demo -o d.txt
         dict --t trans --coverage 50 --noise 20 --heldout 10 demo -o noisy.json --seed 3
@@ -184,16 +184,13 @@ CASES: dict[str, str] = {
         {each("dict check {cases}/{} -o clean{n}.tsv", ("k1_muse_space.txt", "k8_dup.txt", "k11.tsv", "k12.csv"))}""",
     "lexical/tokenizer": f"""
         tokenizer train --vocab-size 300 demo -o tok
-        {each("tokenizer twin tok -o twin{n} --t {}", ("trans", "trans:greek --joint", "trans --subword-overlap 25",
-        "trans --subword-overlap 25 --by frequency", "trans --subword-overlap 25 --by mass --seed 2",
-        "trans --compat paper"))}""",
+        {each("tokenizer twin tok -o twin{n} --t {}", ("trans", "trans:greek", "trans:private --joint"))}""",
     "lexical/pair": f"""
         tokenizer train --vocab-size 300 demo -o tok
         tokenizer twin tok --t trans -o twin
         make --t trans,inv demo -o set
         {each("pair set --split train --rate 25 --format {}", ("pharaoh -o links.pharaoh", "parquet -o pairs.parquet",
-        "text -o text", "tmx -o pairs.tmx", "pharaoh --seed 2", "pharaoh --noise 30 -o noisy.pharaoh",
-        "parquet --noise 30 --noise-kind pairs -o wrong.parquet",
+        "text -o text", "pharaoh --seed 2",
         "parquet --tokenizer tok --twin twin -o subwords.parquet"))}""",
     "lexical/align": f"""
         make --t trans,inv demo -o set

@@ -86,7 +86,6 @@ def _makers(folder: Path) -> dict[str, Maker]:
         text.write_text("the cat sat .\nthe dog ran to the cat .\n" * 30, "utf-8")
         train(SourceRequest(str(text)), folder / "tok", TokenizerOptions(vocab_size=36))
         make_twin(folder / "tok", "trans", folder / "twin")
-        make_twin(folder / "tok", "trans", folder / "chosen", TwinOptions(subword_overlap=20))
     tok, request = folder / "tok", SourceRequest(str(text))
 
     def twin(out: Path, options: TwinOptions = TwinOptions(), spec: str = "trans") -> Any:
@@ -97,7 +96,6 @@ def _makers(folder: Path) -> dict[str, Maker]:
 
     bank = folder / "a.conllu"
     bank.write_text(TREES, "utf-8")
-    file = TwinOptions(subwords=folder / "chosen" / "subwords.tsv")
     return {
         "tokenizer": Maker(
             TOKENIZERS,
@@ -113,13 +111,6 @@ def _makers(folder: Path) -> dict[str, Maker]:
             lambda out: twin(out, spec="trans:overlap=25"),
             "spec is trans:",
         ),
-        "sub-words": Maker(
-            TWINS,
-            lambda out: twin(out, TwinOptions(subword_overlap=20)),
-            lambda out: twin(out, TwinOptions(subword_overlap=30)),
-            "subwords.percent is 20, not 30",
-        ),
-        "given sub-words": Maker(TWINS, lambda out: twin(out, file), twin, "subwords is .*, not given now"),
         "parser": Maker(PARSER_FOLDERS, parser, lambda out: parser(out, 2), "epochs is 1, not 2"),
     }
 
@@ -193,7 +184,7 @@ def derived(inputs: Path) -> Path:
             "is another choice of pairs: rate is 50",
         ),
         (
-            ["pair", "SET", "--format", "text", "--noise", 20],
+            ["pair", "SET", "--format", "text"],
             [],
             ["--seed", 2],
             "is another choice of pairs: seed is 1",

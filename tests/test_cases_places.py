@@ -133,7 +133,7 @@ FILES = {
     "stats -o": ("stats", "stats set -o OUT.parquet"),
     "stats --plot": ("stats", "stats set --plot OUT.svg"),
     "dict -o": ("dict", "dict --t trans a.tokens -o OUT.tsv --coverage 80 --heldout 10"),
-    "pair -o": ("pair", "pair set --format text -o OUT --noise 10"),
+    "pair -o": ("pair", "pair set --format text -o OUT"),
     "align train -o": ("align train", "align train a.txt b.txt --model ibm2 --iterations 1 -o OUT"),
     "grammar fit -o": ("grammar fit", "grammar fit a.conllu -o OUT.tsv"),
     "grammar count -o": ("grammar count", "grammar count a.conllu -o OUT.tsv"),

@@ -289,7 +289,7 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 TO_OUTPUT: list[Words] = [
     ("undo", "{}"), ("export", "{}", "--format", "pharaoh"), ("export", "{}", "--format", "jsonl"),
-    ("pair", "{}", "--format", "pharaoh"), ("pair", "{}", "--format", "tmx"), ("pair", "{}", "--format", "parquet"),
+    ("pair", "{}", "--format", "pharaoh"), ("pair", "{}", "--format", "parquet"),
     ("dict", "{}"), ("dict", "{}", "--format", "tsv"), ("dict", "{}", "--format", "json"),
     ("align", "train", "en.txt", "fr.txt"),
 ]  # fmt: skip
@@ -383,7 +383,6 @@ def test_the_file_goes_to_standard_output_and_talk_to_standard_error(
 def test_what_needs_several_files_asks_for_a_name(derived: Path) -> None:
     for line in (
         ("pair", derived, "--format", "text"),
-        ("pair", derived, "--format", "pharaoh", "--noise", 10),
         ("dict", derived, "--heldout", 10),
     ):
         ran = run(*line, code=2)
@@ -446,9 +445,6 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "grammar fit x.conllu --dev x.conllu --l2 2 --thin 0.5",
         "grammar fit x.conllu --dev x.conllu --l2 2 --classes V",
         "grammar fit x.conllu --classes V,ADJ --thin 0.5",
-        "tokenizer twin tok --t trans:overlap=25 --by mass",
-        "tokenizer twin tok --t trans --seed 3 --subwords s.tsv",
-        "pair set --format pharaoh --noise-kind pairs",
         "grammar score fr x.conllu --mix 0.5",
         "grammar probs --superstrate fr --mix 0.5 --head VERB --nodes @VERB&@",
         "show set --header",

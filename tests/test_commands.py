@@ -150,7 +150,7 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
     made = derivlang.make("demo", "trans,inv", tmp_path / "set")
     derivlang.dictionary("demo", "trans", tmp_path / "p.tsv", coverage=12.5, by="frequency")
     run("dict", "--t", "trans", "demo", "--coverage", 12.5, "--by", "frequency", "-o", tmp_path / "c.tsv")
-    derivlang.pairs(made, tmp_path / "p.parquet", split="train", rate=50, noise=10)
+    derivlang.pairs(made, tmp_path / "p.parquet", split="train", rate=50)
     run(
         "pair",
         made.path,
@@ -158,8 +158,6 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
         "train",
         "--rate",
         50,
-        "--noise",
-        10,
         "--format",
         "parquet",
         "-o",
@@ -170,9 +168,8 @@ def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path
     derivlang.tokenizer("demo", tmp_path / "p", vocab_size=200)
     run("tokenizer", "train", "demo", "--vocab-size", 200, "-o", tmp_path / "c")
     assert snapshot(tmp_path / "p") == snapshot(tmp_path / "c")
-    derivlang.twin(tmp_path / "p", "trans", tmp_path / "p-twin", subword_overlap=20, by="mass")
-    shared = ("--subword-overlap", 20, "--by", "mass")
-    run("tokenizer", "twin", tmp_path / "c", "--t", "trans", *shared, "-o", tmp_path / "c-twin")
+    derivlang.twin(tmp_path / "p", "trans", tmp_path / "p-twin")
+    run("tokenizer", "twin", tmp_path / "c", "--t", "trans", "-o", tmp_path / "c-twin")
     assert snapshot(tmp_path / "p-twin") == snapshot(tmp_path / "c-twin")
     derivlang.pairs(made, tmp_path / "p.pairs", split="train", tokenizer=tmp_path / "p", twin=tmp_path / "p-twin")
     with pytest.raises(derivlang.DerivlangError, match="twin: needs tokenizer="):

@@ -31,7 +31,7 @@ MAKERS = {
     "tok": "tokenizer train src/a.train.tokens --words space --vocab-size 40 -o tok",
     "twin": "tokenizer twin tok --t trans:overlap=30 --joint -o twin",
     "dict": "dict --t trans src/a.train.tokens --words space --coverage 50 --heldout 10 -o dict.tsv",
-    "pair": "pair set --format text --noise 10 -o pairs",
+    "pair": "pair set --format text -o pairs",
     "parser": "parser train a.conllu --epochs 1 -o parser",
     "grammar": "grammar fit a.conllu -o own.tsv",
     "run": f"pretrain {_RUN} --model model.toml --vocab-size 40 --save-every 1 --t trans,inv "
@@ -72,7 +72,7 @@ KINDS = {
     "dictionary": Kind(
         ("dict.tsv.recipe.json", "dict.tsv", "dict.heldout.tsv"), (MAKERS["dict"], "dict check dict.tsv --strict")
     ),
-    "pairs": Kind(("pairs.recipe.json", "pairs.derived", "pairs.noise.tsv"), (MAKERS["pair"],)),
+    "pairs": Kind(("pairs.recipe.json", "pairs.derived"), (MAKERS["pair"],)),
     "data of a run": Kind(
         ("data/encoded-text-*/made-of.json", "data/encoded-text-*/data.json", "data/encoded-text-*/ids.bin",
          "data/dictionary-*/dictionary.tsv", "data/links-*/links.pharaoh", "data/tokenizer-*/tokenizer.json"),

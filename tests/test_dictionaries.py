@@ -21,17 +21,16 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS
 from derivlang.core.messages import DerivlangWarning
 from derivlang.formats.dictionary import read_dictionary, written
-from derivlang.lexical.noise import wrong_translations
-from derivlang.lexical.percent import percent, portion
-from derivlang.lexical.ranking import cut
-from derivlang.lexical.settings import TokenizerOptions
+from derivlang.lexical.dictionary import wrong_translations
+from derivlang.lexical.settings import TokenizerOptions, percent, portion
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.train import train
 from derivlang.lexical.twin import twin_of
+from derivlang.lexical.vocabulary import cut
 from derivlang.sources.request import SourceRequest
 from derivlang.training.translations import read_words
 from derivlang.transforms.scripts import load_script
-from tests.commands import run, trees
+from tests.commands import run
 from tests.helpers import make, rows
 from tests.reference import rounded
 from tests.strategies import any_word, laws
@@ -92,7 +91,7 @@ vocabularies = st.dictionaries(any_word, st.integers(1, 50), min_size=1, max_siz
     st.integers(1, 100),
     st.integers(1, 100),
     st.integers(0, 99),
-    st.sampled_from(["random", "frequency", "pos", "mass"]),
+    st.sampled_from(["random", "frequency", "mass"]),
     st.integers(0, 5),
     st.randoms(),
 )
@@ -100,13 +99,11 @@ def test_cuts_are_exact_nested_disjoint_and_of_the_set_of_words(
     counts: dict[str, int], one: int, other: int, heldout: int, by: Any, seed: int, random: Any
 ) -> None:
     words = list(counts)
-    tag = {word: f"T{len(word) % 3}" for word in words}
 
     def run_cut(names: list[str], coverage: int) -> tuple[list[str], list[str]] | None:
         numbers = np.array([counts[n] for n in names], np.int64)
-        tags = pa.array([tag[n] for n in names])
         try:
-            found = cut(pa.array(names), numbers, coverage=coverage, by=by, heldout=heldout, seed=seed, tags=tags)
+            found = cut(pa.array(names), numbers, coverage=coverage, by=by, heldout=heldout, seed=seed)
         except UsageError as error:
             assert error.id == "coverage"  # noqa: PT017
             return None
@@ -145,25 +142,14 @@ def test_by_frequency_takes_the_most_frequent() -> None:
     assert found.tolist() != cut(pa.array(words), counts, coverage=50, by="frequency", seed=2).chosen.tolist()
 
 
-def test_by_pos_keeps_the_proportions_at_every_cut() -> None:
-    words = [f"w{i}" for i in range(200)]
-    tags = ["NOUN"] * 120 + ["VERB"] * 60 + ["ADP"] * 20
-    for coverage in (5, 10, 25, 50, 90):
-        found = cut(pa.array(words), np.ones(200, np.int64), coverage=coverage, by="pos", tags=pa.array(tags)).chosen
-        seen = Counter(tags[i] for i in found)
-        for tag, size in (("NOUN", 120), ("VERB", 60), ("ADP", 20)):
-            assert abs(seen[tag] - size * coverage / 100) <= 1
-
-
 def test_the_held_out_part_is_the_same_for_every_by() -> None:
     words = pa.array([f"w{i}" for i in range(100)])
     counts = np.arange(1, 101)
-    tags = pa.array(["A", "B"] * 50)
     parts = [
-        cut(words, counts, coverage=30, by=by, heldout=20, tags=tags).heldout.tolist()
-        for by in ("random", "frequency", "mass", "pos")  # type: ignore[arg-type]
+        cut(words, counts, coverage=30, by=by, heldout=20).heldout.tolist()
+        for by in ("random", "frequency", "mass")  # type: ignore[arg-type]
     ]
-    assert parts[0] == parts[1] == parts[2] == parts[3]
+    assert parts[0] == parts[1] == parts[2]
     assert len(parts[0]) == 20
 
 
@@ -401,14 +387,9 @@ def test_held_out_entries_and_listed_noise(corpus: Path, tmp_path: Path) -> None
     assert not (tmp_path / "d.heldout.tsv").exists()
 
 
-def test_by_mass_and_by_pos(corpus: Path, tmp_path: Path) -> None:
+def test_by_mass(corpus: Path, tmp_path: Path) -> None:
     result = dictionary(corpus, tmp_path / "m.tsv", "--coverage", 30, "--by", "mass")
     assert 30 <= result["coverage_tokens"] < 60
-    dictionary(trees(tmp_path), tmp_path / "p.tsv", "--coverage", 50, "--by", "pos")
-    assert len(sources(tmp_path / "p.tsv")) == rounded(50, 12)
-    ran = run("dict", "--t", "trans", corpus, "-o", tmp_path / "q.tsv", "--by", "pos", code=2)
-    assert "[needs-tags]" in ran.err
-    assert not (tmp_path / "q.tsv").exists()
 
 
 def test_overlap_is_fitted_on_the_same_words(corpus: Path, tmp_path: Path) -> None:
@@ -441,19 +422,10 @@ def test_several_translations(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_sub_words_of_a_tokenizer(corpus: Path, tmp_path: Path) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=60, special_tokens=specials, end_of_word_suffix="</w>", show_progress=False
-    )
-    tokenizer.train_from_iterator(SENTENCES, trainer)
     folder = tmp_path / "tok"
-    folder.mkdir()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    vocabulary = set(tokenizer.get_vocab()) - set(specials)
+    train(SourceRequest(str(corpus), words="space"), folder, TokenizerOptions(vocab_size=60))
+    tokenizer = Tokenizer.load(folder)
+    built, vocabulary = tokenizer.build(), set(tokenizer.bpe.entries[12:])
     result = dictionary(corpus, tmp_path / "t.tsv", "--level", "token", "--tokenizer", folder)
     found = dict(read_dictionary(tmp_path / "t.tsv", strict=True).pairs)
     assert set(found) == vocabulary
@@ -462,7 +434,7 @@ def test_sub_words_of_a_tokenizer(corpus: Path, tmp_path: Path) -> None:
     for token, twin in found.items():
         stem = token.removesuffix("</w>")
         assert twin == trans.apply(pa.array([stem]))[0].as_py() + token[len(stem) :]
-    counted = Counter(t for line in corpus.read_text("utf-8").splitlines() for t in tokenizer.encode(line).tokens)
+    counted = Counter(t for line in corpus.read_text("utf-8").splitlines() for t in built.encode(line).tokens)
     listed = [line.split("\t") for line in (tmp_path / "t.tsv").read_text("utf-8").splitlines()[1:]]
     assert {word: int(n) for word, _, n in listed} == {word: counted[word] for word in vocabulary}
     half = dictionary(corpus, tmp_path / "h.tsv", "--level", "token", "--tokenizer", folder, "--coverage", 50)
@@ -525,8 +497,7 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         (["--t", f'lex:"{lex}"', corpus, "-o", out], 1, "no word of the source has an entry [empty-dictionary]"),
         ([*usual, "--level", "token"], 2, "[tokenizer]"),
         ([*usual, "--tokenizer", tmp_path], 2, "[tokenizer]"),
-        ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no tokenizer.json"),
-        ([*usual, "--level", "token", "--tokenizer", tmp_path, "--by", "pos"], 2, "[needs-tags]"),
+        ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no such folder"),
         (["check", tmp_path / "none.txt"], 1, "[missing-file]"),
         (["check", tmp_path / "folder.tsv"], 2, "is a directory"),
     ]
@@ -542,16 +513,9 @@ def test_bad_input_is_one_message_and_leaves_nothing(corpus: Path, tmp_path: Pat
 
 
 def test_a_tokenizer_that_does_not_fit(corpus: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "tok"
-    folder.mkdir()
-    usual = ["--t", "trans", corpus, "-o", tmp_path / "d.tsv", "--level", "token", "--tokenizer", folder]
-    for content, message in (
-        ("{", "this is not a valid tokenizer"),
-        ('{"model": {}}', "'vocab' is missing"),
-        ('{"model": {"vocab": {"a": 0}}, "pre_tokenizer": {"type": "ByteLevel"}}', "it works on bytes"),
-    ):
-        (folder / "tokenizer.json").write_text(content, "utf-8")
-        assert message in run("dict", *usual, code=1).err
+    usual = ["--t", "trans", corpus, "-o", tmp_path / "d.tsv", "--level", "token", "--tokenizer", tmp_path]
+    (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
+    assert "not a tokenizer of derivlang" in run("dict", *usual, code=1).err
     ran = run("dict", *["trans:overlap=50" if a == "trans" else a for a in usual], code=2)
     assert "[token-level]" in ran.err
 

@@ -61,9 +61,9 @@ OUTPUTS = {
     "pair-parquet": Output(
         "pair IN/pairs --format parquet -o OUT",
         "p.parquet",
-        {"": 0, "--noise 0": 1, "--noise 0 --force": 0},
+        {"": 0, "--seed 3": 1, "--seed 3 --force": 0},
         "p.parquet.recipe.json",
-        "--noise 30",
+        "--seed 2",
     ),
     "dict": Output(
         "dict IN/trees --coverage 60 -o OUT",

@@ -1,17 +1,15 @@
-"""Sentence pairs: exact rates, nested and keyed; gold links; formats read back; noise exact and listed."""
+"""Sentence pairs: exact rates, nested and keyed; gold links; formats read back."""
 
 from __future__ import annotations
 
 import gc
 import itertools
-import json
 import random
 from collections import Counter
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -19,11 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.arrays import UInt64
-from derivlang.core.errors import DataError, UsageError
-from derivlang.lexical import tmx
+from derivlang.core.errors import DataError
 from derivlang.lexical.bitext import open_writer
-from derivlang.lexical.noise import below, other_word, threshold, wrong_partners
 from derivlang.lexical.segments import links_of, segments
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing_all
@@ -97,9 +92,9 @@ def test_rates_are_exact_nested_and_in_source_order(derived: Path, tmp_path: Pat
 
 def test_all_formats_give_the_same_pairs(derived: Path, tmp_path: Path) -> None:
     options = ("--rate", 20, "--seed", 3)
-    results = [pair(derived, tmp_path / kind, kind, *options) for kind in ("text", "pharaoh", "parquet", "tmx")]
+    results = [pair(derived, tmp_path / kind, kind, *options) for kind in ("text", "pharaoh", "parquet")]
     counts = [{k: v for k, v in r.items() if k not in ("out", "files")} for r in results]
-    assert counts[0] == counts[1] == counts[2] == counts[3]
+    assert counts[0] == counts[1] == counts[2]
     rows = rows_of(tmp_path / "parquet")
     for side, column in (("source", "source"), ("derived", "tokens")):
         lines = (tmp_path / f"text.{side}").read_text("utf-8").splitlines()
@@ -113,21 +108,6 @@ def test_all_formats_give_the_same_pairs(derived: Path, tmp_path: Path) -> None:
         ours = [row["source"][i] for i, _ in row["links"]]
         assert trans.apply(_strings(ours)).to_pylist() == [row["tokens"][j] for _, j in row["links"]]
     assert results[0]["words"] == {"source": results[0]["links"], "derived": results[0]["links"]}
-    root = ElementTree.parse(tmp_path / "tmx").getroot()
-    assert (root.tag, root.get("version")) == ("tmx", "1.4")
-    header = root.find("header")
-    assert header is not None
-    assert {"creationtool", "creationtoolversion", "segtype", "o-tmf", "adminlang", "srclang", "datatype"} <= set(
-        header.keys()
-    )
-    lang = "{http://www.w3.org/XML/1998/namespace}lang"
-    units = root.findall("body/tu")
-    assert [u.get("tuid") for u in units] == [str(row["pair"]) for row in rows]
-    for unit, row in zip(units, rows, strict=True):
-        ours, theirs = unit.findall("tuv")
-        assert (ours.get(lang), theirs.get(lang)) == ("en", "en-x-derived")
-        assert (ours.findtext("seg"), theirs.findtext("seg")) == (" ".join(row["source"]), " ".join(row["tokens"]))
-        assert unit.findtext("prop") == " ".join(f"{i}-{j}" for i, j in row["links"])
 
 
 def _strings(words: list[str]) -> Any:
@@ -146,10 +126,7 @@ def test_the_same_pairs_for_any_size_of_shards_and_order_of_the_source(tmp_path:
         source.write_text("".join(f"{s}\n" for s in lines), "utf-8")
         out = make("perm,trans", source, tmp_path / name / "set", shard_tokens=size)
         pair(out, tmp_path / name / "p", "text", "--rate", 30)
-        pair(out, tmp_path / name / "n", "text", "--rate", 30, "--noise", 10)
-        pair(out, tmp_path / name / "m", "text", "--rate", 30, "--noise", 10, "--noise-kind", "pairs")
-        sides = [(tmp_path / name / f"{p}.{s}").read_text("utf-8").splitlines()
-                 for p in "pnm" for s in ("source", "derived", "pharaoh")]  # fmt: skip
+        sides = [(tmp_path / name / f"p.{s}").read_text("utf-8").splitlines() for s in ("source", "derived", "pharaoh")]
         found.append(sides)
     assert len(shards(tmp_path / "c" / "set")) > len(shards(tmp_path / "b" / "set")) > 1
     assert found[0] == found[1]
@@ -159,11 +136,11 @@ def test_the_same_pairs_for_any_size_of_shards_and_order_of_the_source(tmp_path:
 def test_the_same_command_gives_the_same_bytes(derived: Path, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        for kind in ("text", "parquet", "tmx", "pharaoh"):
-            pair(derived, tmp_path / folder / kind, kind, "--rate", 40, "--noise", 3)
+        for kind in ("text", "parquet", "pharaoh"):
+            pair(derived, tmp_path / folder / kind, kind, "--rate", 40)
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / f).iterdir()} for f in ("one", "two"))
     assert one == two
-    assert len(one) == 6 + 4 * 2
+    assert len(one) == 5 + 3
     assert str(tmp_path).encode() not in b"".join(one.values())
 
 
@@ -262,99 +239,11 @@ def test_sentences_that_an_order_mixes_are_one_pair() -> None:
     ]
 
 
-# noise
-
-
-def listed(path: Path) -> list[tuple[int, ...]]:
-    _, *lines = path.read_text("utf-8").splitlines()
-    return [tuple(map(int, line.split("\t"))) for line in lines]
-
-
-@pytest.mark.parametrize("share", ["0.1", "5", "33.3", "80"])
-def test_wrong_links_are_exact_wrong_and_listed(share: str, derived: Path, tmp_path: Path) -> None:
-    result = pair(derived, tmp_path / "n", "parquet", "--rate", 60, "--noise", share)
-    pair(derived, tmp_path / "p", "parquet", "--rate", 60)
-    wrong = []
-    for line, (noisy, gold) in enumerate(zip(rows_of(tmp_path / "n"), rows_of(tmp_path / "p"), strict=True)):
-        assert {k: v for k, v in noisy.items() if k != "links"} == {k: v for k, v in gold.items() if k != "links"}
-        right, found = ({j: i for i, j in row["links"]} for row in (gold, noisy))
-        assert right.keys() == found.keys()
-        assert all(0 <= i < len(gold["source"]) for i in found.values())
-        wrong += [(line, right[j], j, found[j]) for j in right if right[j] != found[j]]
-    assert sorted(listed(tmp_path / "n.noise.tsv")) == sorted(wrong)
-    assert len(wrong) == result["noise"] == rounded(Fraction(share), result["links"])
-
-
-@pytest.mark.parametrize("share", ["0.5", "5", "50", "100"])
-def test_wrong_pairs_are_exact_wrong_and_listed(share: str, derived: Path, tmp_path: Path) -> None:
-    options = ("--rate", 60, "--noise", share, "--noise-kind", "pairs")
-    result = pair(derived, tmp_path / "n", "parquet", *options)
-    pair(derived, tmp_path / "p", "parquet", "--rate", 60)
-    noisy, gold = rows_of(tmp_path / "n"), rows_of(tmp_path / "p")
-    told = dict(listed(tmp_path / "n.noise.tsv"))
-    assert len(told) == result["noise"] == rounded(Fraction(share), len(gold))
-    for line, (ours, theirs) in enumerate(zip(noisy, gold, strict=True)):
-        assert (ours["pair"], ours["source"]) == (theirs["pair"], theirs["source"])
-        if line not in told:
-            assert ours == theirs
-            continue
-        assert ours["links"] == []
-        assert ours["tokens"] == gold[told[line]]["tokens"] != theirs["tokens"]
-    text = pair(derived, tmp_path / "t", "text", *options)
-    assert (tmp_path / "t.derived").read_text("utf-8").splitlines() == [" ".join(row["tokens"]) for row in noisy]
-    assert text["links"] == result["links"] == sum(len(row["links"]) for row in noisy)
-    pair(derived, tmp_path / "n", "text")
-    assert not (tmp_path / "n.noise.tsv").exists()
-
-
-@laws
-@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=60), st.integers(0, 60), st.integers(1, 7))
-def test_a_threshold_takes_the_smallest_with_ties_by_place(values: list[int], m: int, size: int) -> None:
-    draws = np.array(values, np.uint64)
-    parts: list[UInt64] = [draws[i : i + size] for i in range(0, len(draws), size)]
-    if m > len(values):
-        with pytest.raises(UsageError, match=r"\[noise\]"):
-            threshold(lambda: iter(parts), m)
-        return
-    found = threshold(lambda: iter(parts), m)
-    seen, taken = 0, []
-    for part in parts:
-        some, seen = below(part, found, seen)
-        taken += some.tolist()
-    expected = np.zeros(len(values), bool)
-    expected[np.argsort(draws, kind="stable")[:m]] = True
-    assert taken == expected.tolist()
-
-
-@laws
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(0, 100), st.integers(0, 9))
-def test_partners_are_of_other_sentences(keys: list[int], share: int, seed: int) -> None:
-    array = np.array(keys, np.uint64)
-    m = rounded(share, len(keys))
-    if len(set(keys)) == 1 and m:
-        with pytest.raises(UsageError, match="the same sentence"):
-            wrong_partners(array, share, seed)
-        return
-    wrong, donors = wrong_partners(array, share, seed)
-    assert len(set(wrong.tolist())) == len(wrong) == m
-    assert (array[wrong] != array[donors]).all()
-
-
-def test_other_words_are_even() -> None:
-    draws = np.arange(4000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found = other_word(draws, np.full(4000, 2), np.full(4000, 5))
-    assert Counter(found.tolist()).keys() == {0, 1, 3, 4}
-    assert min(Counter(found.tolist()).values()) > 800
-
-
 # bad input
 
 
 def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    short = tmp_path / "short.train.tokens"
-    short.write_text("a\nb\n", "utf-8")
-    words = make("trans", short, tmp_path / "short")
     out = tmp_path / "p"
     usual: list[object] = [derived, "--format", "pharaoh", "-o", out]
     cases: list[tuple[list[object], int, str]] = [
@@ -362,15 +251,13 @@ def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Pa
         ([*usual, "--rate", "0"], 2, "[bad-value]"),
         ([*usual, "--rate", "many"], 2, "is not a percentage"),
         ([*usual, "--rate", "0.01"], 2, "is less than one pair [rate]"),
-        ([*usual, "--noise", "101"], 2, "[bad-value]"),
         ([*usual, "--split", "test"], 1, "there is no split 'test'; there are: train [unknown-split]"),
         ([derived, "--format", "moses", "-o", out], 2, "'moses' is not one of"),
         ([derived, "--format", "text", "-o", tmp_path / "folder"], 2, "is a directory"),
-        ([derived, "--format", "tmx", "-o", tmp_path / "no" / "p"], 1, "[cannot-write]"),
+        ([derived, "--format", "pharaoh", "-o", tmp_path / "no" / "p"], 1, "[cannot-write]"),
         ([derived, "--format", "text", "-o", "-"], 2, "[output]"),
-        ([tmp_path / "folder", "--format", "tmx", "-o", out], 1, "this is not a derived set"),
-        ([tmp_path / "none", "--format", "tmx", "-o", out], 1, "there is no such folder"),
-        ([words, "--format", "pharaoh", "-o", out, "--noise", "50"], 2, "only 0 links are in pairs with another"),
+        ([tmp_path / "folder", "--format", "pharaoh", "-o", out], 1, "this is not a derived set"),
+        ([tmp_path / "none", "--format", "pharaoh", "-o", out], 1, "there is no such folder"),
     ]
     for arguments, code, message in cases:
         before = sorted(tmp_path.rglob("*"))
@@ -378,11 +265,6 @@ def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Pa
         assert message in ran.err, (arguments, ran.err)
         assert ran.out == ""
         assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_language_that_xml_cannot_hold() -> None:
-    root = ElementTree.fromstring(tmx.head("e\x01n", "1") + tmx.units([(0, "a", "b", "0-0")], "e\x01n")[0] + tmx.TAIL)
-    assert next(root.iter("header")).get("srclang") == "e\ufffdn"
 
 
 def test_a_damaged_shard_leaves_nothing(derived: Path, tmp_path: Path) -> None:
@@ -406,16 +288,6 @@ def test_an_older_file_stays_where_a_run_fails(derived: Path, tmp_path: Path, mo
     assert "No space left" in ran.err
     assert {path.name: path.read_bytes() for path in tmp_path.glob("p.*")} == before
     assert not list(tmp_path.glob(".p*"))
-
-
-def test_characters_that_xml_cannot_hold_are_counted(tmp_path: Path) -> None:
-    source = tmp_path / "a.train.jsonl"
-    source.write_text(json.dumps({"tokens": ["a\x07b", "c\ufffe", "]]>", "."]}) + "\n", "utf-8")
-    out = make("inv", source, tmp_path / "set")
-    result = pair(out, tmp_path / "p.tmx", "tmx")
-    assert result["unfit"] == 4
-    root = ElementTree.parse(tmp_path / "p.tmx").getroot()
-    assert [seg.text for seg in root.iter("seg")] == ["a\ufffdb c\ufffd ]]> .", "]]> c\ufffd a\ufffdb ."]
 
 
 # sub-words
@@ -443,18 +315,6 @@ def test_subwords_are_linked_one_to_one(derived: Path, tokenizers: tuple[Path, P
     assert several > len(rows) / 2
     plain = whole(derived, tmp_path / "plain")
     assert [row["links"] for row in rows] == [row["links"] for row in plain]
-
-
-def test_wrong_links_join_all_subwords(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
-    ours, theirs = tokenizers
-    options = ("--tokenizer", ours, "--twin", theirs, "--noise", 30)
-    pair(derived, tmp_path / "out", "parquet", *options)
-    lengths: Counter[bool] = Counter()
-    for row in rows_of(tmp_path / "out"):
-        links = {tuple(link) for link in row["subword_links"]}
-        assert all(i < len(row["source_ids"]) and j < len(row["ids"]) for i, j in links)
-        lengths[len(links) == len(row["ids"])] += 1
-    assert lengths[False]
 
 
 def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
@@ -525,7 +385,7 @@ def test_a_failure_after_the_writer_is_open_is_one_error(tmp_path: Path) -> None
     def fail() -> None:
         with ExitStack() as files:
             (stream,) = files.enter_context(writing_all([tmp_path / "out"]))
-            open_writer([stream], "parquet", "en", files)
+            open_writer([stream], "parquet", files)
             raise DataError("too bad", id="pairs")
 
     with pytest.raises(DataError, match="too bad"):

@@ -20,7 +20,6 @@ from derivlang.core.lexicon import SPECIALS
 from derivlang.formats.words import Splitter
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, WHITE_SPACE, Bpe, train_bpe
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
-from derivlang.lexical.overlap import choose, read_subwords, subword_counts
 from derivlang.lexical.settings import TokenizerOptions, TwinOptions
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, WORDS, Tokenizer
 from derivlang.lexical.train import read_words, train
@@ -285,12 +284,6 @@ def test_joint_ids() -> None:
     assert (exact.shift, exact.size) == (88, 188)
     assert exact.of(encoded).tolist() == [3, 108, 109, 138]
     assert exact.of(encoded, np.array([True, True, False])).tolist() == [3, 20, 21, 138]
-    paper = JointIds(100, 12, "paper")
-    assert (paper.shift, paper.size) == (100, 200)
-    assert paper.of(encoded).tolist() == [3, 120, 121, 150]
-    kept = np.zeros(100, bool)
-    kept[21] = True
-    assert JointIds(100, 12, kept=kept).of(encoded).tolist() == [3, 108, 21, 138]
     assert len(set(exact.table().tolist()) | set(range(100))) == 188
 
 
@@ -450,67 +443,12 @@ def test_a_kept_word_has_the_ids_of_the_source(source: Path) -> None:
     assert twin.encode_words(encoder, derived.types, derived.words).offsets.tolist() == encoded.offsets.tolist()
 
 
-@pytest.mark.parametrize("percent", [0, 25, 50, 75, 100])
-def test_sub_words_are_kept_by_the_rule_of_words(source: Path, percent: int) -> None:
-    tokenizer = Tokenizer.load(source / "tok")
-    types, counts = read_words(source / "tok")
-    mass = subword_counts(SubwordEncoder(tokenizer).types(types), counts, tokenizer.size)
-    total = tokenizer.size - 12
-    kept = choose(tokenizer, mass, percent)
-    assert int(kept.sum()) == (2 * percent * total + 100) // 200
-    assert not kept[:12].any()
-    more = choose(tokenizer, mass, min(percent + 25, 100))
-    assert not (kept & ~more).any()
-    frequent = choose(tokenizer, mass, percent, "frequency")
-    assert int(frequent.sum()) == int(kept.sum())
-    if 0 < percent < 100:
-        assert mass[frequent].min() >= mass[12:][~frequent[12:]].max()
-        by_mass = choose(tokenizer, mass, percent, "mass")
-        assert mass[by_mass].sum() * 100 >= percent * mass[12:].sum()
-        assert (choose(tokenizer, mass, percent, seed=2) != kept).any()
-
-
-def test_kept_sub_words_are_saved_and_reused(source: Path) -> None:
-    first = make_twin(source / "tok", "trans", source / "one", TwinOptions(subword_overlap=25, by="mass", seed=3))
-    file = source / "one" / "subwords.tsv"
-    second = make_twin(source / "tok", "trans:greek", source / "two", TwinOptions(subwords=file, compat="paper"))
-    assert first["overlap"] == second["overlap"]
-    assert first["overlap"]["subwords"]["shared_tokens_percent"] >= 25
-    tokenizer = Tokenizer.load(source / "tok")
-    one, two = Twin.load(source / "one"), Twin.load(source / "two")
-    assert one.joint.kept is not None
-    assert two.joint.kept is not None
-    assert (one.joint.kept == two.joint.kept).all()
-    assert (read_subwords(file, tokenizer) == one.joint.kept).all()
-    table = one.joint.table()
-    assert (table[one.joint.kept] == np.flatnonzero(one.joint.kept)).all()
-    assert (two.joint.shift, two.joint.size) == (60, 120)
-
-
-def test_another_file_of_kept_sub_words_is_another_twin(source: Path) -> None:
-    """Of the same name, and with the same shares."""
-    tokenizer, file = source / "tok", source / "one" / "subwords.tsv"
-    make_twin(tokenizer, "trans", source / "one", TwinOptions(subword_overlap=50))
-    make_twin(tokenizer, "trans", source / "out", TwinOptions(subwords=file))
-    kept: list[Path] = []
-    make_twin(tokenizer, "trans", source / "out", TwinOptions(subwords=file), found=kept.append)
-    assert kept == [source / "out"]
-    rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()]
-    counts = {line[2]: {row[3] for row in rows[2:] if row[2] == line[2]} for line in rows[2:]}
-    both = next(n for n, found in counts.items() if len(found) == 2)  # equally frequent entries, kept and changed
-    some = [next(row for row in rows[2:] if row[2:] == [both, how]) for how in ("kept", "changed")]
-    some[0][3], some[1][3] = some[1][3], some[0][3]
-    file.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
-    with pytest.raises(StoreError, match="holds another tokenizer: its kept sub-words are others"):
-        make_twin(tokenizer, "trans", source / "out", TwinOptions(subwords=file))
-
-
 def test_the_command(source: Path) -> None:
     done = run("tokenizer", "train", source / "a.tokens", "--vocab-size", 50, "-o", source / "t", "--json").json
     assert done["vocab_size"] == 50
     twin = run("tokenizer", "twin", source / "t", "--t", "trans:overlap=25", "-o", source / "u", "--json").json
     assert twin["of"] == done["fingerprint"]
-    assert twin["joint"] == {"compat": "exact", "shift": 38, "size": 88, "file": False}
+    assert twin["joint"] == {"shift": 38, "size": 88, "file": False}
     assert twin["overlap"]["words"]["shared_types_percent"] == pytest.approx(25, abs=3)
     assert "shared sub" in run("tokenizer", "twin", source / "t", "--t", "trans", "-o", source / "v").out
     joint = ["tokenizer", "twin", source / "t", "--t", "trans:private", "-o", source / "w", "--joint"]
@@ -532,15 +470,8 @@ BAD: dict[str, tuple[list[object], int, str]] = {
     "inv": (twin_with("--t", "inv"), 2, "inv has none"),
     "two scripts": (twin_with("--t", "trans,trans:greek"), 2, "has trans and trans"),
     "no script": (twin_with("--t", "trans:klingon"), 2, "no script 'klingon'"),
-    "two overlaps": (twin_with("--t", "trans:overlap=25", "--subword-overlap", 25), 2, "sub-words cannot be kept"),
-    "overlap out of range": (twin_with("--t", "trans", "--subword-overlap", 101), 2, "101"),
-    "both": (twin_with("--t", "trans", "--subword-overlap", 25, "--subwords", "x"), 2, "given with --subwords"),
-    "no sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/nothing"), 1, "cannot be read"),
-    "other sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/a.tokens"), 1, "not a file of kept"),
     "no lexicon": (twin_with("--t", "trans:overlap=25", "--lexicon", "{folder}/nothing"), 1, "nothing: cannot be read"),
     "lexicon for nothing": (twin_with("--t", "trans", "--lexicon", "{folder}/a.tokens"), 2, "is not a lexicon"),
-    "joint with sub-words": (twin_with("--t", "trans", "--subword-overlap", 25, "--joint"), 2, "--joint"),
-    "joint in the paper's ids": (twin_with("--t", "trans", "--compat", "paper", "--joint"), 2, "--joint"),
     "over the source": (["tokenizer", "twin", "{tok}", "--t", "trans", "-o", "{tok}", "--force"], 2, "over its source"),
     "too small": (["tokenizer", "train", "{folder}/a.tokens", "--vocab-size", 20, "-o", "{out}"], 2, "too small"),
     "negative": (["tokenizer", "train", "{folder}/a.tokens", "--vocab-size", -1, "-o", "{out}"], 2, "at least 1, got"),
@@ -592,7 +523,3 @@ def test_a_twin_has_no_twin_and_a_source_is_none(source: Path) -> None:
         make_twin(source / "twin", "trans", source / "more")
     with pytest.raises(StoreError, match="not a twin"):
         Twin.load(source / "tok")
-    make_twin(source / "tok", "trans", source / "kept", TwinOptions(subword_overlap=50))
-    train(SourceRequest(str(source / "a.tokens")), source / "other", TokenizerOptions(vocab_size=59))
-    with pytest.raises(DataError, match="belongs to another tokenizer"):
-        make_twin(source / "other", "trans", source / "more", TwinOptions(subwords=source / "kept" / "subwords.tsv"))

@@ -30,7 +30,7 @@ def test_a_set_in_a_store(bucket: Bucket, tmp_path: Path) -> None:
     for line in (
         "verify SET", "verify SET --json", "verify SET SET", "show SET", "show SET --json", "undo SET", "stats SET",
         "export SET --format conllu", "export SET --format jsonl", "export SET --format pharaoh",
-        "dict SET --format tsv", "pair SET --format pharaoh", "pair SET --rate 50 --format tmx",
+        "dict SET --format tsv", "pair SET --format pharaoh", "pair SET --rate 50 --format parquet",
     ):  # fmt: skip
         local = printed(out, line)
         assert local[0] == 0, line

@@ -27,8 +27,6 @@ def _show(asked: WritePairs, result: dict[str, Any]) -> None:
     files = place_of(result["out"]) if to_stdout(asked) else ", ".join(result["files"])
     sentences, links = counted(result["sentences"], "sentence pair"), counted(result["links"], "link")
     lines = [f"{files}: {result['pairs']:,} of {sentences}, {links}"]
-    if result["noise"]:
-        lines.append(f"{result['noise']:,} wrong {asked.noise_kind}: {asked.out and asked.out.name}.noise.tsv")
     if result["spaces"]:
         lines.append(f"a space inside {counted(result['spaces'], 'word')}")
     for side in ("source", "derived"):

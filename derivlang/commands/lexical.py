@@ -12,7 +12,6 @@ from derivlang.commands.folders import named_folder, set_size
 from derivlang.core.settings import replaces, setting
 from derivlang.formats.places import STDOUT, OptionalPath, PathLike, located
 from derivlang.formats.progress import found, stage
-from derivlang.lexical.percent import warn_of_fraction
 from derivlang.lexical.settings import (
     DictionaryChoice,
     DictionaryFormat,
@@ -21,6 +20,7 @@ from derivlang.lexical.settings import (
     PairOptions,
     TokenizerOptions,
     TwinOptions,
+    warn_of_fraction,
 )
 from derivlang.sources.request import SourceOptions, SourceRequest
 
@@ -98,8 +98,7 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
     """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
 
     Links are i-j, source word first, zero-based and sorted. A higher rate contains the pairs of every lower rate, and a
-    seed chooses the same pairs in every format. OUT.noise.tsv lists what --noise made wrong. Without -o the file goes
-    to standard output, without its recipe.
+    seed chooses the same pairs in every format. Without -o the file goes to standard output, without its recipe.
 
     \b
     derivlang pair OUT --split train --rate 25 --format pharaoh | head
@@ -112,15 +111,14 @@ class WritePairs(Command[dict[str, Any]], PairChoice):
     )
 
     def __call__(self) -> dict[str, Any]:
-        """Return {"out", "files", "pairs", "sentences", "links", "words", "noise", "spaces"}: sentences are the pairs
-        of the split, noise the wrong links or pairs, spaces the words with a space; with tokenizers also "subwords". No
-        file is left half-written."""
+        """Return {"out", "files", "pairs", "sentences", "links", "words", "spaces"}: sentences are the pairs of the
+        split, spaces the words with a space; with tokenizers also "subwords". No file is left half-written."""
         from derivlang.lexical.pairs import write_pairs
 
         warn_of_fraction(str(self.rate), "--rate")
         derived, options = located(self.derived), self.part(PairOptions, out=self.out or STDOUT)
         size = set_size(derived, self.split)
-        with stage("pairing", total=size and size * (5 if options.shares["noise"] else 2)):
+        with stage("pairing", total=size and 2 * size):
             return write_pairs(derived, options)
 
 

@@ -1,6 +1,6 @@
 """What an option needs of others: declared with the option, checked only here.
 
-    setting("links", "Kind of noise.", only_with="--noise")     --noise-kind is refused without --noise
+    setting("x", "Kind of choice.", only_with="--overlap")     --by is refused without --overlap
     setting(None, "Tokenizer …", requires="--twin")             --tokenizer is refused without --twin
     setting(None, "Number …", excludes="--steps, --epochs")     --tokens is refused beside one of them
     setting(None, "Project …", extra="wandb")                   --wandb is refused without the packages of the extra
@@ -20,7 +20,7 @@ from derivlang.core.extras import require
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionNeeds:
-    """Names of other options, as typed, with commas: `--noise`, `-o`; of an argument, `SOURCE`.
+    """Names of other options, as typed, with commas: `--overlap`, `-o`; of an argument, `SOURCE`.
 
     only_with: the option has an effect only with one of them. requires: all of them have to be given, too. excludes:
     none of them may be given. extra: its packages have to be installed.
@@ -32,7 +32,7 @@ class OptionNeeds:
     extra: str = ""
 
     def added_to(self, help: str) -> str:
-        """Return the help of an option, with what it needs: `Kind of noise (with --noise).`"""
+        """Return the help of an option, with what it needs: `Kind of choice (with --overlap).`"""
         parts = (
             ("with ", _listed(self.only_with, "or")),
             ("with ", _listed(self.requires, "and")),

@@ -17,8 +17,8 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
-from derivlang.lexical.overlap import subword_counts
 from derivlang.lexical.own import OwnTokenizer
+from derivlang.lexical.twin import subword_counts
 
 Encoder: TypeAlias = ForeignTokenizer | OwnTokenizer
 

@@ -86,7 +86,9 @@ def library_file(languages: Languages, language: int) -> dict[str, Any] | None:
         return _file(twin.tokenizer, twin.joint.table())
     both = joint_file(reader.tokenizer, twin.tokenizer, twin.map.script)
     if both.size != twin.joint.size:
-        raise DataError("the ids of the twin do not follow those in a joint file (compat=paper)", id="joint-clash")
+        raise DataError(
+            "the ids of this language do not follow the source's, as a joint file has them", id="joint-clash"
+        )
     return _file(both)
 
 

@@ -1,12 +1,11 @@
 """The lexicon side: tokenizers and their twins, bilingual dictionaries, parallel data.
 
     bpe         a character BPE from type counts          tokenizer   a tokenizer's file and folder
-    twin        the derived language's copy, joint ids    overlap     the sub-words that both languages share
-    encoding    every word type encoded once              subwords    orders, labels and links of sub-words
+    twin        the derived language's copy, joint ids    subwords    orders, labels and links of sub-words
+    encoding    every word type encoded once
 
-    the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (ranking.py, vocabulary.py)
-    source and derived sentences, ranked by key, cut at the rate   pairs.py        (segments.py, bitext.py, tmx.py)
+    the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (vocabulary.py)
+    source and derived sentences, ranked by key, cut at the rate   pairs.py        (segments.py, bitext.py)
 
-Dictionaries and pairs can contain a given share of noise (noise.py). A recipe beside the file records how to make it
-again.
+Dictionaries can contain a given share of wrong translations. A recipe beside the file records how to make it again.
 """

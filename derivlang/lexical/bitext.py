@@ -1,9 +1,16 @@
-"""Files of sentence pairs: two texts with their links, Pharaoh links only, Parquet, TMX.
+"""Files of sentence pairs: two texts with their links, Pharaoh links only, Parquet.
 
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair per line       pharaoh   OUT: the links of the same lines
-    parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
+    parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)
 
-Each writer takes the pairs of one row group at a time.
+Each writer takes the pairs of one row group at a time. With a tokenizer of each side, `PairEncoder` gives their
+sub-words and gold links:
+
+    links of words (i, j)  ->  links of their sub-words, `each` to each or `all` to all (subwords.py)
+
+A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to the
+k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary exchanged words, or the second
+tokenizer is not a twin) every sub-word of a word is linked to every sub-word of the other.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, get_args
+from typing import Any, BinaryIO, Literal, Protocol, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +27,16 @@ import pyarrow.compute as pc
 
 from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
-from derivlang.core.arrow import decoded, scalar, to_arrow, to_numpy
-from derivlang.core.version import __version__
-from derivlang.lexical import tmx
+from derivlang.core.arrow import decoded, list_array, scalar, to_arrow, to_numpy
+from derivlang.core.errors import UsageError
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.segments import GoldLinks
 from derivlang.lexical.settings import PairFormat
+from derivlang.lexical.subwords import lift_links, lift_offsets
+from derivlang.lexical.tokenizer import Tokenizer, require_source
+from derivlang.lexical.twin_folder import check_twin
+from derivlang.pipeline import Pipeline
+from derivlang.transforms.trans import Trans
 
 _SPACE = "[ \t\n\x0b\x0c\r]"  # at which `align` divides lines
 FORMATS: tuple[str, ...] = get_args(PairFormat)
@@ -78,19 +90,15 @@ def files_of(out: Path, kind: PairFormat) -> list[Path]:
     return [out]
 
 
-def open_writer(
-    streams: Sequence[BinaryIO], kind: PairFormat, language: str, ends: ExitStack, *, subwords: bool = False
-) -> Writer:
+def open_writer(streams: Sequence[BinaryIO], kind: PairFormat, ends: ExitStack, *, subwords: bool = False) -> Writer:
     """Return the writer of a format. streams: of `files_of`. ends: closed before them, also after an error."""
     if kind == "text":
         return _Text(*streams)
     if kind == "pharaoh":
         return _Pharaoh(streams[0])
-    if kind == "parquet":
-        writer = _Parquet(streams[0], subwords)
-        ends.callback(writer.abandon)
-        return writer
-    return _Tmx(streams[0], language)
+    writer = _Parquet(streams[0], subwords)
+    ends.callback(writer.abandon)
+    return writer
 
 
 def holding_space(words: pa.Array) -> Bool:
@@ -177,18 +185,80 @@ def _column(links: GoldLinks, n: int) -> pa.Array:
     return pa.ListArray.from_arrays(to_arrow(offsets), two, type=LINKS)
 
 
-class _Tmx:
-    def __init__(self, stream: BinaryIO, language: str):
-        self._stream, self._language = stream, language
-        self.unfit = 0
-        stream.write(tmx.head(language, __version__).encode())
+@dataclass(frozen=True, slots=True)
+class PairEncoder:
+    """The tokenizers of both sides. how: the method by which `lift_links` links sub-words."""
 
-    def write(self, pairs: Pairs) -> None:
-        sides = [lines(words) for words in (pairs.source, pairs.derived)]
-        rows = zip(pairs.number.tolist(), *sides, link_lines(pairs), strict=True)
-        text, unfit = tmx.units(rows, self._language)
-        self.unfit += unfit
-        self._stream.write(text.encode())
+    source: SubwordEncoder
+    derived: SubwordEncoder
+    how: Literal["each", "all"]
 
-    def close(self) -> None:
-        self._stream.write(tmx.TAIL.encode())
+    @classmethod
+    def load(cls, folders: tuple[Path, Path], pipeline: Pipeline) -> PairEncoder:
+        """Read the tokenizers of the source and of the derived language of a pipeline.
+
+        Raise DataError if the first is a twin, StoreError for a twin of another tokenizer or script, UsageError for a
+        twin that cannot encode the derived words.
+        """
+        ours, theirs = map(Tokenizer.load, folders)
+        require_source(ours, str(folders[0]))
+        lexical = [t for t in pipeline.transforms if t.has_lexicon]
+        maps = [t for t in lexical if isinstance(t, Trans)]
+        if theirs.recipe["kind"] == "twin":
+            if keeps := [t for t in maps if t.overlap]:
+                raise UsageError(
+                    f"{keeps[0]} keeps words of the source, which the twin's own vocabulary lacks",
+                    where="--twin",
+                    fix="leave out --tokenizer and --twin, or give a set without an overlap",
+                    id="tokenizer",
+                )
+            if len(maps) != 1:
+                raise UsageError(
+                    f"a twin is of one trans, but the set's transforms are {pipeline}",
+                    where="--twin",
+                    fix="give a tokenizer of the derived language: derivlang tokenizer train SET",
+                    id="tokenizer",
+                )
+            fix = "give the tokenizer that the twin was made of, and a twin made with the set's own trans"
+            check_twin(theirs, ours, maps[0].stored, folders[1], fix)
+            alike = len(lexical) == 1
+        else:
+            alike = not lexical and theirs.fingerprint() == ours.fingerprint()
+        return cls(SubwordEncoder(ours), SubwordEncoder(theirs), "each" if alike else "all")
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """The fingerprints of both tokenizers."""
+        return [side.tokenizer.fingerprint() for side in (self.source, self.derived)]
+
+    def encode(self, pairs: Pairs) -> Subwords:
+        """Return the ids of both sides, and the gold links of their sub-words."""
+        source, derived = _subwords(self.source, pairs.source), _subwords(self.derived, pairs.derived)
+        sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
+        # Links count words in their pair; `lift_links` takes words counted over all pairs.
+        links = np.stack(
+            [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
+        )
+        lifted = lift_links(links, source, derived, self.how)
+        starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
+        # starts[0] [0, 3, 5]: the sub-words 0 1 2 are of pair 0, 3 and 4 of pair 1.
+        pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
+        gold = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
+        ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
+        return Subwords(ids[0], ids[1], gold.sorted())
+
+    def count(self, subwords: Subwords, counts: dict[str, int]) -> None:
+        """Add the numbers of sub-words and of unknown ones to `counts`."""
+        for side, encoder, lists in (
+            ("source", self.source, subwords.source),
+            ("derived", self.derived, subwords.derived),
+        ):
+            ids = to_numpy(lists.flatten())
+            counts[side] += len(ids)
+            counts[f"{side}_unknown"] += int((ids == encoder.tokenizer.bpe.entries.index("<unk>")).sum())
+
+
+def _subwords(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
+    """Return the sub-words of the words of list<string>[P]."""
+    coded = words.flatten()
+    return encoder.types(coded.dictionary).take(to_numpy(coded.indices))

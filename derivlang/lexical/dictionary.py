@@ -1,6 +1,6 @@
 """A bilingual dictionary from a language pair's lexicon, at a given coverage, with a recipe to make it again.
 
-    vocabulary of the source  ->  its images under the lexicon  ->  ranked, cut (ranking.py)  ->  noise (noise.py)
+    vocabulary of the source  ->  its images under the lexicon  ->  ranked, cut (vocabulary.py)  ->  noise
     OUT                 the dictionary             OUT.recipe.json     its recipe and its wrong translations
     NAME.heldout.tsv    the entries held out for tests; OUT contains none of their words
 
@@ -20,21 +20,27 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64, expand_ranges, lengths_of
-from derivlang.core.arrow import to_arrow
+from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.keys import draw, hash_types, text_key
 from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.seal import sealed
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job
+from derivlang.engine.job import Job, count_vocabulary
 from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, Format, fits, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
-from derivlang.lexical.noise import wrong_translations
-from derivlang.lexical.percent import number
-from derivlang.lexical.ranking import RULE_VERSION, cut
-from derivlang.lexical.settings import DictionaryOptions
-from derivlang.lexical.vocabulary import Entries, count, entries_by_place, token_entries, word_entries
+from derivlang.lexical.pairs import first_by_key
+from derivlang.lexical.settings import DictionaryOptions, Share, number, portion
+from derivlang.lexical.vocabulary import (
+    RULE_VERSION,
+    Entries,
+    cut,
+    entries_by_place,
+    token_entries,
+    word_entries,
+)
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
@@ -45,6 +51,7 @@ from derivlang.store.record import read_record, record_text
 from derivlang.transforms.fitting import read_lexicon
 
 FORMAT = 1
+_NOISE_RULE = 1
 
 
 def choice_of(options: DictionaryOptions) -> dict[str, Any]:
@@ -95,15 +102,15 @@ def _make(
     job = replace(job, seen=look(job, [split]))
     refuse_source(options.out, job.seen, "a dictionary")
     tasks = make_plan(job, splits=[split])[split]
-    types, counts, tags = count(job, tasks, tags=options.by == "pos")
+    types, counts = count_vocabulary(job, tasks)
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
     if options.level == "token":
         assert options.tokenizer is not None
         entries = token_entries(Path(options.tokenizer), types, counts, pipeline)
     elif any(transform.has_forms for transform in pipeline.transforms):
-        entries = entries_by_place(job, tasks, lexicon, types, counts, tags)
+        entries = entries_by_place(job, tasks, lexicon, types, counts)
     else:
-        entries = word_entries(types, counts, lexicon, tags)
+        entries = word_entries(types, counts, lexicon)
     if not len(entries):
         raise DataError("no word of the source has an entry", where=request.source, id="empty-dictionary")
     shares = options.shares
@@ -114,7 +121,6 @@ def _make(
         by=options.by,
         heldout=shares["heldout"],
         seed=options.seed,
-        tags=entries.tags,
     )
     if not len(parts.chosen):
         raise UsageError(
@@ -210,6 +216,41 @@ def check_dictionary(
     }
 
 
+def wrong_translations(words: Sequence[str], translations: Sequence[str], share: Share, seed: int) -> dict[int, str]:
+    """Choose a share of the pairs and return a wrong translation for each, by the number of the pair.
+
+    Of n pairs, p percent are floor(pn/100 + 1/2). A wrong translation belongs to another pair and is not a translation
+    of the word, right or wrong. Draws are keyed, so equal pairs get equal ones. Raise UsageError if there is none.
+    """
+
+    def stream(name: str) -> np.uint64:
+        return text_key(f"noise-{name}|seed={seed}|rule={_NOISE_RULE}")
+
+    own: dict[str, set[str]] = {}
+    rank = []  # the number of each pair among the pairs of its word
+    for word, translation in zip(words, translations, strict=True):
+        rank.append(len(own.setdefault(word, set())))
+        own[word].add(translation)
+    hashes = hash_types(string_array(words))
+    places = np.array(rank, np.int64)
+    out: dict[int, str] = {}
+    starts = draw(stream("translation"), hashes, places) % np.uint64(max(len(words), 1))
+    for pair in first_by_key(draw(stream("dict"), hashes, places), portion(share, len(words))).tolist():
+        # From a drawn place on, the first translation that the word does not have yet.
+        at = int(starts[pair])
+        for step in range(len(words)):
+            wrong = translations[(at + step) % len(words)]
+            if wrong not in own[words[pair]]:
+                break
+        else:
+            why = "no other entry has a different translation"
+            raise UsageError(f"so much noise is not possible: {why}", where="--noise", fix="lower --noise", id="noise")
+        # Another pair of this word must not get the same wrong translation.
+        own[words[pair]].add(wrong)
+        out[pair] = wrong
+    return out
+
+
 def heldout_name(out: Path) -> str:
     """Return the file of held-out entries: `en.tsv` -> `en.heldout.tsv`."""
     return f"{out.stem}.heldout{out.suffix}"
@@ -276,5 +317,3 @@ def _check(options: DictionaryOptions) -> None:
             fix="give --level token --tokenizer DIR",
             id="tokenizer",
         )
-    if options.level == "token" and options.by == "pos":
-        raise UsageError("sub-words have no tags", where="--by", fix="use random, frequency or mass", id="needs-tags")

@@ -1,7 +1,7 @@
 """Settings of dictionaries, sentence pairs, tokenizers and twins, declared once (core/settings.py).
 
 Help pages import this module, which therefore imports nothing heavy. Percentages are texts, such as 25, 12.5 or 100/3,
-since they are exact; `shares` has their values.
+since they are exact fractions; `shares` has their values. p percent of n items are floor(pn/100 + 1/2) of them.
 """
 
 from __future__ import annotations
@@ -9,20 +9,59 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from derivlang.core.errors import UsageError
+from derivlang.core.messages import warn
 from derivlang.core.settings import Settings, replaces, setting
 from derivlang.core.takes import Names, Percent
 from derivlang.formats.places import OptionalPath
-from derivlang.lexical.percent import percent
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-By = Literal["random", "frequency", "mass", "pos"]
+Share: TypeAlias = "Fraction | int"
+By = Literal["random", "frequency", "mass"]
 DictionaryFormat = Literal["muse", "tsv", "json"]
-PairFormat = Literal["pharaoh", "parquet", "text", "tmx"]
-Compat = Literal["exact", "paper"]
+PairFormat = Literal["pharaoh", "parquet", "text"]
+
+
+def percent(text: str, where: str, *, zero: bool = False, hundred: bool = True) -> Fraction:
+    """Return the percentage that a user wrote.
+
+    Raise UsageError unless it is above 0 (zero: at least 0) and at most 100 (not hundred: below 100).
+    """
+    from fractions import Fraction  # imported late: help pages load this module, but read no percentage
+
+    try:
+        share = Fraction(text.strip().removesuffix("%"))
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(
+            f"{text!r} is not a percentage", where=where, fix="give a number such as 25 or 12.5", id="bad-value"
+        ) from None
+    if not (0 <= share <= 100) or (share == 0 and not zero) or (share == 100 and not hundred):
+        span = f"{'at least' if zero else 'above'} 0 and {'at most' if hundred else 'below'} 100"
+        raise UsageError(f"a percentage must be {span}, got {text}", where=where, id="bad-value")
+    return share
+
+
+def warn_of_fraction(text: str, option: str) -> None:
+    """Warn of a percentage below 1 that is written as a fraction may be: 0.25, not 0.25%."""
+    share = percent(text, option, zero=True)
+    if share < 1 and "%" not in text:
+        warn(f"{option} is a percentage: {text} means {text} %, not {float(100 * share):g} %; {text}% says so")
+
+
+def portion(share: Share, n: int) -> int:
+    """Return floor(share * n / 100 + 1/2)."""
+    return int((share * n * 2 + 100) // 200)
+
+
+def number(share: Share) -> int | float:
+    """Return a percentage as a JSON number."""
+    return int(share) if int(share) == share else float(share)
+
+
 _seed = partial(setting, minimum=0, maximum=2**63 - 1)
 _from_zero = partial(percent, zero=True)
 
@@ -36,7 +75,7 @@ class DictionaryChoice(Settings):
     """
 
     coverage: Percent = setting("100", "Percentage of the entries.", check=percent)
-    by: By = setting("random", "Choice of the entries: random, by frequency, by token mass, or even over tags.")
+    by: By = setting("random", "Choice of the entries: random, by frequency or by token mass.")
     level: Literal["word", "token"] = setting("word", "Level of the entries: words, or the sub-words of --tokenizer.")
     tokenizer: OptionalPath = setting(None, "Folder of a tokenizer, for --level token.")
     noise: Percent = setting("0", "Percentage of the pairs with a wrong translation.", check=_from_zero)
@@ -66,8 +105,8 @@ class DictionaryOptions(DictionaryChoice):
 class PairChoice(Settings):
     """What `pair` takes besides the derived set and the file to write.
 
-    rate, noise: percentages. split: None for the only one. tokenizer, twin: the folders of the
-    source's and of the derived language's tokenizer, to add sub-words and their links.
+    rate: a percentage. split: None for the only one. tokenizer, twin: the folders of the source's and of the derived
+    language's tokenizer, to add sub-words and their links.
     """
 
     rate: Percent = setting("100", "Percentage of the sentence pairs of the split.", check=percent)
@@ -76,12 +115,6 @@ class PairChoice(Settings):
     )
     split: str | None = setting(None, "Split to take.", unset="the only one")
     seed: int = _seed(1, "Seed of the choice of pairs.")
-    noise: Percent = setting("0", "Percentage of links, or of pairs, to make wrong.", check=_from_zero)
-    noise_kind: Literal["links", "pairs"] = setting(
-        "links",
-        "Kind of noise: links moved to a wrong source word, or derived sides of other pairs.",
-        only_with="--noise",
-    )
     tokenizer: OptionalPath = setting(
         None, "Tokenizer of the source, to add sub-words and their gold links.", requires="--twin"
     )
@@ -89,9 +122,9 @@ class PairChoice(Settings):
     force: bool = setting(False, "Replace files that hold something else.")
 
     @property
-    def shares(self) -> dict[str, Fraction]:
-        """The exact percentages: rate and noise."""
-        return {name: _from_zero(getattr(self, name), f"--{name}") for name in ("rate", "noise")}
+    def share(self) -> Fraction:
+        """The exact percentage."""
+        return percent(str(self.rate), "--rate")
 
     @property
     def tokenizers(self) -> tuple[Path, Path] | None:
@@ -127,33 +160,10 @@ class TokenizerOptions(Settings):
 class TwinOptions(Settings):
     """What `tokenizer twin` takes besides the folders and the spec. Raises UsageError for a value out of bounds.
 
-    lexicon: without one, an overlap is fitted on the training words of the tokenizer. subword_overlap, by, seed: a
-    choice of sub-words that keep the source's ids; subwords: the file of an earlier choice. joint: also write one file
-    for both languages, in `out/joint`.
+    lexicon: without one, an overlap is fitted on the training words of the tokenizer. joint: also write one file for
+    both languages, in `out/joint`.
     """
 
     lexicon: OptionalPath = setting(None, "Saved lexicon.tsv with the types to keep.", file=True)
-    subword_overlap: int | None = setting(
-        None,
-        "Percentage of the vocabulary's entries that both languages share.",
-        minimum=0,
-        maximum=100,
-        excludes="--subwords",
-    )
-    by: Literal["type", "frequency", "mass"] = setting(
-        "type",
-        "Choice of the shared entries: drawn, the most frequent, or drawn by token mass.",
-        only_with="--subword-overlap",
-    )
-    seed: int = _seed(1, "Seed of the choice of shared entries.", only_with="--subword-overlap")
-    subwords: OptionalPath = setting(None, "Saved subwords.tsv with the entries to share.", file=True)
     joint: bool = setting(False, "Also write OUT/joint, one tokenizer for both languages; an error if inexact.")
-    compat: Compat = setting(
-        "exact", "Shift of the joint ids: V without special tokens, or V as in the released ALIGN-MLM."
-    )
     force: bool = setting(False, "Replace an existing tokenizer in the output folder.")
-
-    @property
-    def shares_subwords(self) -> bool:
-        """Whether some sub-words keep the source's ids."""
-        return self.subword_overlap is not None or self.subwords is not None

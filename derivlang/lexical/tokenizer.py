@@ -4,7 +4,7 @@
     DIR/tokenizer_config.json      the names of the special tokens, for `transformers.AutoTokenizer`
     DIR/derivlang-tokenizer.json   the recipe: source, hashes, settings, figures
     DIR/words.parquet              the word types of the training text and their counts (not of a twin)
-    DIR/lexicon.tsv, subwords.tsv  the types and sub-words that a fitted overlap keeps (a twin)
+    DIR/lexicon.tsv                the types that a fitted overlap keeps (a twin)
 
 A tokenizer reads words joined by one space. It splits at white space and marks the end of a word by a suffix. It
 normalises no character. Special tokens are whole words (`specials.py`).
@@ -39,9 +39,8 @@ TOKENIZER = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
 RECIPE = "derivlang-tokenizer.json"
 WORDS = "words.parquet"
-SUBWORDS = "subwords.tsv"
 JOINT = "joint"
-FILES = (TOKENIZER, CONFIG, RECIPE, WORDS, LEXICON, SUBWORDS, f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
+FILES = (TOKENIZER, CONFIG, RECIPE, WORDS, LEXICON, f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 FORMAT = 1
 # What the tokenizer was trained on; a twin is made of a source's tokenizer.
 KINDS = ("source", "twin", "derived", "both")
@@ -194,8 +193,6 @@ def files_of(recipe: Mapping[str, Any]) -> Iterator[str]:
         yield WORDS
     if recipe.get("lexicon"):
         yield LEXICON
-    if recipe.get("subwords"):
-        yield SUBWORDS
     if (recipe.get("joint") or {}).get("file"):
         yield from (f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 

@@ -7,22 +7,21 @@ keeps its ids, and a twin's id i becomes i + (V - n_special) unless it is a spec
 
     0 … n_special - 1 | source's n_special … V - 1 | twin's V … 2V - n_special - 1
 
-With an overlap, kept words (or sub-words) have the source's ids. If all are kept, as under an order of words, there is
-one block of ids, 0 … V - 1. `compat=paper` shifts by V, as the released ALIGN-MLM does (size 2V, n_special rows
-unused). One *file* for both languages is exact only if no entry is the image of an entry.
+With an overlap, kept words have the source's ids. If all are kept, as under an order of words, there is one block of
+ids, 0 … V - 1. One *file* for both languages is exact only if no entry is the image of an entry.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32
+from derivlang.core.arrays import Bool, Int32, Int64
 from derivlang.core.errors import DataError
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe
 from derivlang.lexical.encoding import Encoded
-from derivlang.lexical.settings import Compat
 from derivlang.lexical.specials import is_listed
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.transforms.scripts import Script
@@ -98,23 +97,20 @@ def joint_file(source: Tokenizer, twin: Tokenizer, script: Script) -> Tokenizer:
 class JointIds:
     """The joint ids of a source and its twin.
 
-    vocab_size: V of either tokenizer. kept: bool[V], sub-words that both languages share, or None. after: the first id
-    of a twin whose entries do not follow the source's; 0 if they do. separate: whether no word has the source's ids.
+    vocab_size: V of either tokenizer. same: whether all words have the source's ids. after: the first id of a twin
+    whose entries do not follow the source's; 0 if they do. separate: whether no word has the source's ids.
     """
 
     vocab_size: int
     n_special: int
-    compat: Compat = "exact"
-    kept: Bool | None = None
+    same: bool = False
     after: int = 0
     separate: bool = False
 
     @property
     def shift(self) -> int:
         """The number that is added to a twin's id; 0 if the languages share all ids."""
-        if self.kept is not None and self.kept[self.n_special :].all():
-            return 0
-        return (self.after or self.vocab_size) - (0 if self.compat == "paper" else self.n_special)
+        return 0 if self.same else (self.after or self.vocab_size) - self.n_special
 
     @property
     def size(self) -> int:
@@ -124,10 +120,7 @@ class JointIds:
     def table(self) -> Int32:
         """Return int32[V]: the joint id of each id of the twin."""
         ids = np.arange(self.vocab_size, dtype=np.int32)
-        moved = ids >= self.n_special
-        if self.kept is not None:
-            moved &= ~self.kept
-        return np.where(moved, ids + np.int32(self.shift), ids)
+        return np.where(ids >= self.n_special, ids + np.int32(self.shift), ids)
 
     def of(self, encoded: Encoded, kept_words: Bool | None = None) -> Int32:
         """Return int32[M]: the derived language's joint ids of the sub-words of N source words, in their order.
@@ -138,6 +131,49 @@ class JointIds:
         if self.separate or kept_words is None or not kept_words.any():
             return ids
         return np.where(np.repeat(kept_words, np.diff(encoded.offsets)), encoded.ids, ids)
+
+
+def subword_counts(encoded: Encoded, counts: Int64, vocab_size: int) -> Int64:
+    """Return int64[V]: the frequency of each entry in the running words. encoded, counts [T]: of the word types."""
+    weights = np.repeat(counts, np.diff(encoded.offsets))
+    return np.bincount(encoded.ids, weights, minlength=vocab_size).astype(np.int64)
+
+
+def under_lexicon(encoded: Encoded, counts: Int64, kept: Bool, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the shared types and tokens if the words of `kept`, bool[T], are the same in both languages.
+
+    encoded, counts [T]: of the source's word types. Types are entries in use; an entry is shared if a kept word
+    contains it. Tokens are running sub-words; shared are those in kept words of the derived text, and in
+    `source_tokens_percent` all occurrences of shared entries in the source text.
+    """
+    all_counts = subword_counts(encoded, counts, tokenizer.size)[tokenizer.n_special :]
+    # The same types with the frequency 0 for words that change: what is left occurs in kept words.
+    ours = subword_counts(encoded, np.where(kept, counts, 0), tokenizer.size)[tokenizer.n_special :]
+    used, shared = all_counts > 0, ours > 0
+    tokens = int(all_counts.sum())
+    return {
+        "words": _shares(len(counts), int(kept.sum()), int(counts.sum()), int(counts[kept].sum())),
+        "subwords": {
+            **_shares(int(used.sum()), int(shared.sum()), tokens, int(ours.sum())),
+            "source_tokens_percent": _percent(int(all_counts[shared].sum()), tokens),
+        },
+    }
+
+
+def _shares(types: int, shared_types: int, tokens: int, shared_tokens: int) -> dict[str, Any]:
+    return {
+        "types": types,
+        "shared_types": shared_types,
+        "shared_types_percent": _percent(shared_types, types),
+        "tokens": tokens,
+        "shared_tokens": shared_tokens,
+        "shared_tokens_percent": _percent(shared_tokens, tokens),
+    }
+
+
+def _percent(part: int, whole: int) -> float:
+    """Return a percentage with three decimals; 0 of 0 is 0."""
+    return round(100 * part / max(whole, 1), 3)
 
 
 def _some(entries: list[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,26 +20,17 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
-from derivlang.lexical.overlap import (
-    choose,
-    of_entries,
-    read_subwords,
-    subword_counts,
-    subwords_text,
-    under_lexicon,
-)
-from derivlang.lexical.settings import Compat, TwinOptions
+from derivlang.lexical.settings import TwinOptions
 from derivlang.lexical.tokenizer import (
     FORMAT,
     JOINT,
     RECIPE,
-    SUBWORDS,
     TOKENIZERS,
     Tokenizer,
     require_source,
 )
 from derivlang.lexical.train import read_words
-from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of
+from derivlang.lexical.twin import JointIds, check_unmarked, clashes, joint_file, twin_of, under_lexicon
 from derivlang.pipeline import Pipeline
 from derivlang.store.artifact import Artifact
 from derivlang.store.manifest import LEXICON
@@ -68,20 +59,13 @@ class Twin:
                 trans = trans_of(Pipeline.from_stored(recipe["spec"], where=str(folder / RECIPE)))
             except UsageError as error:
                 raise ValueError(error.what) from error
-            compat, has_subwords, digest = recipe["joint"]["compat"], recipe["subwords"], recipe["lexicon"]
-            if compat not in get_args(Compat):
-                raise ValueError(f"joint.compat is {compat!r}; it must be {' or '.join(get_args(Compat))}")
+            digest = recipe["lexicon"]
         lexicon = folder / LEXICON
         saved = read_lexicon(lexicon) if trans.needs_reference else None
         if digest != _digest(saved):
             raise StoreError("is not the lexicon of the twin's recipe", where=str(lexicon), id="tokenizer")
         fitted = _only(Pipeline((trans,)).fit(saved=saved, where=str(lexicon)))
-        kept = None
-        if has_subwords:
-            script = trans.loaded  # an involution, so the twin of the twin is the source
-            source = Tokenizer(twin_of(tokenizer, script).bpe)
-            kept = read_subwords(folder / SUBWORDS, source)
-        return cls(tokenizer, _joint(tokenizer, trans, compat, kept), fitted)
+        return cls(tokenizer, _joint(tokenizer, trans), fitted)
 
     def kept(self, types: pa.Array) -> Bool:
         """Return bool[T]: the word types (Arrow strings, source or derived) that the overlap keeps unchanged."""
@@ -106,8 +90,7 @@ TWINS = replace(
         "of": "it is of another tokenizer",
         "fingerprint": "its entries are others",
         "lexicon": "its lexicon is another one",
-        "overlap": "other words or sub-words are shared",
-        "subwords_sha256": "its kept sub-words are others",
+        "overlap": "other words are shared",
     },
 )
 
@@ -128,17 +111,7 @@ def make_twin(
     if folder.resolve() == out.resolve():
         raise UsageError("a twin cannot be written over its source", where="-o", fix="give another folder", id="output")
     TWINS.check_free(out)
-    trans, shares, compat = trans_of(Pipeline.parse(spec)), options.shares_subwords, options.compat
-    if shares and trans.overlap:
-        raise UsageError(
-            f"{trans} keeps words, so sub-words cannot be kept, too",
-            where="--t",
-            fix="leave out overlap, or the kept sub-words",
-            id="two-overlaps",
-        )
-    if options.joint and (shares or compat == "paper"):
-        what = "kept sub-words" if shares else "compat=paper"
-        raise UsageError(f"a joint file cannot have {what}, which exist only as ids", where="--joint", id="joint")
+    trans = trans_of(Pipeline.parse(spec))
     source = require_source(Tokenizer.load(folder), str(folder))
     types, counts = _plain_words(folder)
     pipeline = Pipeline((trans,))
@@ -151,15 +124,7 @@ def make_twin(
     check_unmarked(source, script)
     twin = twin_of(source, script)
     encoded = SubwordEncoder(source).types(types)
-    entry_counts = subword_counts(encoded, counts, source.size)
-    kept = None
-    if options.subwords is not None:
-        kept = read_subwords(options.subwords, source)
-    elif options.subword_overlap is not None:
-        kept = choose(source, entry_counts, options.subword_overlap, options.by, options.seed)
-    ids = _joint(source, trans, compat, kept)
-    reader = Twin(twin, ids, fitted)
-    overlap = under_lexicon(encoded, counts, reader.kept(types), source)
+    ids = _joint(source, trans)
     saved = pipeline.save(Lexicon((fitted,)))
     clashing = clashes(source, script)
     recipe = {
@@ -174,22 +139,16 @@ def make_twin(
         "scripts": list(twin.scripts),
         "spec": trans.stored,
         "lexicon": _digest(saved),
-        "joint": {"compat": compat, "shift": ids.shift, "size": ids.size, "file": options.joint},
+        "joint": {"shift": ids.shift, "size": ids.size, "file": options.joint},
         "clashing_entries": len(clashing),
-        "overlap": overlap if kept is None else of_entries(entry_counts, kept, source),
-        "subwords": None if kept is None else _said(options),
+        "overlap": under_lexicon(encoded, counts, Twin(twin, ids, fitted).kept(types), source),
     }
-    text = None if kept is None else subwords_text(source, entry_counts, kept)
-    if text is not None:
-        recipe["subwords_sha256"] = sha256(text.encode()).hexdigest()
     both = joint_file(source, twin, script) if options.joint else None
 
     def write(fresh: Path) -> dict[str, Any]:
         twin.save(fresh)
         if saved is not None:
             (fresh / LEXICON).write_text(saved, "utf-8", newline="\n")
-        if text is not None:
-            (fresh / SUBWORDS).write_text(text, "utf-8", newline="\n")
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
@@ -225,11 +184,8 @@ def trans_of(pipeline: Pipeline) -> Trans:
     )
 
 
-def _joint(tokenizer: Tokenizer, trans: Trans, compat: Compat, kept: Bool | None) -> JointIds:
-    """Return the joint ids. kept: bool[V], sub-words that are kept; all of them if `trans` keeps all words."""
-    if trans.overlap == 100:
-        kept = np.ones(tokenizer.size, bool)
-    return JointIds(tokenizer.size, tokenizer.n_special, compat, kept)
+def _joint(tokenizer: Tokenizer, trans: Trans) -> JointIds:
+    return JointIds(tokenizer.size, tokenizer.n_special, trans.overlap == 100)
 
 
 def _plain_words(folder: Path) -> tuple[pa.Array, Int64]:
@@ -247,10 +203,3 @@ def _only(lexicon: Lexicon) -> Transliteration:
     (step,) = lexicon.steps
     assert isinstance(step, Transliteration)
     return step
-
-
-def _said(options: TwinOptions) -> dict[str, Any]:
-    """Return what the recipe records of the kept sub-words."""
-    if options.subwords is not None:
-        return {"from": options.subwords.name}
-    return {"percent": options.subword_overlap, "by": options.by, "seed": options.seed}

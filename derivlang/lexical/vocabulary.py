@@ -1,87 +1,59 @@
-"""The entries of a dictionary: a source's vocabulary, with its images under a lexicon.
+"""The entries of a dictionary: a source's vocabulary, with its images under a lexicon; a part of it by one ranking.
 
 word    the types of the split that lexicons are fitted on (train, else the first)
-token   the sub-word types of a tokenizer (`tokenizer.json`), each with its twin. A twin is the string mapped through
-        the script, without the mark of a word's end or continuation. Counts come from encoding every word type once
+token   the entries of a tokenizer, each with its twin (twin.py). Counts come from encoding every word type once
+
+The entries at a given coverage, and the held-out ones, are parts of one ranking:
+
+    keyed ranking of T entries     e7 e2 e9 e4 | e1 e5        the last floor(hT/100 + 1/2) are held out, for any `by`
+    coverage c                     the first k = floor(cT/100 + 1/2) of the others by `random` (keyed) or `frequency`
+                                   (by count, ties by key);
+                                   `mass`: the shortest prefix of the keyed ranking with c % of the running words
+
+A key is a draw of the word itself. So a ranking depends on the set of words and the seed, but not on the order of the
+text. Cuts of one ranking are nested: 50 % contains 25 %. Methods, section 3.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
-from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError, UsageError
-from derivlang.core.layers.words import Words
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import draw, hash_types, text_key
 from derivlang.core.lexicon import SPECIALS, Lexicon
-from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.job import Job, ShardTask, read_task
-from derivlang.engine.vocabulary import TypeCounts, count_types
-from derivlang.lexical.bpe import as_merge
+from derivlang.lexical.encoding import SubwordEncoder
+from derivlang.lexical.settings import By, Share, portion
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.twin import subword_counts, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.read import Reading
-from derivlang.transforms.trans import Trans, map_script
+from derivlang.transforms.trans import Trans
 
-_AT_ONCE = 1 << 14  # words encoded at a time
+RULE_VERSION = 1  # of rankings
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """T entries: words Arrow strings [T], counts int64[T], images `images[offsets[t]:offsets[t + 1]]`.
-
-    tags: Arrow strings [T], the most frequent tag of each, or None if tags are unknown.
-    """
+    """T entries: words Arrow strings [T], counts int64[T], images `images[offsets[t]:offsets[t + 1]]`."""
 
     words: pa.Array
     counts: Int64
     offsets: Int64
     images: pa.Array
-    tags: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.words)
 
 
-def count(job: Job, tasks: list[ShardTask], *, tags: bool) -> tuple[pa.Array, Int64, pa.Array | None]:
-    """Return (types [T], counts int64[T], most frequent UPOS of each type with `tags` if the source has any)."""
-    vocabulary = TypeCounts()
-    tagged: Counter[tuple[str, str]] = Counter()
-    for task in tasks:
-        for batch in read_task(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
-            vocabulary.add(batch.types, count_types(batch))
-            if tags:
-                _count_tags(batch, tagged)
-    types, counts = vocabulary.result()
-    if not tagged:
-        return types, counts, None
-    best: dict[str, tuple[int, str]] = {}
-    for (word, tag), n in tagged.items():  # ties: the first tag by name
-        if word not in best or (-n, tag) < best[word]:
-            best[word] = (-n, tag)
-    return types, counts, string_array([best[word][1] if word in best else "_" for word in types.to_pylist()])
-
-
-def _count_tags(batch: Batch, tag_counts: Counter[tuple[str, str]]) -> None:
-    layer = batch.layers.get("upos")
-    if not isinstance(layer, Words):
-        return
-    pairs, counts = np.unique(batch.words.astype(np.int64) * len(layer.values) + layer.codes, return_counts=True)
-    words = batch.types.take(to_arrow(pairs // len(layer.values))).to_pylist()
-    tags = layer.values.take(to_arrow(pairs % len(layer.values))).to_pylist()
-    for word, tag, n in zip(words, tags, counts.tolist(), strict=True):
-        if tag is not None:
-            tag_counts[word, tag] += n
-
-
-def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Array | None = None) -> Entries:
+def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon) -> Entries:
     """Return the entries of types that have an image. Special tokens have none."""
     pairs = lexicon.pairs(types)
     place = to_numpy(pa.compute.index_in(pairs["source"].combine_chunks(), value_set=types))
@@ -92,16 +64,13 @@ def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Arra
         counts[kept],
         offsets_of(sizes[kept]),
         pairs["derived"].combine_chunks(),
-        None if tags is None else tags.take(to_arrow(kept)),
     )
 
 
-def entries_by_place(
-    job: Job, tasks: list[ShardTask], lexicon: Lexicon, types: pa.Array, counts: Int64, tags: pa.Array | None
-) -> Entries:
+def entries_by_place(job: Job, tasks: list[ShardTask], lexicon: Lexicon, types: pa.Array, counts: Int64) -> Entries:
     """Return the entries of types whose words change by their place: all forms that occur, the most frequent first.
 
-    types, counts, tags: as of `count`. Special tokens and words that are always deleted have no entry.
+    types, counts: of the tasks. Special tokens and words that are always deleted have no entry.
     """
     found: Counter[tuple[str, str]] = Counter()
     pipeline = job.pipeline.begin()
@@ -125,15 +94,14 @@ def entries_by_place(
         counts[kept],
         offsets_of(np.array([len(forms) for forms in forms_of], np.int64)),
         string_array([form for forms in forms_of for form in forms]),
-        None if tags is None else tags.take(pa.array(kept, pa.int64())),
     )
 
 
 def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeline) -> Entries:
-    """Return the sub-word types of the tokenizer in a folder, without special tokens, and their twins.
+    """Return the entries of the tokenizer in a folder, without special tokens, and their twins.
 
-    Raise UsageError unless the pipeline's lexicon maps all words through a script; DataError if the tokenizer cannot be
-    used.
+    Raise UsageError unless the pipeline's lexicon maps all words through a script; StoreError if derivlang has not made
+    the tokenizer.
     """
     lexical = [t for t in pipeline.transforms if t.has_lexicon]
     if not lexical or any(t.name != "trans" or getattr(t, "overlap", 0) for t in lexical):
@@ -143,67 +111,62 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
             fix="leave out overlap= (sub-words have the same twins with and without it), or give --level word",
             id="token-level",
         )
-    vocabulary, model = _read_tokenizer(folder)
-    numbers = np.array([number for _, number in vocabulary], np.int64)
-    tokens = [token for token, _ in vocabulary]
-    suffix, prefix = model.get("end_of_word_suffix") or "", model.get("continuing_subword_prefix") or ""
-    ends = [suffix if suffix and token.endswith(suffix) else "" for token in tokens]
-    begins = [prefix if prefix and token.startswith(prefix) else "" for token in tokens]
-    stems = [t[len(b) : len(t) - len(e)] for t, b, e in zip(tokens, begins, ends, strict=True)]
-    mapped = string_array(stems)
+    source = twin = Tokenizer.load(folder)
     for step in lexical:
         assert isinstance(step, Trans)
-        # `apply` would keep the word `<unk>`. Here it may be the stem of an ordinary entry: `<unk></w>`, of `x<unk>`.
-        mapped = map_script(mapped, step.loaded)
-    images = mapped.to_pylist()
-    twins = [b + image + e for b, image, e in zip(begins, images, ends, strict=True)]
-    seen = _encoded(folder, types, counts, numbers)
-    return Entries(string_array(tokens), seen, offsets_of(np.ones(len(tokens), int)), string_array(twins))
+        twin = twin_of(twin, step.loaded)
+    words, images = (string_array(one.bpe.entries[one.n_special :]) for one in (source, twin))
+    seen = subword_counts(SubwordEncoder(source).types(types), counts, source.size)[source.n_special :]
+    return Entries(words, seen, offsets_of(np.ones(len(words), int)), images)
 
 
-def _read_tokenizer(folder: Path) -> tuple[list[tuple[str, int]], dict[str, Any]]:
-    """Return (non-special sub-words with their ids, by id; the model of `tokenizer.json`)."""
-    path = folder / "tokenizer.json" if folder.is_dir() else folder
-    if not path.exists():
-        raise DataError(
-            "there is no tokenizer.json", where=str(folder), fix="give a tokenizer's folder", id="missing-file"
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut ranking. chosen: int64[k], the dictionary's entries in ranking order. heldout: int64[h]."""
+
+    chosen: Int64
+    heldout: Int64
+
+
+def cut(
+    words: pa.Array,
+    counts: Int64,
+    *,
+    coverage: Share,
+    by: By = "random",
+    heldout: Share = 0,
+    seed: int = 1,
+) -> Cut:
+    """Choose the entries of a dictionary.
+
+    words: Arrow strings [T], distinct. counts: int64[T]. Raise UsageError if the entries that are not held out
+    cannot reach the coverage.
+    """
+    keyed = ranking(words, seed)
+    n = len(keyed)
+    kept = n - portion(heldout, n)
+    rest = keyed[:kept]
+    if by == "mass":
+        # The shortest prefix with c % of the mass ends at the first running sum of at least that share, rounded up.
+        target = -int(-coverage * int(counts.sum()) // 100)
+        k = int(np.searchsorted(np.cumsum(counts[rest]), target, "left")) + 1 if target else 0
+    else:
+        k = portion(coverage, n)
+    if k > kept:
+        what = f"{float(coverage):g} % of the running words" if by == "mass" else f"{k:,} of {n:,} entries"
+        raise UsageError(
+            f"a coverage of {float(coverage):g} is {what}, but {n - kept:,} of the entries are held out",
+            where="--coverage",
+            fix="lower --coverage or --heldout",
+            id="coverage",
         )
-    with parse_errors(str(path), "tokenizer", id="tokenizer"):
-        data = json.loads(path.read_text("utf-8"))
-        model = data["model"]
-        vocabulary = model["vocab"]
-        if isinstance(vocabulary, list):
-            vocabulary = {token: number for number, (token, _) in enumerate(vocabulary)}
-        specials = {*SPECIALS, *(entry["content"] for entry in data.get("added_tokens") or [] if entry.get("special"))}
-        subwords = sorted(((t, int(n)) for t, n in vocabulary.items() if t not in specials), key=lambda pair: pair[1])
-        if any("ByteLevel" in json.dumps(data.get(part)) for part in ("pre_tokenizer", "decoder")):
-            raise ValueError("it works on bytes, which have no twins in another script; use a character tokenizer")
-        if subwords and (subwords[0][1] < 0 or subwords[-1][1] >= 1 << 32):
-            raise ValueError("an id is negative, or above 2^32")
-        affixes = [model.get(name) or "" for name in ("end_of_word_suffix", "continuing_subword_prefix")]
-        if not all(isinstance(mark, str) for mark in affixes):
-            raise ValueError("the suffix of last sub-words and the prefix of others must be strings")
-        if any(not right.startswith(affixes[1]) for _, right in map(as_merge, model.get("merges") or [])):
-            raise ValueError(
-                f"the right part of a merge does not begin with {affixes[1]!r}"
-            )  # `tokenizers` would panic
-        "".join(token for token, _ in subwords).encode()  # raises for lone surrogates, which are not text
-    return subwords, model
+    if by == "frequency":
+        rest = rest[np.argsort(-counts[rest], kind="stable")]
+    return Cut(rest[:k], keyed[kept:])
 
 
-def _encoded(folder: Path, types: pa.Array, counts: Int64, numbers: Int64) -> Int64:
-    """Return int64[V]: the frequency of each sub-word in the text. numbers: int64[V], their ids, ascending."""
-    from tokenizers import Tokenizer
-
-    path = folder / "tokenizer.json" if folder.is_dir() else folder
-    with parse_errors(str(path), "tokenizer", id="tokenizer"):
-        tokenizer = Tokenizer.from_file(str(path))
-    seen = np.zeros(len(numbers), np.int64)
-    for start in range(0, len(types), _AT_ONCE):
-        words = types.slice(start, _AT_ONCE).to_pylist()
-        for encoding, n in zip(
-            tokenizer.encode_batch(words, add_special_tokens=False), counts[start : start + _AT_ONCE], strict=True
-        ):
-            ids = np.array(encoding.ids, np.int64)
-            np.add.at(seen, np.searchsorted(numbers, ids[np.isin(ids, numbers)]), n)
-    return seen
+def ranking(words: pa.Array, seed: int) -> Int64:
+    """Return int64[T]: the words sorted by their keys."""
+    hashes = hash_types(words)
+    stream = text_key(f"dict|seed={seed}|rule={RULE_VERSION}")
+    return np.lexsort((hashes, draw(stream, hashes, np.zeros(len(hashes), np.int64))))

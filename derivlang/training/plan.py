@@ -16,7 +16,7 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.messages import warn
 from derivlang.core.settings import declared, given
-from derivlang.lexical.percent import warn_of_fraction
+from derivlang.lexical.settings import warn_of_fraction
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import digest

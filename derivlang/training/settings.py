@@ -20,7 +20,7 @@ from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import OPTIONS, Settings, declared, setting
 from derivlang.core.takes import Names, Percent, Takes
 from derivlang.formats.places import OptionalPath, PathLike
-from derivlang.lexical.percent import percent
+from derivlang.lexical.settings import By, percent
 from derivlang.training.frozen_parts import check_freeze
 from derivlang.training.language import UNREAD, Language, read_languages
 
@@ -36,7 +36,6 @@ Sides = Literal["both", "source", "derived"]
 TokenizerFor = Literal["each", "both"]
 Budget = Literal["steps", "tokens", "predictions"]
 Replacements = Literal["own", "both", "none"]
-By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
 _OWN = ("positions", "special-ids")

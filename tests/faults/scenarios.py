@@ -225,7 +225,7 @@ SCENARIOS = (
               "tokenizer train --force, beside a foreign file", words=2, folder="out"),
     _scenario("tokenizer twin tok --t trans -o out --joint", _tokenizer, words=2, folder="out"),
     _scenario("dict --t trans a.tokens -o out.tsv --coverage 80 --heldout 10", text),
-    _scenario("pair set --format text -o out --noise 10", _set),
+    _scenario("pair set --format text -o out", _set),
     _scenario("export set -o out.jsonl", _set),
     _scenario("stats set -o out.parquet", _set),
     _scenario("export run --format transformers -o out", _copied(_tiny_run), "export --format transformers",

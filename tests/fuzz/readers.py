@@ -691,25 +691,6 @@ for _name, _kind, _module in (
     reader(f"foreign {_name}", _kind, _foreign_seed(_name), _module, "lexical.pretrained")(_foreign(_name))
 
 
-@reader("kept sub-words", "text", lambda: [_kept_subwords()], "lexical.overlap")
-def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.lexical.overlap import read_subwords
-    from derivlang.lexical.tokenizer import Tokenizer
-
-    (folder / "s.tsv").write_bytes(data)
-    read_subwords(folder / "s.tsv", Tokenizer.load(tokenizer_folder() / "tok"))
-    return None
-
-
-def _kept_subwords() -> bytes:
-    from derivlang.lexical.overlap import choose, subwords_text
-    from derivlang.lexical.tokenizer import Tokenizer
-
-    tokenizer = Tokenizer.load(tokenizer_folder() / "tok")
-    counts = np.arange(len(tokenizer.bpe.entries), dtype=np.int64)
-    return subwords_text(tokenizer, counts, choose(tokenizer, counts, 30)).encode()
-
-
 # ---- specs, settings, models, runs
 
 
@@ -1327,12 +1308,11 @@ def _(folder: Path, data: bytes) -> str | None:
 @reader(
     "recipe of an earlier file", "json",
     lambda: [b'{"format": 1, "noise": 2.5, "files": {"a.tsv": "00", "a.heldout.tsv": "11"}}'],
-    "lexical.dictionary", "lexical.pairs", "store.artifact",
+    "lexical.dictionary", "store.artifact",
 )  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.core.errors import StoreError
     from derivlang.lexical.dictionary import files_of_recipe
-    from derivlang.lexical.pairs import _had_noise
     from derivlang.store.artifact import check_replaceable
 
     (folder / "recipe.json").write_bytes(data)
@@ -1340,7 +1320,6 @@ def _(folder: Path, data: bytes) -> str | None:
         wanted = {"noise": 3, "files": {"a.tsv": "00"}}
         check_replaceable([folder / "recipe.json"], folder / "recipe.json", wanted, noun="dictionary")
     found = files_of_recipe(folder / "recipe.json")
-    _had_noise(folder / "recipe.json")
     return None if all(isinstance(name, str) for name in found) else "names that are no text"
 
 

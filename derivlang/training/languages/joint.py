@@ -264,7 +264,7 @@ def _placed(
         )
     joint = tokenizer.twin.joint
     if separate:
-        joint = replace(joint, kept=None, after=end, separate=True)
+        joint = replace(joint, same=False, after=end, separate=True)
     elif joint.shift:
         joint = replace(joint, after=blocks.setdefault(tokenizer.twin.tokenizer.fingerprint(), end))
     return replace(reader, tokenizer=replace(tokenizer, twin=replace(tokenizer.twin, joint=joint)))

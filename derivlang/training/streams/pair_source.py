@@ -19,9 +19,8 @@ import numpy as np
 from derivlang.core.arrays import Int64, expand_ranges, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw
-from derivlang.lexical.noise import first_by_key
-from derivlang.lexical.pairs import pair_stream
-from derivlang.lexical.percent import Share, portion
+from derivlang.lexical.pairs import first_by_key, pair_stream
+from derivlang.lexical.settings import Share, portion
 from derivlang.training.batch import Pieces
 from derivlang.training.data import Data
 from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
