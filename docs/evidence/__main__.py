@@ -21,7 +21,6 @@ from kept import PAGES, compared, contrasts, estimate, keep, means, row_of, scor
 from outcomes import (
     BASE,
     BILINGUAL,
-    CLONES,
     CONTROLS,
     CURVES,
     FACTORS,
@@ -35,7 +34,6 @@ from outcomes import (
     OF_BASE,
     OF_BILINGUAL,
     OF_BILINGUAL_DIFFERENCES,
-    OF_CLONES,
     OF_FLOORS,
     OF_GRIDS,
     OF_IMPOSSIBLE,
