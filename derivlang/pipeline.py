@@ -85,6 +85,7 @@ class Pipeline:
         """
         if not isinstance(spec, str):
             raise UsageError(f"a spec is a string as 'trans,inv', not {spec!r}", where="--t", id="bad-spec")
+        TRANSFORMS.plug_ins()  # warns of those with a built-in name, which the spec may mean
         transforms = []
         for name, values, keyed in read_spec(spec):
             kind = find_transform(name)
@@ -116,6 +117,11 @@ class Pipeline:
     def stored(self) -> str:
         """The spec as files hold it: it means the same to every later version."""
         return ",".join(transform.stored for transform in self.transforms)
+
+    @property
+    def with_defaults(self) -> str:
+        """The spec with every parameter."""
+        return ",".join(transform.with_defaults for transform in self.transforms)
 
     def __str__(self) -> str:
         return ",".join(str(transform) for transform in self.transforms)

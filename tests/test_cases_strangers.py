@@ -182,6 +182,14 @@ def test_a_column_of_quoted_texts_is_refused(text: str, refused: bool, tmp_path:
     run("make", "--t", "inv", source, "-o", tmp_path / "b", "--no-quoting")
 
 
+def test_a_quoted_header_is_refused(tmp_path: Path) -> None:
+    (source := tmp_path / "a.tsv").write_text('"text"\t"label"\nMara met Bo.\t1\n', "utf-8")
+    told = run("make", "--t", "inv", source, "-o", tmp_path / "a", code=1).err
+    assert 'a.tsv:1: the line looks quoted as in CSV: "text" [tsv-quoting]' in told
+    run("make", "--t", "inv", source, "-o", tmp_path / "a", "--quoting")
+    assert not run("verify", tmp_path / "a").err
+
+
 def test_half_of_a_pair_is_not_left_without_a_word(tmp_path: Path) -> None:
     pair = {"premise": "Mara met Bo.", "hypothesis": "Kim left.", "text": "Both left."}
     source = lines(tmp_path / "a.jsonl", pair)

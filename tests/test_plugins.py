@@ -506,7 +506,8 @@ def test_broken_plug_ins_are_listed_as_warnings(site: Path, tmp_path: Path) -> N
         "the objective 'lossless' does nothing: its class does not define loss; it is left out",
     ):
         assert told in done.err
-    assert "'inv'" in forked("make", "--t", "inv", "demo", "-o", tmp_path / "out", path=[tmp_path, site]).err
+    for line in (("make", "demo", "-o", tmp_path / "out"), ("show", "It rained .")):
+        assert "the plug-in 'inv'" in forked(*line, "--t", "inv", path=[tmp_path, site]).err
 
 
 class Fitless(Transform):

@@ -369,6 +369,7 @@ def test_the_page_says_first_what_was_found_and_of_what(scores: pd.DataFrame) ->
     for text in ("Source: demo.", "Derived languages: trans,inv.", "Model: tiny.", "Parameters: 1,187,476."):
         assert text in shown
     assert "inv: Inversion" in shown
+    assert any(line.startswith("trans,inv is in full trans:script=georgian:") for line in settings_of(one))
     assert "pos: Part-of-speech tags" in shown
 
 

@@ -221,6 +221,7 @@ def test_a_dictionary_of_the_same_words_is_refused(objective: str, spec: str, tm
     given = ["pretrain", *"--source demo --vocab-size 300 --steps 4 -o".split(), tmp_path / "run"]
     told = run(*given, "--t", spec, "--objective", objective, code=2).err
     assert "changes no word, so a dictionary translates nothing [no-lexicon]" in told
+    assert objective == "dict-tlm" or not (tmp_path / "run").exists()
 
 
 # one language

@@ -287,7 +287,7 @@ def assemble(planned: Planned, warn: Callable[[str], None], *, shards: bool = Fa
         warn(message)
     shared = shares(types, counts, job.lexicon)
     manifest = manifest_of(job, plan, planned.files, making.plan, results, shared, planned.limit)
-    text = card(manifest, ",".join(transform.with_defaults for transform in job.pipeline.transforms))
+    text = card(manifest, job.pipeline.with_defaults)
     manifest["card"] = sha256(text.encode()).hexdigest()
     texts = {CARD: text, NAME: dump(manifest)}
     texts |= {} if job.lexicon_text is None else {LEXICON: job.lexicon_text}

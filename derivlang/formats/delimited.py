@@ -134,17 +134,17 @@ def _table(
     return pa.Table.from_arrays([string_array(column) for column in fields], names)
 
 
-def _check_not_quoted(path: Path, lines: Iterable[tuple[int, str]]) -> None:
+def _check_not_quoted(path: Path, lines: Iterable[tuple[int, str]], *, fewest: int = 3) -> None:
     """Raise DataError tsv-quoting for a line that looks quoted as in CSV.
 
-    A field in quotation marks has doubled ones inside, or all fields of the line, three or more, are in such marks.
+    A field in quotation marks has doubled ones inside, or all fields of the line, at least `fewest`, are in such marks.
     """
     for number, line in lines:
         if line.count('"') < 4:
             continue
         fields = line.split("\t")
         quoted = [field for field in fields if _unquoted([field]) != [field]]
-        if any('""' in field[1:-1] for field in quoted) or len(quoted) == len(fields) > 2:
+        if any('""' in field[1:-1] for field in quoted) or len(quoted) == len(fields) >= fewest:
             raise _looks_quoted(path, number, quoted[0])
 
 
@@ -197,7 +197,7 @@ def _look(paths: Sequence[Path], asked: ReadOptions) -> Look:
 
     if asked.quoting is None:
         first = list(islice(open_lines(paths[0], asked.encoding), LOOKED_AT))
-        _check_not_quoted(paths[0], first[:1])
+        _check_not_quoted(paths[0], first[:1], fewest=2)  # two fields below may be direct speech
         _check_columns_not_quoted(paths[0], first)
 
     def lines(path: Path) -> Iterator[list[str]]:

@@ -114,7 +114,7 @@ def is_of_hub(source: str, data_dir: PathLike | None) -> bool:
 
 
 def with_near_names(source: str, data_dir: PathLike | None) -> str:
-    """Return a source that is not on this machine, with those of nearly the same name that are."""
+    """Return a source that is not on this machine, and which sets of nearly the same name are."""
     named, argument = named_source(source)
     near = near_names(named, argument, data_folders(data_dir)) if named else []
     return f"{source} ({', '.join(near)} is there)" if near else source

@@ -375,7 +375,7 @@ def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: s
 
 
 def near_names(named: NamedSource, argument: str, folders: Sequence[Path]) -> list[str]:
-    """Return the names of the sets in these folders that are nearly that of an argument."""
+    """Return the sets in these folders whose names are nearly the same as an argument."""
     near = difflib.get_close_matches(argument, named.arguments_in(folders), cutoff=0.5)
     return [named.full_name(name) for name in near]
 

@@ -67,7 +67,7 @@ def is_done(step: PlannedCommand, place: Place) -> bool:
 
 
 def replaces(step: PlannedCommand, place: Place) -> bool:
-    """Return whether an evaluation has another fine-tuning than the one of its cell that is finished, or was begun."""
+    """Return whether an evaluation has another fine-tuning than its cell had, finished or begun."""
     before = _json(_path(step, place)).get("options")
     if before is None or step.arguments[0] != "evaluate":
         return False

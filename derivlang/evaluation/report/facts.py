@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from derivlang.core.errors import DerivlangError
 from derivlang.core.messages import counted, first_names
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.cells import EMPTY, Table, grid, interval, number, p_value, signed
@@ -18,6 +20,7 @@ from derivlang.evaluation.report.frame import CHANCE, DELTA, RANGE, ZS
 from derivlang.evaluation.report.score import ReportedScore
 from derivlang.evaluation.table import SETTING
 from derivlang.evaluation.tasks.registry import TASKS
+from derivlang.pipeline import Pipeline
 from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 
@@ -100,6 +103,7 @@ def settings_of(section: Section) -> list[str]:
     bad = section.rows[~np.isfinite(section.rows["value"])].groupby(["task", "metric"], sort=False)["run"]
     return [
         *(f"{name}: {', '.join(level or 'none' for level in section.levels[name])}" for name in section.factors),
+        *_in_full(section),
         *([f"Given by these, or by the seed: {', '.join(section.follows)}."] if section.follows else []),
         *([f"The same in all runs: {told_of(section.constant)}"] if section.constant else []),
         *(f"{task}: {told_of(settings)}" for task, settings in section.of_task.items()),
@@ -107,6 +111,15 @@ def settings_of(section: Section) -> list[str]:
         *(f"{len(runs):,} values of {task} {metric} are NaN or infinite: {first_names(runs.unique())}."
           for (task, metric), runs in bad),
     ]  # fmt: skip
+
+
+def _in_full(section: Section) -> Iterator[str]:
+    """Yield the specs with every parameter, such as the script of trans, if nothing in them is of a file or missing."""
+    for spec in _values(section, "spec"):
+        with suppress(DerivlangError):
+            full = Pipeline.from_stored(spec).with_defaults
+            if full != spec:
+                yield f"{spec} is in full {full}."
 
 
 def test_rows(section: Section) -> Table | None:

@@ -69,8 +69,10 @@ class DictionaryNeed(Need):
             return
         if settings.tokenizer_for is not None:
             raise _no_twin(f"with --tokenizer-for {settings.tokenizer_for} there is none")
-        if not is_mapped(Pipeline.parse(settings.spec)):
+        pipeline = Pipeline.parse(settings.spec)
+        if not is_mapped(pipeline):
             raise _no_twin(f"{settings.spec} has no twin")
+        _check_differs(pipeline)
 
     def prepare(self, prepared: Prepared) -> Any:
         without = f"the tokenizer of {prepared.files[TOKENIZER]} has no twin"
@@ -84,7 +86,7 @@ class DictionaryNeed(Need):
         if prepared.pairs is None or (prepared.pairs.words and not self.words):
             raise _no_twin(without)
         if prepared.languages.are_mapped and prepared.pairs.spelling is None:
-            _check_differs(prepared)
+            _check_differs(prepared.languages.pipeline)
         return prepared.pairs
 
 
@@ -98,12 +100,12 @@ def _no_twin(why: str) -> UsageError:
     )
 
 
-def _check_differs(prepared: Prepared) -> None:
+def _check_differs(pipeline: Pipeline) -> None:
     """Raise UsageError if both languages have the same words, so that a dictionary translates nothing."""
-    if twin_trans(prepared.languages.pipeline).overlap != 100:
+    if twin_trans(pipeline).overlap != 100:
         return
     raise UsageError(
-        f"{prepared.languages.pipeline} changes no word, so a dictionary translates nothing",
+        f"{pipeline} changes no word, so a dictionary translates nothing",
         where="--objective",
         fix="give an objective without a dictionary, e.g. mlm or xlm, or words of another script: --t trans,…",
         id="no-lexicon",
