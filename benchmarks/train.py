@@ -63,9 +63,11 @@ def _measure(way: str, steps: int) -> dict[str, float]:
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.plan import settings_of
     from derivlang.training.settings import LogSettings
-    from derivlang.training.speed import made_up, vocabulary_of
     from derivlang.training.streams.packed import Packed, PackedRows
     from derivlang.training.trainer import train
+
+    sys.path.append(str(Path(__file__).parents[1]))
+    from tools.bench_train import made_up, vocabulary_of
 
     torch.set_num_threads(1)
     options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": steps, "threads": 1}

@@ -1,4 +1,4 @@
-"""The measured speed of training: the program of tools/, and the estimate of a study."""
+"""The measured speed of training, and the speed that an estimate of a study assumes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def test_the_program_prints_speed_and_share_of_the_matrix_rate() -> None:
     assert "the loader makes" in other
 
 
-def test_a_dry_run_measures_the_speed(tmp_path: Path) -> None:
+def test_a_dry_run_assumes_the_speed(tmp_path: Path) -> None:
     told = run("study", "align-mlm-tiny", "-o", tmp_path, "--dry-run", "--data-dir", tmp_path).out
-    assert "sub-words per second (measured)" in told
+    assert "at 20,000 sub-words per second (assumed)" in told

@@ -24,14 +24,13 @@ from derivlang.training.kernels import FLASH, use_kernels
 from derivlang.training.languages import SpecialIds
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.plan import settings_of
-from derivlang.training.speed import made_up_run, steps_per_second
 from derivlang.training.trainer import optimizer_of
 from tests.evaluations import options, rows
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_training_loop import Stop, stopping, torchrun
 from tests.tiny_runs import write_run
 from tests.training import data_folder, log, network, pair, settings, trained, weights
-from tools.bench_train import bench
+from tools.bench_train import bench, made_up_run, steps_per_second
 
 pytestmark = [
     pytest.mark.gpu,

@@ -53,11 +53,10 @@ COMMANDS = {
     "evaluate": "Fine-tune and measure a pre-trained run.",
     "report": "Write tables and figures of evaluated runs.",
     "study": "Run a grid of runs that a file describes.",
-    "reproduce": "Reproduce a paper's study, from data to report.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
 # The same command goes on where it was.
-_CONTINUED = {"make", "plan", "work", "finish", "parse", "pretrain", "evaluate", "study", "reproduce", "push"}
+_CONTINUED = {"make", "plan", "work", "finish", "parse", "pretrain", "evaluate", "study", "push"}
 
 
 class Lazy(Group):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from derivlang.core.messages import first_names
-from derivlang.studies.estimate import cost, is_narrow, shared_cost, total_seconds
+from derivlang.studies.estimate import ACCELERATED, RATE, cost, is_narrow, shared_cost, total_seconds
 from derivlang.studies.file import StudyFile
-from derivlang.studies.plan import model_of, plan
+from derivlang.studies.plan import plan
 from derivlang.studies.run import check_tasks, check_texts
 from derivlang.studies.settings import Place
 
@@ -18,16 +18,15 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
     "not_counted"}.
 
     steps: {"name", "command", "tokens", "seconds"} of each command. rate: training speed, sub-words per second, None to
-    measure it; in the result, its origin. not_counted: sentences about what the estimate leaves out. say: called with
+    assume it; in the result, its origin. not_counted: sentences about what the estimate leaves out. say: called with
     what the hub is asked for. Raise what the run would refuse.
     """
     if study.place.endswith(".toml"):  # a shipped study is estimated before its corpora are there
         check_texts(study, place)
     if of_hub := check_tasks(study, place, dry=True):
         say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
-    threads, workers = place.threads or study.threads, place.workers or study.workers
-    narrow = all(is_narrow(cell) for cell in study.cells)
-    speed, how = _rate(model_of(study.cells[0]), threads, rate, narrow=narrow)
+    workers, narrow = place.workers or study.workers, all(is_narrow(cell) for cell in study.cells)
+    speed = rate or (RATE if narrow else ACCELERATED)
     costs = {cell.name: cost(cell, speed) for cell in study.cells}
     shared = shared_cost(study, place)
     steps = []
@@ -52,29 +51,6 @@ def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[s
         "seconds": round(total_seconds(list(costs.values()), shared, workers)),
         "bytes": round(sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)),
         "tokens_per_second": speed,
-        "rate": how,
+        "rate": "as asked" if rate else "assumed",
         "not_counted": not_counted,
     }
-
-
-def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:
-    """Return the training speed in sub-words per second, and its origin: asked, assumed or measured.
-
-    Wide models are not measured on a CPU, where a step takes minutes.
-    """
-    if asked is not None:
-        return asked, "as asked"
-    import torch
-
-    from derivlang.training.plan import settings_of
-    from derivlang.training.speed import made_up_run, steps_per_second
-
-    cuda = torch.cuda.is_available()
-    if not cuda and not narrow:
-        return 1.1e6, "assumed: there is no accelerator here"
-    settings, model_config, _ = settings_of(
-        "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
-    )
-    net, loader = made_up_run(settings, model_config, compile=cuda)
-    steps = steps_per_second(net, loader, settings, seconds=2.0)
-    return steps * settings.batch_size * settings.seq_len, "measured"
