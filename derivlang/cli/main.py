@@ -40,7 +40,7 @@ COMMANDS = {
     "match": "Find a language that is as far from the source as another one.",
     "verify": "Check a derived set row by row, or compare two languages.",
     "export": "Write a derived set in another format.",
-    "push": "Send a set, a run or a study to the Hugging Face hub.",
+    "push": "Send a set or a run to the Hugging Face hub.",
     "undo": "Restore the source of a derived set.",
     "parse": "Parse a source once, for all sets that `syn` derives from it.",
     "dict": "Write the bilingual dictionary of a language pair.",
