@@ -122,9 +122,10 @@ class RunStudy(Command[Study], PlaceOptions, Extent):
         from derivlang.core.extras import EXTRAS, require_torch
 
         require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
-        from derivlang.studies.file import asked_for
+        from derivlang.studies.file import only, read
 
-        study = asked_for(str(self.file), self.part(Extent), self.scale)
+        study = read(str(self.file), grids=self.grids, steps=self.steps, scale=self.scale)
+        study = only(study, self.cells) if self.cells else study
         folder = os.environ.get("DERIVLANG_DATA")
         data_dir = self.path("data_dir") or (Path(folder) if folder else None)
         return study, self.part(Place, out=self.path("out") or Path(study.name), data_dir=data_dir)

@@ -14,13 +14,12 @@ from typing import Any
 from derivlang.core.errors import DerivlangError
 from derivlang.core.settings import text_of
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES
-from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
-from derivlang.studies.cells import Cell, languages_of
+from derivlang.studies.cells import Cell, languages_of, tasks_in
 from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
 from derivlang.studies.plan import first_cells, model_of, needs_trees, positions, vocabulary_size
 from derivlang.studies.settings import Place
@@ -126,11 +125,6 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
         one = steps * max(a_step, batch * length / rate) + tested * length / (3 * rate)
         total += number("seeds", 0, 3) * sum(2 if regime == "cs" else 1 for regime in regimes) * one
     return total
-
-
-def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the tasks of a cell's evaluation, without measures."""
-    return tasks_and_measures(text_of(evaluation.get("task", "none")))[0]
 
 
 def _bytes(cell: Cell) -> float:
