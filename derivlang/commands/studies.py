@@ -108,7 +108,7 @@ class RunStudy(Command[Study], PlaceOptions, Extent):
         """Run the study, and return what was made, or what a dry run finds."""
         study, place = self.planned()
         if self.dry_run:
-            from derivlang.studies.dry_run import dry_run
+            from derivlang.studies.estimate import dry_run
 
             return dry_run(study, place, self.rate, reader().tell)
         from derivlang.studies.run import prepare, run_study

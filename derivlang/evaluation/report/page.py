@@ -54,9 +54,13 @@ def page(title: str, told: Sequence[str], parts: Sequence[Part]) -> str:
 def html_table(shown: pd.DataFrame) -> str:
     """Return a table as HTML. Equal labels of neighbouring rows share a cell."""
     styler = shown.rename_axis(index=list(map(escape, shown.index.names))).style.format(escape="html")
-    for axis in (0, 1):
-        styler = styler.format_index(escape="html", axis=axis)
+    styler = styler.format_index(_wrapped, axis=0).format_index(escape="html", axis=1)
     return str(styler.to_html(exclude_styles=True))
+
+
+def _wrapped(label: object) -> str:
+    """Return a label as HTML that may be broken after a comma or a colon."""
+    return re.sub("([,:])", r"\1<wbr>", escape(str(label)))
 
 
 def latex(one: Table) -> str:
