@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from derivlang.commands.command import function
     from derivlang.commands.pretrain import Pretrain
     from derivlang.commands.results import DerivedSet
-    from derivlang.commands.studies import ReproduceStudy, RunStudy, Study
+    from derivlang.commands.studies import RunStudy, Study
     from derivlang.commands.training import Run
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     pretrain = function(Pretrain, "pretrain")
     push = function(results.Push, "push")
     report = function(reporting.WriteReport, "report")
-    reproduce = function(ReproduceStudy, "reproduce")
     score_grammar = function(grammar.ScoreGrammar, "score_grammar")
     score_links = function(align.ScoreLinks, "score_links")
     score_parser = function(parser.ScoreParser, "score_parser")
@@ -93,7 +92,6 @@ __all__ = [
     "push",
     "register",
     "report",
-    "reproduce",
     "score_grammar",
     "score_links",
     "score_parser",
@@ -138,7 +136,6 @@ _WHERE = {
     "push": "commands.results:Push",
     "register": "transforms.registry",
     "report": "commands.report:WriteReport",
-    "reproduce": "commands.studies:ReproduceStudy",
     "score_grammar": "commands.grammar:ScoreGrammar",
     "score_links": "commands.align:ScoreLinks",
     "score_parser": "commands.parser:ScoreParser",

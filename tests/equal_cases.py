@@ -97,7 +97,7 @@ FORMATS = {
 }
 STUDIES = "deshpande2022 kallini2024 white2021 papadimitriou2023 xu2026 bafna2025 k2020 sinha2021 wu2023"
 COMMANDS = """derive make plan work finish show explore stats match verify export push undo parse dict pair grammar
-    tokenizer parser align pretrain evaluate report study reproduce ls"""
+    tokenizer parser align pretrain evaluate report study ls"""
 
 
 def each(line: str, values: Iterable[object]) -> str:

@@ -295,7 +295,7 @@ def test_a_checkpoint_is_measured_as_it_is(tmp_path: Path) -> None:
     run("evaluate", tmp_path / "out", "--task", "none", "--measure", "contextual")
     assert json.loads((tmp_path / "out/evaluation.json").read_text())["measures"]["contextual"]
     run("report", tmp_path / "out", "-o", tmp_path / "report")
-    assert "checkpoint" in (tmp_path / "report/report.md").read_text()
+    assert "checkpoint" in (tmp_path / "report/index.html").read_text()
 
 
 def test_a_checkpoint_without_a_head_has_states(tmp_path: Path) -> None:

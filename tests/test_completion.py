@@ -40,8 +40,8 @@ PROGRAM = f"#!{sys.executable}\nfrom derivlang.cli.main import main\n\nmain()\n"
         ("evaluate RUN --measure links,retr", ["plain,links,retrieval"]),
         ("parser score engl", ["plain,english", "plain,english-light"]),
         ("grammar show f", ["plain,fa", "plain,fr"]),
-        ("reproduce xlm-align-l", ["plain,xlm-align-labels", "plain,xlm-align-layers"]),
-        ("reproduce align-mlm --scale sm", ["plain,small"]),
+        ("study xlm-align-l", ["plain,xlm-align-labels", "plain,xlm-align-layers"]),
+        ("study align-mlm --scale sm", ["plain,small"]),
         ("nope x", [""]),
     ],
 )

@@ -264,8 +264,7 @@ def test_only_the_command_line_knows_click_and_each_command_is_a_file() -> None:
 def test_commands_load_the_package_when_they_are_called(path: Path) -> None:
     found = {name for name in imports(path, deep=False) if name.startswith("derivlang.")}
     light = LIGHT | {name.rpartition(".")[0] for name in LIGHT} | OF_COMMANDS
-    shared = {*SHARED, "study"}  # whose options `reproduce` has
-    assert found <= {"derivlang.core.errors", *light, *(f"derivlang.cli.{name}" for name in shared)}
+    assert found <= {"derivlang.core.errors", *light, *(f"derivlang.cli.{name}" for name in SHARED)}
 
 
 # in a fresh process
@@ -311,7 +310,7 @@ def printed(code: str) -> list[set[str]]:
 
 def test_help_loads_nothing() -> None:
     light = {"torch", "datasets", "spacy", "pyarrow", "numpy", "pandas", "tqdm", "distributed"}
-    commands = ("make", "pretrain", "evaluate", "study", "reproduce", "report")
+    commands = ("make", "pretrain", "evaluate", "study", "report")
     pages = (["--help"], ["--version"], *([name, "--help"] for name in commands))
     assert loaded_by(*pages).isdisjoint(light)
 

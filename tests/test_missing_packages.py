@@ -74,8 +74,6 @@ CASES: list[tuple[str, str]] = [
     ("study align-mlm-tiny -o OUT", "train"),
     ("study align-mlm-tiny -o OUT --dry-run", "train"),
     ("study align-mlm-tiny -o OUT --array", "train"),
-    ("reproduce align-mlm -o OUT", "train"),
-    ("reproduce align-mlm -o OUT --dry-run", "train"),
     ("ls", ""),
 ]
 

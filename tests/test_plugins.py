@@ -393,10 +393,9 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
 
 
 def is_in_every_form(runs: tuple[Path, ...], out: Path, label: str, metric: str) -> None:
-    """A score is in the page, the Markdown, the text table, and a table of its own: without its package."""
+    """A score is in the page, the text table, and a table of its own: without its package."""
     forked("report", *runs, "-o", out)
-    for name in ("index.html", "report.md"):
-        assert label in (out / name).read_text("utf-8"), name
+    assert label in (out / "index.html").read_text("utf-8")
     lines = (out / "scores.tsv").read_text("utf-8").splitlines()
     assert any(f"\t{label}\t{metric}\t" in line for line in lines)
     data = json.loads((out / "report.json").read_text("utf-8"))

@@ -274,7 +274,7 @@ def test_somebody_else_commits_between(hub: Hub, made: Path) -> None:
     [
         (("README.md", "train.csv", "data.parquet"), "the repository holds something else: "),
         (("data/mine.parquet",), "data/mine.parquet"),
-        (("study.json",), "study.json, not derivlang.json"),
+        (("run.json",), "run.json, not derivlang.json"),
         (("derivlang.json",), "another result ("),
     ],
 )

@@ -1,15 +1,10 @@
-"""`derivlang push` of runs and studies, against a stand-in of the hub."""
+"""`derivlang push` of runs, against a stand-in of the hub."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
-import pytest
-
 import derivlang
-from derivlang.core.seal import sealed
 from tests import runs as synthetic
 from tests.commands import run, written
 from tests.hub_server import Hub
@@ -49,42 +44,9 @@ def test_an_unfinished_run_or_a_link_is_refused(hub: Hub, tmp_path: Path) -> Non
     refused(hub, folder, "me/run", told="this run is not finished: its status is 'stopped'", id="unfinished")
 
 
-def study_of(folder: Path) -> tuple[Path, list[str]]:
-    """A finished study of two cells, with a report, and the names of the cells."""
-    cells = ["mlm", "align-mlm"]
-    for name in cells:
-        made = synthetic.run(folder / "runs" / name, objective=name)
-        record = json.loads((made / "run.json").read_text("utf-8"))
-        written(made / "pretrained.json", json.dumps({"fingerprint": record["fingerprint"]}))
-        written(made / "data" / "ids.bin", "mine")
-    planned = [{"name": name, "run": f"runs/{name}", "factors": {"objective": name}} for name in cells]
-    record = {"format": 1, "study": "two", "factors": {"objective": cells}, "report": {}, "cells": planned}
-    written(folder / "study.json", json.dumps(sealed({**record, "derivlang": "0"})))
-    run("report", folder, "-o", folder / "report")
-    return folder, cells
-
-
-def test_a_study_arrives_with_its_runs_and_its_report(hub: Hub, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    study, cells = study_of(tmp_path / "study")
-    written(study / "runs" / cells[0] / "mine.txt", "mine")
-    ran = run("push", study, "me/study")
-    commits = of(hub, "me/study", "model").branches["main"]
-    assert len(commits) == 2
-    files = commits[-1].files
-    assert {f"runs/{cell}/run.json" for cell in cells} | {"report/index.html", "study.json"} <= files.keys()
-    assert not [name for name in files if "/data/" in name or "/checkpoints/" in name or "mine" in name]
-    assert f"not sent, as it is not of the result: runs/{cells[0]}/mine.txt" in ran.err
-    assert "  hf download me/study --local-dir study\n" in ran.out
-    copy = copy_of(files, tmp_path / "copy")
-    assert "nothing is wrong" in run("verify", copy).out
-    hub.reset()
-    run("push", synthetic.run(tmp_path / "run"), "me/run")
-    hub.reset()
-    assert "holds something else: run.json, not study.json" in run("push", study, "me/run", code=1).err
+def test_a_study_is_not_sent_as_one(hub: Hub, tmp_path: Path) -> None:
+    written(tmp_path / "study" / "study.json", "{}")
+    ran = run("push", tmp_path / "study", "me/study", code=2)
+    assert "a study is not sent as one" in ran.err
+    assert "push its runs one by one" in ran.err
     assert not {*hub.requests} & {"put", "commit"}
-    run("push", study, "me/run", "--force")
-    assert of(hub, "me/run", "model").head().files.keys() == files.keys()
-    shutil.rmtree(study / "runs" / cells[-1])
-    hub.reset()
-    refused(hub, study, "me/study", told=f"this study is not finished: {cells[-1]} is to be run", id="unfinished")

@@ -46,7 +46,7 @@ USED = (
     + [("dict", DictionaryOptions), ("tokenizer train", TokenizerOptions), ("tokenizer twin", TwinOptions)]
     + [("parser train", ParserOptions), ("parser score", ParserScoreOptions)]
     + [("export", ExportOptions)]
-    + [(command, kind) for command in ("study", "reproduce") for kind in (Place, Extent)]
+    + [("study", kind) for kind in (Place, Extent)]
 )
 EVERY = [
     pytest.param(command, kind, one, id=f"{command} {kind.__name__}.{one.name}")

@@ -29,7 +29,7 @@ READS = {
 }  # fmt: skip
 FOLDERS = [scenario for scenario in SCENARIOS if scenario.folder and not scenario.slow]
 FILES = [one for one in SCENARIOS if ("-o" in one.line and not one.folder) or "--html" in one.line]
-ADDS = {"evaluate", "study", "reproduce"}  # these replace nothing, and name nothing
+ADDS = {"evaluate", "study"}  # these replace nothing, and name nothing
 
 
 def folder_option(command: click.Command) -> bool:

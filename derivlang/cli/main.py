@@ -40,7 +40,7 @@ COMMANDS = {
     "match": "Find a language that is as far from the source as another one.",
     "verify": "Check a derived set row by row, or compare two languages.",
     "export": "Write a derived set in another format.",
-    "push": "Send a set, a run or a study to the Hugging Face hub.",
+    "push": "Send a set or a run to the Hugging Face hub.",
     "undo": "Restore the source of a derived set.",
     "parse": "Parse a source once, for all sets that `syn` derives from it.",
     "dict": "Write the bilingual dictionary of a language pair.",
@@ -53,11 +53,10 @@ COMMANDS = {
     "evaluate": "Fine-tune and measure a pre-trained run.",
     "report": "Write tables and figures of evaluated runs.",
     "study": "Run a grid of runs that a file describes.",
-    "reproduce": "Reproduce a paper's study, from data to report.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
 # The same command goes on where it was.
-_CONTINUED = {"make", "plan", "work", "finish", "parse", "pretrain", "evaluate", "study", "reproduce", "push"}
+_CONTINUED = {"make", "plan", "work", "finish", "parse", "pretrain", "evaluate", "study", "push"}
 
 
 class Lazy(Group):

@@ -1,4 +1,4 @@
-"""`derivlang push`: a set, a run or a study on the Hugging Face hub."""
+"""`derivlang push`: a set or a run on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ command = command_line(
     "push",
     _show,
     arguments=[
-        click.Argument(["result"], type=FOLDER, metavar="SET|RUN|STUDY"),
+        click.Argument(["result"], type=FOLDER, metavar="SET|RUN"),
         click.Argument(["repository"], metavar="OWNER/NAME"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`derivlang study`: run a grid of runs that a TOML file describes. `reproduce` has the same options."""
+"""`derivlang study`: run a grid of runs that a TOML file describes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ from derivlang.cli.types import completes
 from derivlang.commands.studies import RunStudy
 from derivlang.core.dependencies import OptionNeeds
 from derivlang.core.messages import counted
-from derivlang.core.settings import Settings, replaces, setting
-
-FIRST, LAST = ("listed", "scale", "out"), (
-    "data_only", "data_as_is", "dry_run", "array", "force", "rate", "as_json",
-)  # fmt: skip
+from derivlang.core.settings import replaces, setting
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printed(Settings):
-    """What the command line can do instead of running a study."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class _PrintedStudy(RunStudy):
+    """`study`, with the options that Python does not have."""
 
     needs: ClassVar[Mapping[str, OptionNeeds]] = {
         "data_only": OptionNeeds(excludes="--dry-run, --array"),
@@ -37,20 +33,20 @@ class Printed(Settings):
         excludes="--dry-run, --data-only, --workers",
     )  # fmt: skip
     force: bool = replaces(only_with="--array")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class _PrintedStudy(Printed, RunStudy):
-    """`study`, with the options that Python does not have."""
-
     listed: bool = setting(
         False, "Print the shipped studies by paper, with their sizes.", option="--list",
         excludes="FILE, --scale, --dry-run, --array, --data-only",
     )  # fmt: skip
 
 
-def run_study_command(asked: Any) -> None:
+def _run(asked: Any) -> None:
     """Run a study, or what else the options ask for, and print the result."""
+    if asked.listed:
+        _list_studies(as_json=as_json())
+        return
+    if asked.file is None:  # the command line can do without it
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=context.command.params[0])
     if asked.array:
         _array(asked)
         return
@@ -63,16 +59,6 @@ def run_study_command(asked: Any) -> None:
     summary["seconds"] = round(time.perf_counter() - began, 1)
     what = summary.get("report") or summary["out"]
     echo(json.dumps(summary) if as_json() else f"{what}  in {summary['seconds'] / 60:.1f} minutes")
-
-
-def _run(asked: _PrintedStudy) -> None:
-    if asked.listed:
-        _list_studies(as_json=as_json())
-    elif asked.file is None:  # the command line can do without it
-        context = click.get_current_context()
-        raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    else:
-        run_study_command(asked)
 
 
 def _list_studies(*, as_json: bool) -> None:
@@ -125,5 +111,6 @@ command = command_line(
     _PrintedStudy,
     "study",
     arguments=[click.Argument(["file"], required=False, metavar="FILE", shell_complete=completes("study"))],
-    run=_run, first=FIRST, last=LAST, optional=("file",),
+    run=_run, first=("listed", "scale", "out"), optional=("file",),
+    last=("data_only", "data_as_is", "dry_run", "array", "force", "rate", "as_json"),
 )  # fmt: skip

@@ -24,8 +24,8 @@ class WriteReport(Command[Path]):
 
     RUNS are folders of `derivlang pretrain`, folders that contain them, the folder of a study, or a file scores.parquet
     of another report; each may be a URL. `derivlang evaluate` adds results to a run. The report consists of index.html
-    (one self-contained page), report.md, tables/ with CSV and LaTeX, figures/ with PNG, SVG and PDF, scores.parquet and
-    scores.tsv (every number of every run), and report.json.
+    (one self-contained page), tables/ with CSV and LaTeX, figures/ with PNG, SVG and PDF, scores.parquet and scores.tsv
+    (every number of every run), and report.json.
 
     \b
     derivlang report runs

@@ -115,10 +115,10 @@ class Undo(Command[list[dict[str, Any]]], FileOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Push(Command[dict[str, Any]], PushOptions):
-    """Send a derived set, a run or a study to a repository of the Hugging Face hub.
+    """Send a derived set or a run to a repository of the Hugging Face hub.
 
-    A set goes to a dataset repository, a run or a study to a model repository, which is made unless it is there. Files
-    are checked against their hashes first. Only files of the result are sent, and none that the hub has already. What
+    A set goes to a dataset repository, a run to a model repository, which is made unless it is there. Files are
+    checked against their hashes first. Only files of the result are sent, and none that the hub has already. What
     an earlier push has left there is removed; other files stay. A repository of another result, or of anything else, is
     refused without --force. All files come in one commit (above 1,000 in several, the record last), so an interrupted
     push is never taken for a whole result; the same command goes on.

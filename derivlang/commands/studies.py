@@ -1,11 +1,10 @@
-"""`study` and `reproduce`: grids of runs, from data to report."""
+"""`study`: grids of runs, from data to report."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     from derivlang.commands.training import Run
     from derivlang.studies.file import StudyFile
-
-_out = partial(setting, None, "Folder of the study.", also="-o", unset="the study's name, here", writes=True)
 
 
 class Study(InFolder):
@@ -73,10 +70,24 @@ class Study(InFolder):
             return verify_study(self.path)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class _Grid(Command[Study], PlaceOptions, Extent):
-    """What `study` and `reproduce` have in common."""
+@dataclass(frozen=True, eq=False, repr=False)
+class RunStudy(Command[Study], PlaceOptions, Extent):
+    """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
 
+    A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
+    continues an interrupted study, and adds the cells of new levels. --list prints the shipped studies.
+
+    \b
+    derivlang study overlap.toml -o overlap --data-dir DIR --workers 2
+    derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
+    derivlang study alignment-methods --scale tiny -o methods --dry-run
+    derivlang study --list
+    """
+
+    file: PathLike
+    out: OptionalPath = setting(None, "Folder of the study.", also="-o", unset="the study's name, here", writes=True)
+    _: KW_ONLY
+    scale: Scale | None = setting(None, "Scale, of a study that has several.", unset="its first")
     data_only: bool = setting(False, "Prepare text, tokenizer and encoded data, and stop.", excludes="--dry-run")
     dry_run: bool = setting(False, "Estimate size, time and disk of each step; run nothing.")
     rate: float | None = setting(
@@ -97,7 +108,7 @@ class _Grid(Command[Study], PlaceOptions, Extent):
         """Run the study, and return what was made, or what a dry run finds."""
         study, place = self.planned()
         if self.dry_run:
-            from derivlang.studies.dry_run import dry_run
+            from derivlang.studies.estimate import dry_run
 
             return dry_run(study, place, self.rate, reader().tell)
         from derivlang.studies.run import prepare, run_study
@@ -111,59 +122,10 @@ class _Grid(Command[Study], PlaceOptions, Extent):
         from derivlang.core.extras import EXTRAS, require_torch
 
         require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
-        from derivlang.studies.file import asked_for
+        from derivlang.studies.file import only, read
 
-        name, scale = self.which()
-        study, folder = asked_for(name, self.part(Extent), scale), os.environ.get("DERIVLANG_DATA")
+        study = read(str(self.file), grids=self.grids, steps=self.steps, scale=self.scale)
+        study = only(study, self.cells) if self.cells else study
+        folder = os.environ.get("DERIVLANG_DATA")
         data_dir = self.path("data_dir") or (Path(folder) if folder else None)
         return study, self.part(Place, out=self.path("out") or Path(study.name), data_dir=data_dir)
-
-    def which(self) -> tuple[str, Scale | None]:
-        """Return the file or name of the study, and its scale."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RunStudy(_Grid):
-    """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
-
-    A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
-    continues an interrupted study, and adds the cells of new levels. --list prints the shipped studies.
-
-    \b
-    derivlang study overlap.toml -o overlap --data-dir DIR --workers 2
-    derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
-    derivlang study alignment-methods --scale tiny -o methods --dry-run
-    derivlang study --list
-    """
-
-    file: PathLike
-    out: OptionalPath = _out()
-    _: KW_ONLY
-    scale: Scale | None = setting(None, "Scale, of a study that has several.", unset="its first")
-
-    def which(self) -> tuple[str, Scale | None]:
-        return str(self.file), self.scale
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ReproduceStudy(_Grid):
-    """Reproduce RECIPE, a shipped study such as align-mlm, from data to report: `derivlang study RECIPE --scale SCALE`.
-
-    The same command continues an interrupted study.
-
-    \b
-    derivlang reproduce align-mlm --data-dir DIR
-    derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
-    derivlang reproduce align-mlm --scale tiny --dry-run
-    """
-
-    recipe: str
-    out: OptionalPath = _out()
-    _: KW_ONLY
-    scale: Scale = setting(
-        "tiny", "Scale: tiny takes half an hour on 2 cores, small hours, paper days on an accelerator."
-    )
-
-    def which(self) -> tuple[str, Scale | None]:
-        return self.recipe, self.scale

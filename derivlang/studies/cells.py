@@ -25,6 +25,7 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import text_of
 from derivlang.core.slug import slug
+from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.studies.commands import LANGUAGES, Level
 from derivlang.training.language import Language, read_languages
 
@@ -100,6 +101,11 @@ def languages_of(cell: Cell) -> tuple[Language, ...]:
     source, t = text_of(cell.options["source"]), text_of(cell.options["t"])
     text = text_of(cell.options.get("derived-source", ""))
     return Language(name="source", text=source), Language(name="derived", t=t, text=text)
+
+
+def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the tasks of an evaluation's options, without measures."""
+    return tasks_and_measures(text_of(evaluation.get("task", "none")))[0]
 
 
 def with_paths(key: str, value: Any, change: Callable[[str, str], str]) -> Any:

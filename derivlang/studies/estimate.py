@@ -1,28 +1,30 @@
-"""What studies take: positions, seconds and bytes of cells and of the data that they share; the list of shipped ones.
+"""What studies take: positions, seconds and bytes of cells and of the data that they share; dry runs; the list of
+shipped studies. Nothing is run.
 
 The rates of `tiny` are measured on two cores, the rates of wide models are assumed for an accelerator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError
+from derivlang.core.messages import first_names
 from derivlang.core.settings import text_of
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES
-from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import find, is_of_hub
 from derivlang.sources.request import SourceRequest
-from derivlang.studies.cells import Cell, languages_of
+from derivlang.studies.cells import Cell, languages_of, tasks_in
 from derivlang.studies.file import TEXT, StudyFile, read, scales, shipped
-from derivlang.studies.plan import first_cells, model_of, needs_trees, positions, vocabulary_size
+from derivlang.studies.plan import first_cells, model_of, needs_trees, plan, positions, vocabulary_size
+from derivlang.studies.run import check_tasks, check_texts
 from derivlang.studies.settings import Place
 from derivlang.training.config import ModelConfig
 
@@ -37,6 +39,7 @@ _NARROW = 256  # width of a model below which costs are as for `tiny` on a CPU
 _SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
 _DEMO = (76, 16, 23, 22)
 RATE = 20_000.0  # sub-words per second of `tiny` on one core: 20 runs of 10,500 steps in 88 minutes, rounded down
+_ACCELERATED = 1.1e6  # of a wide model on an accelerator
 CORES = 2
 OPEN = "Questions that the papers leave open"
 
@@ -127,11 +130,6 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
     return total
 
 
-def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the tasks of a cell's evaluation, without measures."""
-    return tasks_and_measures(text_of(evaluation.get("task", "none")))[0]
-
-
 def _bytes(cell: Cell) -> float:
     """The model and the checkpoints of a run, each with two moments for every weight, and its results."""
     size = 2 * vocabulary_size(cell) - len(SPECIAL_TOKENS)  # both languages share the special tokens
@@ -149,6 +147,72 @@ def _weights(model: str, size: int, *, tie: bool) -> int:
 def total_seconds(costs: Sequence[Cost], shared: tuple[float, float] | None, workers: int) -> float:
     """Return the estimated seconds of a whole study."""
     return (sum(one.seconds for one in costs) + (shared[0] if shared else 0.0)) / workers
+
+
+def dry_run(study: StudyFile, place: Place, rate: float | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """Return {"out", "study", "cells", "workers", "steps", "seconds", "bytes", "tokens_per_second", "rate",
+    "not_counted"}.
+
+    steps: {"name", "command", "tokens", "seconds"} of each command. rate: training speed, sub-words per second, None to
+    measure it; in the result, its origin. not_counted: sentences about what the estimate leaves out. say: called with
+    what the hub is asked for. Raise what the run would refuse.
+    """
+    if study.place.endswith(".toml"):  # a shipped study is estimated before its corpora are there
+        check_texts(study, place)
+    if of_hub := check_tasks(study, place, dry=True):
+        say(f"not on this machine, so the hub is asked for them: {first_names(of_hub)}")
+    workers, narrow = place.workers or study.workers, all(is_narrow(cell) for cell in study.cells)
+    speed, how = _rate(model_of(study.cells[0]), place.threads or study.threads, rate, narrow=narrow)
+    costs = {cell.name: cost(cell, speed) for cell in study.cells}
+    shared = shared_cost(study, place)
+    steps = []
+    for step in plan(study, place):
+        one = costs.get(step.cell.name) if step.cell else None
+        pretrain = step.arguments[0] == "pretrain"
+        if study.whole is None or step.arguments[0] != "report":
+            took = 0.0 if one is None else one.pretraining if pretrain else one.evaluation
+            tokens = (one.positions if one and pretrain else 0) or 0
+            steps.append({"name": step.name, "command": step.command, "tokens": tokens, "seconds": took})
+    not_counted = []
+    if any(one.positions is None for one in costs.values()):
+        not_counted.append("cells with --epochs are counted without their training, whose length follows from the data")
+    if shared is None:
+        not_counted.append("the text is not here: its tokenizer, parses and encoded data are not counted")
+    return {
+        "out": str(place.out),
+        "study": study.name,
+        "cells": len(costs),
+        "workers": workers,
+        "steps": steps,
+        "seconds": round(total_seconds(list(costs.values()), shared, workers)),
+        "bytes": round(sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)),
+        "tokens_per_second": speed,
+        "rate": how,
+        "not_counted": not_counted,
+    }
+
+
+def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:
+    """Return the training speed in sub-words per second, and its origin: asked, assumed or measured.
+
+    Wide models are not measured on a CPU, where a step takes minutes.
+    """
+    if asked is not None:
+        return asked, "as asked"
+    import torch
+
+    from derivlang.training.plan import settings_of
+    from derivlang.training.speed import made_up_run, steps_per_second
+
+    cuda = torch.cuda.is_available()
+    if not cuda and not narrow:
+        return _ACCELERATED, "assumed: there is no accelerator here"
+    settings, model_config, _ = settings_of(
+        "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
+    )
+    net, loader = made_up_run(settings, model_config, compile=cuda)
+    steps = steps_per_second(net, loader, settings, seconds=2.0)
+    return steps * settings.batch_size * settings.seq_len, "measured"
 
 
 def listing() -> list[dict[str, Any]]:

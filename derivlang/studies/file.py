@@ -36,7 +36,7 @@ from derivlang.studies.cells import Axis, Cell, Grid, cells_of, languages_of, li
 from derivlang.studies.commands import EVALUATE, LANGUAGES, NAMES_TEXT, PRETRAIN, Level, TypedFloat
 from derivlang.studies.report import read_report
 from derivlang.studies.scales import scaled
-from derivlang.studies.settings import SCALES, Extent
+from derivlang.studies.settings import SCALES
 from derivlang.studies.tables import Tables, check_tables
 from derivlang.training.language import OPTION
 from derivlang.training.objectives.registry import read_objective
@@ -127,15 +127,6 @@ def only(study: StudyFile, names: Sequence[str]) -> StudyFile:
     chosen = (name for name in known if any(fnmatch.fnmatchcase(name, pattern) for pattern in names))
     kept = with_needs(chosen, study.cells)
     return replace(study, cells=tuple(cell for cell in study.cells if cell.name in kept), whole=study)
-
-
-def asked_for(name: str, extent: Extent, scale: str | None = None) -> StudyFile:
-    """Return the study of a file or a name with the cells to run. Raise UsageError as `read` and `only`.
-
-    scale: as of `read`.
-    """
-    study = read(name, grids=extent.grids, steps=extent.steps, scale=scale)
-    return only(study, extent.cells) if extent.cells else study
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,13 +95,18 @@ def _path(step: PlannedCommand, place: Place) -> Path:
 
 def _record(step: PlannedCommand, place: Place) -> dict[str, Any]:
     """Return what the record of a finished step holds: the run, the options, and the files that they name."""
-    made = _json(place.out / step.run / RUN)
+    made = _made(step.arguments[0], place.out / step.run)
+    return {**made, "options": step.facts, "files": _files(step.options, place)}
+
+
+def _made(command: str, run: Path) -> dict[str, Any]:
+    """Return what a command has made in the folder of a run, or has read there."""
+    made, scores = _json(run / RUN), run / EVALUATION  # a command outside the study may have changed the scores
     record = {name: made.get(name) for name in ("status", "fingerprint")}
-    if step.arguments[0] == "evaluate":
-        scores = place.out / step.run / EVALUATION  # which a command outside the study may have changed
+    if command == "evaluate":
         evaluation = file_hash(scores) if scores.is_file() else None
         record |= {"weights": made.get("weights"), "rules": RULES, "evaluation": evaluation}
-    return {**record, "options": step.facts, "files": _files(step.options, place)}
+    return record
 
 
 def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
@@ -233,7 +238,11 @@ def verify_study(out: Path) -> dict[str, Any]:
         for place, entries in ((problems, of_run["problems"]), (notes, of_run["notes"])):
             place += [{**entry, "file": f"{name}/{entry['file']}"} for entry in entries]
         checked = {key: n + of_run["checked"].get(key, 0) for key, n in checked.items()}
-        problems += [{"file": f"{name}/{file}", "what": what} for file, what in _faults(out / name)]
+        for command, file in _NAMES.items():
+            told, is_there = _json(out / name / file), (out / name / file).exists() or file == PRETRAINED
+            if is_there and not _made(command, out / name).items() <= told.items():
+                what = "the cell is not finished, or another command than the study's has changed it"
+                problems.append({"file": f"{name}/{file}", "what": what})
     return {"ok": not problems, "out": str(out), "checked": checked, "problems": problems, "notes": notes}
 
 
@@ -243,31 +252,3 @@ def planned(out: Path) -> StudyPlan:
     if plan is None:
         raise StoreError(f"is not a study: there is no {STUDY}", where=str(out), id="missing-file")
     return plan
-
-
-def _faults(run: Path) -> list[tuple[str, str]]:
-    """Return what is wrong with the records that a cell is done, by file."""
-    records, form = {}, dict.fromkeys(("fingerprint?", "weights?", "evaluation?"), str)
-    for name in (RUN, PRETRAINED, EVALUATED):
-        try:
-            records[name] = read_record(run / name, "record", form, id="run")
-        except StoreError as error:
-            if name == PRETRAINED or (name == EVALUATED and (run / name).exists()):
-                missing = not (run / name).exists()
-                return [(name, "is missing: the cell is not finished" if missing else error.what)]
-    if records.get(EVALUATED, {}).get("status") == _BEGUN:
-        return [(EVALUATED, "the cell is not finished")]
-    record = records.get(RUN, {})
-    wrong = [
-        (name, f"is of another run: {key} {told[key]}, and run.json has {record.get(key)}")
-        for name, told in records.items()
-        for key in ("fingerprint", "weights")
-        if told.get(key) and told[key] != record.get(key)
-    ]
-    if hashed := records.get(EVALUATED, {}).get("evaluation"):
-        scores = run / EVALUATION
-        if not scores.is_file():
-            wrong.append((EVALUATION, "is missing"))
-        elif file_hash(scores) != hashed:
-            wrong.append((EVALUATION, "was written by another command than the study's"))
-    return wrong

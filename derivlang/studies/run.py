@@ -31,9 +31,8 @@ from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import create, disk, file_lock, reopen
 from derivlang.store.folders import sweep
-from derivlang.studies.cells import RUNS, Cell, texts_of
+from derivlang.studies.cells import RUNS, Cell, tasks_in, texts_of
 from derivlang.studies.commands import NAMES_FILE, NAMES_TEXT
-from derivlang.studies.estimate import tasks_in
 from derivlang.studies.file import TEXT, StudyFile
 from derivlang.studies.plan import DATA, PlannedCommand, data_of, in_order, plan, report_of
 from derivlang.studies.records import (

@@ -27,9 +27,8 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import names, text_of
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES
-from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.registry import TASKS
-from derivlang.studies.cells import named_in
+from derivlang.studies.cells import named_in, tasks_in
 from derivlang.studies.commands import TypedFloat
 from derivlang.studies.settings import SCALES
 from derivlang.studies.tables import Tables
@@ -58,7 +57,7 @@ def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
     common = _common()[name]
     seeds = _of_scale(tables, name).get("seeds", common["seeds"])
     result = _overlaid(tables, name, seeds, common)
-    if not _tasks(result):  # then the scale's fine-tuning has nothing to tune
+    if not tasks_in(result.get("evaluate", {})):  # then the scale's fine-tuning has nothing to tune
         result = _overlaid(tables, name, seeds, {**common, "evaluate": {}})
     grids = [_overlaid(grid, name, seeds, {}) for grid in tables.get("grid", []) if name in grid.get("scales", scales)]
     if _has_zero_shot(result):
@@ -68,7 +67,7 @@ def scaled(tables: Tables, scale: str | None, place: str) -> Tables:
             controls = [control for control in controls if "embeddings" not in control["cell"]]
         grids += [_overlaid({**one, "factors": {**languages, **one["factors"]}}, name, seeds, {}) for one in controls]
     if rows := result.get("report", {}).get("published"):
-        asked = {task.partition(":")[0] for block in [result, *grids] for task in _tasks(block)}
+        asked = {task.partition(":")[0] for block in [result, *grids] for task in tasks_in(block.get("evaluate", {}))}
         others = [task for task in TASKS.names() if task not in asked]
         result["report"] = {**result["report"], "published": [row for row in rows if row.get("task") not in others]}
     return {**result, "grid": grids}
@@ -135,15 +134,11 @@ def _merged(*layers: Tables) -> dict[str, Any]:
     return merged
 
 
-def _tasks(block: Tables) -> tuple[str, ...]:
-    """Return the tasks of the [evaluate] of a file or a grid."""
-    return tasks_and_measures(text_of(block.get("evaluate", {}).get("task", "none")))[0]
-
-
 def _has_zero_shot(tables: Tables) -> bool:
     """Return whether [evaluate] fine-tunes tasks on the source and tests them on the derived language."""
-    regimes = text_of(tables.get("evaluate", {}).get("regime", ",".join(USUAL_REGIMES)))
-    return bool(_tasks(tables)) and "zs" in names(regimes, "regime")
+    evaluation = tables.get("evaluate", {})
+    regimes = text_of(evaluation.get("regime", ",".join(USUAL_REGIMES)))
+    return bool(tasks_in(evaluation)) and "zs" in names(regimes, "regime")
 
 
 def _languages(blocks: Iterable[Tables], tables: Tables) -> dict[str, list[Any]]:

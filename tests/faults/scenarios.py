@@ -244,8 +244,6 @@ SCENARIOS = (
     _scenario("report run -o out", _copied(_untouched_run), folder="out"),
     _scenario("study s.toml -o out --array", _study, "study --array", folder="out", seen=names),
     _scenario("study s.toml -o out", _study, folder="out", seen=names, slow=True),
-    _scenario("reproduce align-mlm -o out --array", lambda folder: None, "reproduce --array", folder="out",
-              seen=names),
 )  # fmt: skip
 
 

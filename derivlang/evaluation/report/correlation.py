@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,57 +28,34 @@ import pandas as pd
 from derivlang.core.extras import module_of
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
-from derivlang.evaluation.report.cells import EMPTY, Table, grid, p_value
-from derivlang.evaluation.report.factors import Condition, Section
+from derivlang.evaluation.report.cells import EMPTY, Table, p_value
+from derivlang.evaluation.report.factors import Section
 from derivlang.evaluation.report.frame import REGIMES
 from derivlang.evaluation.report.score import ReportedScore
 
 PERMUTATIONS = 10_000
 _EXACT = 50_000  # permutations at most
-
-
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """A correlation of n points. The numbers are None for fewer than three points, or if one side is constant.
-
-    rho: Spearman's. floor: the smallest p that is possible. exact: whether p comes from all permutations. r: Pearson's;
-    low, high: its 95 % interval, None for three points.
-    """
-
-    n: int
-    rho: float | None
-    p: float | None
-    floor: float | None
-    exact: bool
-    r: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def interval(self) -> str:
-        """The interval of r as text, "" without one."""
-        ends = [] if self.low is None or self.high is None else [self.low, self.high]
-        return " to ".join(f"{end:.2f}".replace("-", "−") for end in ends)
+_NUMBERS = ("rho", "p", "floor", "exact", "r", "low", "high")
 
 
 @one_thread()
 def correlation(
     first: Sequence[float], second: Sequence[float], groups: Sequence[Hashable] | None = None, *, seed: int = 1
-) -> Correlation:
+) -> dict[str, Any]:
     """Return the correlations of two lists of the same length. Ties get their mean rank.
 
-    groups: the group of each point; only points of one group are exchanged. None: all are of one group.
+    groups: the group of each point; only points of one group are exchanged. None: all are of one group. The result has
+    `n`; `rho`, Spearman's; `p`; `floor`, the smallest p that is possible; `exact`, whether p comes from all
+    permutations; `r`, Pearson's, with its 95 % interval `low` to `high`, NaN for three points. All but n are NaN for
+    fewer than three points, or if one side is constant.
     """
-    stats = module_of("scipy.stats", "a report")
-    n = len(first)
-    places = [
-        [at for at, one in enumerate(groups or [0] * n) if one == group] for group in dict.fromkeys(groups or [0])
-    ]
-    exact = math.prod(math.factorial(len(group)) for group in places) <= _EXACT
+    stats, n = module_of("scipy.stats", "a report"), len(first)
+    found: dict[str, Any] = {"n": n, **dict.fromkeys(_NUMBERS, math.nan)}
     if n < 3 or len(set(first)) == 1 or len(set(second)) == 1:
-        return Correlation(n, None, None, None, exact)
-    rho = float(stats.spearmanr(first, second).statistic)
-    a, b = (stats.rankdata(side) - (n + 1) / 2 for side in (first, second))
+        return found
+    of = groups or [0] * n
+    places = [[at for at, one in enumerate(of) if one == group] for group in dict.fromkeys(of)]
+    exact = math.prod(math.factorial(len(group)) for group in places) <= _EXACT
     if exact:  # all permutations within groups; groups (0, 2) and (1,): 0 1 2 and 2 1 0
         some = [[place for part in parts for place in part] for parts in product(*map(permutations, places))]
         orders = np.empty((len(some), n), np.int64)
@@ -89,31 +66,24 @@ def correlation(
         orders = np.empty((PERMUTATIONS, n), np.int64)
         for group in places:
             orders[:, group] = np.array(group)[np.argsort(draws[:, group], axis=1, kind="stable")]
+    a, b = (stats.rankdata(side) - (n + 1) / 2 for side in (first, second))
     rhos = np.abs((b[orders] @ a) / math.sqrt(float(a @ a) * float(b @ b)))
+    rho, pearson = float(stats.spearmanr(first, second).statistic), stats.pearsonr(first, second)
     hits, most = (int((rhos >= value - 1e-9).sum()) for value in (abs(rho), rhos.max()))
     more = 0 if exact else 1  # the order itself is not among those that are drawn
-    p, floor = (hits + more) / (len(rhos) + more), (most if exact else 1) / (len(rhos) + more)
-    pearson = stats.pearsonr(first, second)
-    ends = map(float, pearson.confidence_interval(0.95)) if n > 3 else (None, None)
-    return Correlation(n, rho, p, floor, exact, float(pearson.statistic), *ends)
+    found |= {"rho": rho, "p": (hits + more) / (len(rhos) + more), "exact": exact, "r": float(pearson.statistic),
+              "floor": (most if exact else 1) / (len(rhos) + more)}  # fmt: skip
+    if n > 3:
+        found["low"], found["high"] = map(float, pearson.confidence_interval(0.95))
+    return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scatter:
-    """A score, x, against another one, y. points: (condition, x, y)."""
+def correlations_of(section: Section, scores: Sequence[ReportedScore]) -> pd.DataFrame:
+    """Return the correlations over three conditions or more, a row each: of each measure with each fine-tuned task, by
+    their headlines, and of each column with the score that it explains.
 
-    name: str
-    x: str
-    y: str
-    points: list[tuple[Condition, float, float]]
-    correlation: Correlation
-
-
-def scatters_of(section: Section, scores: Sequence[ReportedScore]) -> list[Scatter]:
-    """Return the correlations over three conditions or more: of each measure with each fine-tuned task, by their
-    headlines, and of each column with the score that it explains.
-
-    Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language.
+    Of a task it is Δ, if it has one, else its last regime; of a measure, the score of the derived language. Columns:
+    `name`, of files; `x`, `y`, the titles of both sides; `points`, their means by condition; and of `correlation`.
     """
     several = {(one.task, one.column.name): one for one in scores if one.column.over != "points" and one.regimes}
     tuned = [one for one in several.values() if set(one.regimes) <= REGIMES.keys()]
@@ -124,36 +94,29 @@ def scatters_of(section: Section, scores: Sequence[ReportedScore]) -> list[Scatt
         if (explained := several.get((task, metric))) and one.regimes[-1] in explained.regimes:
             pairs.append((one, explained, one.regimes[-1]))  # both of one language
     free = next(iter(section.baseline), None)
-    scatters = []
+    rows = []
     for x, y, regime in pairs:
-        across, up = _by_condition(x, x.regimes[-1]), _by_condition(y, regime)
-        points = [(one, across[one], up[one]) for one in section.planned if one in across and one in up]
+        sides = [one.means[one.means["regime"] == its].set_index("condition")["value"]
+                 for one, its in ((x, x.regimes[-1]), (y, regime))]  # fmt: skip
+        points = pd.concat(sides, axis=1, keys=["x", "y"]).reindex(list(section.planned)).dropna()
         # A permutation keeps all levels but the level of the first factor with a baseline.
         groups = [tuple(level for name, level in section.levels_of(one).items() if free not in (None, name))
-                  for one, _, _ in points]  # fmt: skip
+                  for one in points.index]  # fmt: skip
         if len(points) >= 3:
-            found = correlation([x for _, x, _ in points], [y for _, _, y in points], groups)
-            name = f"{x.name}-{y.name}-correlation"
-            scatters.append(Scatter(name, x.title(x.regimes[-1]), y.title(regime), points, found))
-    return scatters
+            found = correlation(points["x"].tolist(), points["y"].tolist(), groups)
+            told = {"name": f"{x.name}-{y.name}-correlation", "x": x.title(x.regimes[-1]), "y": y.title(regime)}
+            rows.append({**told, "points": points, **found})
+    return pd.DataFrame(rows)
 
 
-def _by_condition(score: ReportedScore, regime: str) -> dict[Condition, float]:
-    some = score.means[(score.means["regime"] == regime) & score.means["value"].notna()]
-    return dict(zip(some["condition"], some["value"], strict=True))
-
-
-def correlation_table(section: Section, scatters: Sequence[Scatter]) -> Table:
-    """Return the table of correlations."""
-    lines = []
-    for one in scatters:
-        found = one.correlation
-        rho, r = (EMPTY if one is None else f"{one:.3f}".replace("-", "−") for one in (found.rho, found.r))
-        p, floor = (EMPTY if one is None else p_value(one) for one in (found.p, found.floor))
-        values = {"ρ": rho, "p": p, "floor of p": floor, "r": r}
-        told = {"95 % interval of r": found.interval} if found.interval else {}
-        lines.append(((one.x, one.y), {"conditions": str(found.n), **values, **told}))
-    data = pd.DataFrame([{"Measure": one.x, "Score": one.y, **asdict(one.correlation)} for one in scatters])
+def correlation_table(section: Section, found: pd.DataFrame) -> Table:
+    """Return the table of correlations. found: of `correlations_of`."""
+    rounded = found[["rho", "r"]].map(lambda value: EMPTY if value != value else f"{value:.3f}".replace("-", "−"))
+    shown = found[["x", "y"]].set_axis(["Measure", "Score"], axis=1)
+    shown = shown.assign(conditions=found["n"].astype(str), ρ=rounded["rho"], p=found["p"].map(p_value))
+    shown["floor of p"], shown["r"] = found["floor"].map(p_value), rounded["r"]
+    if found["low"].notna().any():
+        shown["95 % interval of r"] = [interval_of(one) or EMPTY for one in found.to_dict("records")]
     free = next(iter(section.baseline), "")
     note = (
         "Spearman's ρ over conditions, each a mean over pre-training seeds. p: two-sided permutation test"
@@ -163,5 +126,11 @@ def correlation_table(section: Section, scatters: Sequence[Scatter]) -> Table:
         "exploratory. Conditions share levels and a source, so they are not independent: p is too small, and the "
         "interval too narrow."
     )
-    shown = grid(lines, ["Measure", "Score"])
-    return Table("correlation", "Correlations over conditions", shown, data.rename(columns={"n": "conditions"}), note)
+    data = found.rename(columns={"x": "Measure", "y": "Score", "n": "conditions"}).drop(columns=["name", "points"])
+    return Table("correlation", "Correlations over conditions", shown.set_index(["Measure", "Score"]), data, note)
+
+
+def interval_of(found: Any) -> str:
+    """Return the interval of Pearson's r as text, "" without one."""
+    ends = f"{found['low']:.2f} to {found['high']:.2f}".replace("-", "−")
+    return ends if found["low"] == found["low"] else ""

@@ -188,8 +188,7 @@ def _section(
         counts |= Counter(tuple(cell.get(name, NONE) for name in factors) for cell in cells)
     given = {name: [text_of(level) for level in some] for name, some in (told.get("factors") or {}).items()}
     levels = {
-        name: _levels([condition[at] for condition in counts], given.get(name) or _categories(rows, name))
-        for at, name in enumerate(factors)
+        name: _levels([condition[at] for condition in counts], given.get(name) or ()) for at, name in enumerate(factors)
     }
     constant = {
         name: facts[name].iloc[0] for name in facts
@@ -309,13 +308,6 @@ def _levels(used: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
     if all(map(is_number, rest)):
         rest.sort(key=float)
     return tuple(level for level in dict.fromkeys([NONE, *given, *rest]) if level in set(used))
-
-
-def _categories(rows: pd.DataFrame, name: str) -> list[str]:
-    """Return the order of levels that a column has by itself."""
-    column = rows.get(f"{FACTOR}{name}", rows.get(f"{SETTING}{name}"))
-    ordered = isinstance(getattr(column, "dtype", None), pd.CategoricalDtype) and column.dtype.ordered
-    return [str(level) for level in column.cat.categories] if ordered else []
 
 
 def is_number(level: str) -> bool:

@@ -10,7 +10,7 @@ backgrounds. A score of one condition, or of one seed, has no figure.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from derivlang.core.extras import module_of
 from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.formulas import SCALE
 from derivlang.evaluation.report.cells import file_name, listed, number
-from derivlang.evaluation.report.correlation import Scatter
+from derivlang.evaluation.report.correlation import interval_of
 from derivlang.evaluation.report.factors import CONTROL, UNTRAINED, Section, is_number, told_of
 from derivlang.evaluation.report.frame import CHANCE, DELTA
 from derivlang.evaluation.report.score import ReportedScore, regime_title
@@ -209,25 +209,24 @@ def _caption(means: pd.DataFrame, rows: pd.DataFrame) -> str:
     return f"Marks: means over {n} pre-training seeds{told}{floors}; dots: seeds."
 
 
-def correlation_figure(section: Section, one: Scatter) -> Figure:
-    """Return the scatter of one score against another, a mark for each condition."""
-    found, told = one.correlation, ""
-    if found.rho is not None and found.r is not None:
-        interval = f" ({found.interval})" if found.interval else ""
-        told = f"Spearman's ρ = {number(found.rho, '')}, Pearson's r = {number(found.r, '')}{interval}"
+def correlation_figure(section: Section, one: Mapping[str, Any]) -> Figure:
+    """Return the scatter of one score against another, a mark for each condition. one: of `correlations_of`."""
+    told, interval = "", interval_of(one)
+    if one["rho"] == one["rho"]:
+        told = f"Spearman's ρ = {number(one['rho'], '')}, Pearson's r = {number(one['r'], '')}"
+        told += f" ({interval})" if interval else ""
     with canvas() as figure:
         axes = figure.subplots()
         axes.set_title(told, fontsize=9.5, loc="left")
-        for at, (condition, x, y) in enumerate(one.points):
+        for at, (condition, x, y) in enumerate(one["points"].itertuples()):
             label = shown(section.label(condition) or "none")
             axes.plot([x], [y], markersize=6.5, linestyle="none", label=label, **_mark(at))
-        axes.set(xlabel=shown(one.x), ylabel=shown(one.y))
+        axes.set(xlabel=shown(one["x"]), ylabel=shown(one["y"]))
         axes.margins(0.08)
         legend(figure, axes)
-        told = (
-            f"{one.y} against {one.x}{told and f': {told}'}. Each mark is a condition, a mean over pre-training seeds."
-        )
-        return finished(figure, one.name, told + _constant(section))
+        caption = f"{one['y']} against {one['x']}{told and f': {told}'}. "
+        caption += f"Each mark is a condition, a mean over pre-training seeds.{_constant(section)}"
+        return finished(figure, one["name"], caption)
 
 
 def _constant(section: Section) -> str:

@@ -1,7 +1,6 @@
 """Write a report's folder from a table of scores.
 
 DIR/index.html                 the whole report as one self-contained page
-DIR/report.md                  the same as Markdown, with figures/*.png
 DIR/tables/*.csv, *.tex        the numbers of each table; the tables of scores for a paper
 DIR/figures/*.png, *.svg, *.pdf
 DIR/scores.parquet, .tsv       the table itself: with counts and metadata, and for people
@@ -22,12 +21,12 @@ from derivlang.core.messages import counted
 from derivlang.core.version import __version__
 from derivlang.evaluation.report.cells import Table, file_name, listed
 from derivlang.evaluation.report.compare import DIFFERENCE, compared
-from derivlang.evaluation.report.correlation import correlation_table, scatters_of
+from derivlang.evaluation.report.correlation import correlation_table, correlations_of
 from derivlang.evaluation.report.factors import INTERACTION, Section, sections_of
 from derivlang.evaluation.report.facts import results_of, run_list, settings_of, test_rows
 from derivlang.evaluation.report.figures import Figure, correlation_figure, score_figures
 from derivlang.evaluation.report.frame import with_names
-from derivlang.evaluation.report.page import Part, latex, markdown, page
+from derivlang.evaluation.report.page import Part, latex, page
 from derivlang.evaluation.report.score import scores_of
 from derivlang.evaluation.report.tables import contrast_table, curve_table, every_score, score_table, signatures
 from derivlang.evaluation.table import write_scores
@@ -35,7 +34,7 @@ from derivlang.formats.progress import stage
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.record import read_record, record_text
 
-PAGE, MARKDOWN, DATA, SCORES = "index.html", "report.md", "report.json", ("scores.parquet", "scores.tsv")
+PAGE, DATA, SCORES = "index.html", "report.json", ("scores.parquet", "scores.tsv")
 FORMAT = 2
 TITLE = "What the models transfer"
 TERMS = (
@@ -66,7 +65,7 @@ def report(
     def write(folder: Path) -> None:
         with stage("drawing", None):
             parts = [part_of(one, f"{file_name(one.name or 'runs')}-" if len(sections) > 1 else "") for one in sections]
-        contents.update({PAGE: page(TITLE, told, parts), MARKDOWN: markdown(TITLE, told, parts)})
+        contents[PAGE] = page(TITLE, told, parts)
         for block in (block for part in parts for block in (*part.blocks, *part.folded)):
             if isinstance(block, Figure):
                 contents.update({f"figures/{block.name}.{kind}": content for kind, content in block.files.items()})
@@ -103,8 +102,9 @@ def part_of(section: Section, prefix: str = "") -> Part:
         if one.column.over != "points":
             blocks += [contrast_table(one, kind) for kind in (DIFFERENCE, INTERACTION)]
         folded.append(curve_table(one))
-    if scatters := scatters_of(section, scores):
-        blocks += [correlation_table(section, scatters), *(correlation_figure(section, one) for one in scatters)]
+    if len(found := correlations_of(section, scores)):
+        blocks += [correlation_table(section, found)]
+        blocks += [correlation_figure(section, one) for one in found.to_dict("records")]
     folded += [every_score(section, comparisons, task) for task in dict.fromkeys(one.task for one in scores)]
     folded += [test_rows(section), signatures(scores), run_list(section)]
     results = list(results_of(headlines[0]))
