@@ -1242,10 +1242,10 @@ def test_the_set_of_a_task_is_named_from_the_folder_of_the_study(
         assert names_of(processes.calls, "evaluate")
 
 
-def test_the_speed_of_an_accelerator_is_assumed_for_a_wide_model(tmp_path: Path) -> None:
+def test_the_speed_of_an_accelerator_is_assumed_where_there_is_none(tmp_path: Path) -> None:
     study = ("study", "align-mlm-small", "-o", tmp_path, "--dry-run", "--cells", "trans.mlm.1", "--data-dir", tmp_path)
     told = run(*study).out
-    assert "at 1,100,000 sub-words per second (assumed)" in told
+    assert "at 1,100,000 sub-words per second (assumed: there is no accelerator here)" in told
     assert "the text is not here" in told
     assert "derivlang report" not in told  # --cells writes none
     assert "derivlang report" in run(*study[:-4], "--data-dir", tmp_path).out
