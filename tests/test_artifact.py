@@ -116,7 +116,7 @@ def _makers(folder: Path) -> dict[str, Maker]:
 
 
 TORCH = pytest.param("parser", marks=pytest.mark.skipif(not find_spec("torch"), reason="training needs torch"))
-NAMES = ["tokenizer", "twin", "joint", "overlap", "sub-words", "given sub-words", TORCH]
+NAMES = ["tokenizer", "twin", "joint", "overlap", TORCH]
 
 
 @pytest.fixture(scope="module")

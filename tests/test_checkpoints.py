@@ -20,8 +20,8 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.made_of import made
+from derivlang.training.begun_from import checkpoint_folder, load_model
 from derivlang.training.encode import encode
-from derivlang.training.foreign import checkpoint_folder, load_model
 from derivlang.training.languages import DERIVED, SOURCE, Languages, of_texts
 from derivlang.training.masking import Keys
 from derivlang.training.streams.pair_source import DerivedPairs

@@ -497,7 +497,7 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         (["--t", f'lex:"{lex}"', corpus, "-o", out], 1, "no word of the source has an entry [empty-dictionary]"),
         ([*usual, "--level", "token"], 2, "[tokenizer]"),
         ([*usual, "--tokenizer", tmp_path], 2, "[tokenizer]"),
-        ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no such folder"),
+        ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "not a tokenizer of derivlang"),
         (["check", tmp_path / "none.txt"], 1, "[missing-file]"),
         (["check", tmp_path / "folder.tsv"], 2, "is a directory"),
     ]

@@ -18,7 +18,7 @@ from derivlang.core.errors import DerivlangError
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.training import checkpoint as checkpoints
-from derivlang.training.foreign import config_of, load_model
+from derivlang.training.begun_from import config_of, load_model
 from tests.checkpoints import checkpoint
 from tests.commands import run
 from tests.helpers import ROOT, Touching

@@ -995,7 +995,7 @@ def test_a_cell_begins_from_another(tmp_path: Path) -> None:
 def test_what_names_a_cell_and_what_a_path(
     given: str, command: str, needs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("derivlang.training.foreign.checkpoint_folder", lambda text: None)
+    monkeypatch.setattr("derivlang.training.begun_from.checkpoint_folder", lambda text: None)
     monkeypatch.setattr("derivlang.training.plan.checkpoint_folder", lambda text: None)
     study = study_of(tmp_path, COLD.replace('cell = { init = "{order}.cold" }', f"[grid.cell]\n{given}"))
     for order in ("identity", "inv"):

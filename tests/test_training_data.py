@@ -27,10 +27,9 @@ from derivlang.store.made_of import RECIPE, made, recipe_of
 from derivlang.training import encode as encoding
 from derivlang.training import prepare as preparing
 from derivlang.training import run_folder
-from derivlang.training.data import Data
+from derivlang.training.data import Data, cut, pack
 from derivlang.training.encode import encode
 from derivlang.training.languages import DERIVED, LEXICON, SOURCE, TOKENIZER, load, of_twin
-from derivlang.training.packing import cut, pack
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.settings import RunPaths
 from derivlang.training.translations import DICTIONARY

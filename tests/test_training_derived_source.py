@@ -26,8 +26,8 @@ from derivlang.studies.plan import data_of, plan
 from derivlang.studies.settings import Place
 from derivlang.training import run_folder
 from derivlang.training.batch import SubwordRows
-from derivlang.training.derived_text import OVERLAP, overlap_check
 from derivlang.training.doses import steps_within
+from derivlang.training.encode import OVERLAP, overlap_check
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.prepare import Prepared, prepare_data

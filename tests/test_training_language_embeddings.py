@@ -15,8 +15,8 @@ from derivlang.core.errors import StoreError
 from derivlang.evaluation.export import export_model
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training.checkpoint import load_model
-from derivlang.training.language_embeddings import has_own, restore
 from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.own_parts import has_own, restore
 from tests.commands import run
 from tests.training import built, loader, micro_of, model_of, weights
 from tests.training import trained as trained_here

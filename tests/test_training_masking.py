@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from derivlang.training.batch import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
-from derivlang.training.languages.base import NO_MASK
+from derivlang.training.languages.readers import NO_MASK
 from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, replace, whole_words
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.clm import Clm

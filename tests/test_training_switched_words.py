@@ -17,8 +17,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.training.languages import DERIVED, SOURCE, of_texts
 from derivlang.training.masking import Keys
 from derivlang.training.streams.bitext import FilePairs, read_pairs
-from derivlang.training.streams.switched import CodeSwitched
-from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
+from derivlang.training.streams.switched import CodeSwitched, SwitchedWordRows, code_switched
 from derivlang.training.translations import Translations, read_words
 from tests.checkpoints import checkpoint
 from tests.commands import run

@@ -21,8 +21,7 @@ from derivlang.core.arrays import offsets_of
 from derivlang.core.errors import DerivlangError
 from derivlang.training.masking import Keys
 from derivlang.training.run import _data
-from derivlang.training.spelling import Spelling
-from derivlang.training.translations import word_pairs
+from derivlang.training.translations import Spelling, word_pairs
 from tests.checkpoints import checkpoint
 from tests.commands import run
 from tests.training import weights

@@ -24,8 +24,8 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, ArtifactKind
 from derivlang.training import run_folder
+from derivlang.training.begun_from import checkpoint_folder, config_of
 from derivlang.training.checkpoint import hash_of_weights
-from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.languages import LEXICON, TOKENIZER, of_texts
 from derivlang.training.record import reading_of
 from derivlang.training.run_folder import FILES, with_hashes

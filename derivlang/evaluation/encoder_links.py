@@ -29,12 +29,12 @@ from derivlang.evaluation.measures.states import StateRows, mean_states
 from derivlang.evaluation.padding import framed
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
+from derivlang.training.begun_from import checkpoint_folder
 from derivlang.training.checkpoint import run_and_step
 from derivlang.training.devices import device_of, use_threads
 from derivlang.training.encoder import Encoder
-from derivlang.training.foreign import checkpoint_folder
 from derivlang.training.languages import DERIVED, SOURCE, Languages
-from derivlang.training.languages.base import unknown_warning
+from derivlang.training.languages.readers import unknown_warning
 
 _PAIRS = 256  # sentence pairs whose states are in memory at once
 

@@ -26,10 +26,9 @@ from derivlang.lexical.pretrained import quiet
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
-from derivlang.training.language_embeddings import fold, has_own
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.model import set_tie
-from derivlang.training.own_parts import refuse_own
+from derivlang.training.own_parts import fold, has_own, refuse_own
 from derivlang.training.run_folder import MODEL_FILES
 
 _RECORD = "config.json"  # a folder with it holds a model

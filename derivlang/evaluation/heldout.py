@@ -20,7 +20,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import Draws, sequence_keys
 from derivlang.core.messages import counted, warn
 from derivlang.engine.batches import Source
-from derivlang.training.derived_text import SHORTEST
+from derivlang.training.encode import SHORTEST
 from derivlang.training.languages import Languages, LanguageSide
 
 _MUCH = 0.05  # share of the sentences from which on it is said that they are left out
@@ -51,7 +51,7 @@ class Heldout:
     """S sentences in both languages. keys: uint64[S]. offsets: int64[S + 1], the slots of each.
 
     words: int32[K], the source word (in its sentence) of each slot. inserted: bool[K], the slots that begin an inserted
-    word. source, derived: sub-words and their slots (`training/languages/base.py`). split: their split. forms,
+    word. source, derived: sub-words and their slots (`training/languages/readers.py`). split: their split. forms,
     derived_forms: Arrow strings [K], the source word of each slot, and the derived word that begins there; None for
     sub-words without text.
     """

@@ -4,7 +4,7 @@
 
 Each side of a pair is derived separately. A row that is too long is cut between words of the *source*, the longer side
 of a pair first, and the order is restricted to the rest. So rows of both languages hold the same slots
-(`training/languages/base.py`): with a twin the same sub-words, otherwise the same words. A word stands at its first
+(`training/languages/readers.py`): with a twin the same sub-words, otherwise the same words. A word stands at its first
 sub-word, or for a causal model at the last one in the row, the only one whose state has seen the whole word; its label
 moves with it. An inserted word has no label.
 """

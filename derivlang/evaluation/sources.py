@@ -27,8 +27,8 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE, Languages
-from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.joint import SCRIPT_HINT
+from derivlang.training.languages.readers import unknown_warning
 from derivlang.training.run_folder import RUN
 
 

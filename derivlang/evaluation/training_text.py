@@ -17,8 +17,8 @@ from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.core.ngrams import Sentences
 from derivlang.engine.batches import Source
 from derivlang.evaluation.columns import SIDES
+from derivlang.training.data import cut
 from derivlang.training.languages import Languages, LanguageSide
-from derivlang.training.packing import cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -90,7 +90,7 @@ def load_model(folder: Path) -> Any:
     """Read a saved masked or causal language model. Raise StoreError if it cannot be read."""
     from transformers import AutoConfig
 
-    from derivlang.training.language_embeddings import restore
+    from derivlang.training.own_parts import restore
 
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
         config = from_pretrained(AutoConfig, folder)

@@ -38,7 +38,7 @@ _DECIDED = {
 }  # fmt: skip
 _AFTER_PADDING = ("roberta", "xlm-roberta")  # of new models; their positions count from pad + 1
 TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
-_TAKE_LANGUAGES = (*TOKEN_TYPES, "modernbert")  # by token types, or by language_embeddings.py
+_TAKE_LANGUAGES = (*TOKEN_TYPES, "modernbert")  # by token types, or by own_parts.py
 _ROTARY = ("modernbert", "llama")  # relative positions, of frequencies that `theta` sets
 _WIDTHS = {"llama": 4096}  # where the default is not 768
 _LAYERS = {"modernbert": 22, "llama": 32}  # where the default is not 12

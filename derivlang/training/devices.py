@@ -143,14 +143,19 @@ def can_compile() -> bool:
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """Raise UsageError if an accelerator's memory is full."""
+    """Raise UsageError if the memory of an accelerator is full, or a CPU's system refuses more.
+
+    Mostly a system does not refuse it, but ends the process.
+    """
     import torch
 
     try:
         yield
-    except torch.cuda.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not isinstance(error, torch.cuda.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
+            raise
         raise UsageError(
-            f"the accelerator's memory is full: {str(error).partition('. ')[0]}",
+            f"the memory is full: {str(error).partition('. ')[0]}",
             where="--batch-size",
             fix="lower it; with `derivlang pretrain`, --accumulate processes fewer rows at once, but as many a step",
             id="memory",

@@ -1,4 +1,9 @@
-"""Encode a source's split into the files of `data.py`, or reuse existing files."""
+"""Encode a source's split into the files of `data.py`, or reuse existing files.
+
+The text of a language may be another one than the source's (`--derived-source`). Measures read held-out text of the
+source, so `overlap_check` looks for its sentences in the other text. Sources: Deshpande et al. (2022), section 4.2;
+Dufter and Schütze (2020).
+"""
 
 from __future__ import annotations
 
@@ -15,17 +20,18 @@ from derivlang.core.arrays import Int64, UInt64, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
+from derivlang.core.messages import counted, warn
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
-from derivlang.sources.find import name_of
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import find, name_of
 from derivlang.sources.named import named_source
 from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.store.record import digest, record_text
-from derivlang.training.data import FORMAT, NAME, Data, instance_files, read_recipe
+from derivlang.training.data import FORMAT, NAME, Data, cut, instance_files, pack, read_recipe
 from derivlang.training.data_folder import DataFolder, Make
 from derivlang.training.languages import Languages, ParallelBatch
-from derivlang.training.packing import cut, pack
 from derivlang.training.settings import Packing
 
 KIND = "encoded-text"
@@ -241,3 +247,62 @@ def _keys(batch: Batch, both: ParallelBatch) -> UInt64:
     if len(both.blocks) == len(batch.sentences):
         return batch.keys
     return sequence_keys(batch.type_hashes[batch.words], np.searchsorted(both.offsets, both.blocks))
+
+
+OVERLAP = "heldout_overlap"  # in the recipe of its data and in run.json
+SHORTEST = 3  # words of a sentence that measures on held-out text read
+_MOST = 0.01  # share of sentences that two texts may have in common by chance
+
+
+def overlap_check(request: SourceRequest, other: SourceRequest, trained: UInt64) -> Check:
+    """Return the check of the sentences of another text: how many are of the source's held-out text?
+
+    trained: uint64[S], the keys of the source's text that is trained on. Its sentences, such as headings that recur,
+    are not held out anyway, so they do not count; there is a warning if more than 1 % of them are in the other text,
+    since the texts are then parallel in part. The check returns {"heldout_overlap": n}, with a warning if there are
+    some. It raises DataError if they are more than 1 % of the held-out sentences. A tree over several sentences is one
+    in encoded text, so these are not found.
+    """
+
+    def check(keys: UInt64) -> dict[str, Any]:
+        corpus = find(request)
+        parallel, read = int(np.isin(trained, keys).sum()), counted(len(trained), "sentence")
+        if parallel > _MOST * len(trained):
+            warn(
+                f"{name_of(other.source)} has {parallel:,} of the {read} that are trained on in the source language, "
+                "so the texts are parallel in part"
+            )
+        split = corpus.heldout
+        if split == corpus.splits[0]:  # nothing is held out, as an evaluation says
+            return {OVERLAP: 0}
+        every, shared, example = 0, 0, ""
+        seen: UInt64 = np.zeros(0, np.uint64)
+        for batch in Source.open(Pipeline.parse("identity"), request, trees=False).batches(split):
+            _, first = np.unique(batch.keys, return_index=True)
+            lengths = np.diff(batch.sentences)
+            some = first[(lengths[first] >= SHORTEST) & ~np.isin(batch.keys[first], seen)]
+            seen = np.concatenate([seen, batch.keys[some]])
+            both = np.sort(some[np.isin(batch.keys[some], keys) & ~np.isin(batch.keys[some], trained)])
+            if len(both) and not shared:
+                begin, end = batch.sentences[both[0]], batch.sentences[both[0] + 1]
+                example = " ".join(batch.strings()[begin:end].to_pylist())
+            every, shared = every + len(some), shared + len(both)
+        _say(shared, every, example, f"{corpus.name} ({split})", name_of(other.source))
+        return {OVERLAP: shared}
+
+    return check
+
+
+def _say(shared: int, every: int, example: str, heldout: str, other: str) -> None:
+    """Warn of sentences that are not held out, or raise DataError if they are too many."""
+    if not shared:
+        return
+    what = f"the held-out text of {heldout} shares {shared:,} of its {counted(every, 'sentence')} with {other}"
+    if shared > _MOST * every:
+        raise DataError(
+            f"{what}, so measures would read text that was trained on, e.g. {example!r}",
+            where="--derived-source",
+            fix=f"remove these sentences from {other}, or give another text; up to {100 * _MOST:g} % are allowed",
+            id="not-held-out",
+        )
+    warn(f"{what}, e.g. {example!r}: measures read text that was trained on")

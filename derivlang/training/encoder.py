@@ -18,9 +18,8 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
 from derivlang.training.config import CAUSAL
-from derivlang.training.language_embeddings import has_own, table_of
 from derivlang.training.languages import SpecialIds
-from derivlang.training.own_parts import ids_by_language, own_parts
+from derivlang.training.own_parts import has_own, ids_by_language, own_parts, table_of
 from derivlang.training.positions import check_reset, positions_of
 
 # The heads of models, from states to logits, by the module that only models with such a head have.

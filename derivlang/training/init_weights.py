@@ -1,7 +1,7 @@
 """The weights that a run begins with: from another run or a checkpoint, perhaps with other embeddings.
 
     --init RUN | RUN@STEP        the model of a finished run, or of one of its checkpoints
-           FOLDER | hub:NAME     a checkpoint that was trained elsewhere (foreign.py), with its own tokenizer
+           FOLDER | hub:NAME     a checkpoint that was trained elsewhere (begun_from.py), with its own tokenizer
     --embeddings keep            as they are
                  copy            each sub-word of the derived language gets its twin's, also in a new model
                  new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
@@ -26,9 +26,8 @@ from derivlang.core.keys import draw, text_key
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
 from derivlang.training import checkpoint
-from derivlang.training.begun_from import INIT, model_of
+from derivlang.training.begun_from import INIT, check_vocabulary, checkpoint_folder, load_model, model_of
 from derivlang.training.config import ModelConfig
-from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load_model
 from derivlang.training.languages import DERIVED_TOKENIZER, TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie

@@ -105,14 +105,6 @@ class Loader:
     rank: int = 0
     world: int = 1
 
-    def with_rows(self, rows: int, of: int) -> Loader:
-        """Return the loader of a smaller step, in one micro-batch. rows: kept of the step's `of` rows.
-
-        3 of 8 rows, streams of 8 and of 2 rows  ->  streams of 3 and of 1
-        """
-        streams = (replace(one, size=ceil(one.size * Fraction(rows, of))) for one in self.streams)
-        return replace(self, streams=tuple(streams), accumulate=1)
-
     @property
     def steps_per_epoch(self) -> float:
         """The number of steps in which the first stream gives each of its rows once."""

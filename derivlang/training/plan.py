@@ -21,10 +21,9 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.store.record import digest
 from derivlang.training import run_folder
-from derivlang.training.begun_from import has_language_ids, with_tokenizer
+from derivlang.training.begun_from import checkpoint_folder, config_of, has_language_ids, with_tokenizer
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16, only_main_warns, use_threads
-from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.language import Language, read_languages
 from derivlang.training.languages import tokenizer_of
 from derivlang.training.objectives.base import Objective

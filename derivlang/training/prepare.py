@@ -24,8 +24,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store import made_of
 from derivlang.training.data import Data
 from derivlang.training.data_folder import LANGUAGES, DataFolder, Origin
-from derivlang.training.derived_text import overlap_check
-from derivlang.training.encode import encode, take
+from derivlang.training.encode import encode, overlap_check, take
 from derivlang.training.language import OPTION, by_text, only_file
 from derivlang.training.languages import (
     SOURCE,
@@ -34,8 +33,8 @@ from derivlang.training.languages import (
     of_texts,
     twin_trans,
 )
-from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.joint import SCRIPT_HINT
+from derivlang.training.languages.readers import unknown_warning
 from derivlang.training.prepare_languages import identity_of, languages_of
 from derivlang.training.settings import RunPaths, TrainingSettings
 from derivlang.training.translations import DICTIONARY, Translations, joined, read_entries, read_words

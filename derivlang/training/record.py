@@ -19,9 +19,9 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.record import check_same, digest
 from derivlang.training import run_folder
 from derivlang.training.config import ModelConfig
-from derivlang.training.derived_text import OVERLAP
 from derivlang.training.devices import processes
 from derivlang.training.doses import doses_of
+from derivlang.training.encode import OVERLAP
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.needs import DictionaryNeed

@@ -35,7 +35,6 @@ from derivlang.training.init_weights import copy_embeddings, init_model, init_of
 from derivlang.training.language import phases_of
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import LanguageIds
-from derivlang.training.memory import check_step
 from derivlang.training.model import build_model, freeze, n_parameters, set_tie
 from derivlang.training.objectives.base import Context
 from derivlang.training.plan import RunPlan
@@ -88,8 +87,6 @@ def pretrain(plan: RunPlan) -> dict[str, Any]:
             # Model
             lm = _model(inputs, last)
             record = inputs.record(n_parameters(lm), plan.request, before, tuple(plan.log.factor))
-            if ranks.device.type == "cpu":  # an accelerator says itself that its memory is full; a CPU's process dies
-                check_step(plan.settings, lm, inputs.loader, world=ranks.num_processes, goes_on=last is not None)
             if main:
                 sweep(run)
                 if before is None:

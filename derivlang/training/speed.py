@@ -15,11 +15,10 @@ from derivlang.core.arrays import offsets_of, owners
 from derivlang.core.keys import mix
 from derivlang.training.config import ModelConfig
 from derivlang.training.data import Data
-from derivlang.training.devices import processes, within_memory
+from derivlang.training.devices import within_memory
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.masking import LanguageIds
-from derivlang.training.memory import check_step
 from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
@@ -31,10 +30,7 @@ _SPECIALS = 12
 
 
 def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compile: bool) -> tuple[Trainer, Loader]:
-    """Return (the trainer of a new model, on the device; the loader of made-up rows).
-
-    Raise UsageError `memory` if a step does not fit into a CPU's memory.
-    """
+    """Return (the trainer of a new model, on the device; the loader of made-up rows)."""
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.special_ids), settings.mask)
     objective = read_objective("clm" if model_config.causal else "mlm")
@@ -49,8 +45,6 @@ def made_up_run(settings: TrainingSettings, model_config: ModelConfig, *, compil
         language_ids=settings.language_ids,
         seed=settings.seed,
     )
-    if processes().device.type == "cpu":
-        check_step(settings, lm, loader)
     return Trainer(settings, lm, loader, compile=compile), loader
 
 

@@ -22,8 +22,7 @@ from derivlang.lexical.bpe import SUFFIX
 from derivlang.training.data import Data
 from derivlang.training.language import Language, named_pairs
 from derivlang.training.languages import SOURCE, Languages
-from derivlang.training.spelling import Spelling, word_offsets
-from derivlang.training.translations import Translations, of_words, word_pairs
+from derivlang.training.translations import Spelling, Translations, of_words, word_offsets, word_pairs
 
 _PIECES, _ENOUGH = 1 << 11, 1000  # pieces that are searched at once, words that are enough to compare directions
 _LEAST = 0.01  # share of the entries with a word in either text that have both words there

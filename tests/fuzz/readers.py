@@ -657,7 +657,7 @@ def _foreign(name: str) -> Callable[[Path, bytes], str | None]:
         import pyarrow as pa
 
         from derivlang.lexical.foreign import ForeignTokenizer
-        from derivlang.training.foreign import config_of, load_model
+        from derivlang.training.begun_from import config_of, load_model
         from tests.checkpoints import checkpoint
 
         shutil.copytree(checkpoint(), folder / "c")
@@ -685,8 +685,8 @@ def _foreign_seed(name: str) -> Callable[[], list[bytes]]:
 for _name, _kind, _module in (
     ("tokenizer.json", "json", "lexical.foreign"),
     ("tokenizer_config.json", "json", "lexical.foreign"),
-    ("config.json", "json", "training.foreign"),
-    ("model.safetensors", "safetensors", "training.foreign"),
+    ("config.json", "json", "training.begun_from"),
+    ("model.safetensors", "safetensors", "training.begun_from"),
 ):
     reader(f"foreign {_name}", _kind, _foreign_seed(_name), _module, "lexical.pretrained")(_foreign(_name))
 
@@ -1078,16 +1078,13 @@ def _resumed(name: Callable[[], str]) -> Callable[[Path, bytes], str | None]:
         shutil.copytree(_halted(), folder / "run")
         (folder / "run" / name()).write_bytes(data)
         _forge(folder / "run", name())
-        # The model and the memory of a step take most of the time: one input in 200 of the other files reads them.
+        # The model takes most of the time: one input in 200 of the other files reads them.
         if crc32(data) % 200 == 0 or "model" in name():
             trained(folder / "run", resume=True, save_every=5)
             return None
         model, weights = _halted_model()
         model.load_state_dict(weights)
-        with (
-            patch("derivlang.training.checkpoint.load_model", lambda _: model),
-            patch("derivlang.training.run.check_step", lambda *_, **__: None),
-        ):
+        with patch("derivlang.training.checkpoint.load_model", lambda _: model):
             trained(folder / "run", resume=True, save_every=5)
         return None
 
@@ -1224,26 +1221,6 @@ def _(folder: Path, data: bytes) -> str | None:
     (folder / "tok" / "words.parquet").write_bytes(data)
     make_twin(folder / "tok", "trans:overlap=25", folder / "twin")
     return None
-
-
-def _token_types(name: str) -> Callable[[Path, bytes], str | None]:
-    """A tokenizer of another program: the entries of a dictionary at token level."""
-
-    def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.lexical.vocabulary import token_entries
-        from derivlang.pipeline import Pipeline
-
-        shutil.copytree(tokenizer_folder() / "tok", folder / "tok")
-        (folder / "tok" / name).write_bytes(data)
-        token_entries(folder / "tok", pa.array(["the", "cat"]), np.array([3, 1]), Pipeline.parse("trans"))
-        return None
-
-    return read
-
-
-reader("tokenizer of token entries", "json", _tokenizer_seed("tok", "tokenizer.json"), "lexical.vocabulary")(
-    _token_types("tokenizer.json")
-)
 
 
 @cache

@@ -23,8 +23,7 @@ from derivlang.lexical.train import read_words
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.objectives.align_mlm import means
-from derivlang.training.spelling import Spelling
-from derivlang.training.translations import Translations
+from derivlang.training.translations import Spelling, Translations
 from derivlang.training.word_dictionaries import WordDictionary, spelt
 
 _FEW = 0.1  # share of pairs

@@ -1,4 +1,4 @@
-"""The languages of a run as input of a model (base.py, joint.py), each with a reader of its own (readers.py).
+"""The languages of a run as input of a model (joint.py), each with a reader of its own (readers.py).
 
 The folder of a run holds what `load` reads: `tokenizer/`, and `twin/`, `derived-tokenizer/` or `lexicon.tsv` where
 there is one.
@@ -10,17 +10,6 @@ from pathlib import Path
 
 from derivlang.lexical.foreign import ForeignTokenizer, is_foreign
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.training.languages.base import (
-    DERIVED,
-    DERIVED_TOKENIZER,
-    NO_MASK,
-    SOURCE,
-    TOKENIZER,
-    TWIN,
-    LanguageSide,
-    ParallelBatch,
-    SpecialIds,
-)
 from derivlang.training.languages.joint import (
     LEXICON,
     Languages,
@@ -31,7 +20,19 @@ from derivlang.training.languages.joint import (
     of_twin,
     twin_trans,
 )
-from derivlang.training.languages.readers import LanguageReader, check_words
+from derivlang.training.languages.readers import (
+    DERIVED,
+    DERIVED_TOKENIZER,
+    NO_MASK,
+    SOURCE,
+    TOKENIZER,
+    TWIN,
+    LanguageReader,
+    LanguageSide,
+    ParallelBatch,
+    SpecialIds,
+    check_words,
+)
 
 __all__ = [
     "DERIVED",

@@ -20,18 +20,19 @@ from derivlang.lexical.own import OwnTokenizer
 from derivlang.lexical.twin_folder import Twin, check_twin
 from derivlang.pipeline import Pipeline
 from derivlang.training.language import OPTION, Language
-from derivlang.training.languages.base import (
+from derivlang.training.languages.readers import (
     DERIVED,
     DERIVED_TOKENIZER,
     NO_MASK,
     SOURCE,
     TOKENIZER,
     TWIN,
+    LanguageReader,
     LanguageSide,
     ParallelBatch,
     SpecialIds,
+    check_words,
 )
-from derivlang.training.languages.readers import LanguageReader, check_words
 from derivlang.transforms.fitting import read_lexicon
 from derivlang.transforms.trans import Trans
 

@@ -3,7 +3,7 @@
     L = mean over masked positions i of  -log p(x_i)         <s> we low er it </s> <s> we' low er it </s>
 
 In the copy, `switch` % of the words that have a dictionary entry are replaced by a translation (streams/switched.py; in
-sentences of files streams/switched_words.py, by a dictionary of words).
+sentences of files by a dictionary of words).
 Words are masked whole in both halves. The labels are what stands there, so the label of a replaced word is its
 translation. The log has the dose: the share of masked positions whose label is a translation. Source: Chaudhary et al.
 (2020), sections 2.2 and 2.3.

@@ -1,4 +1,4 @@
-"""Rows of the text of each language, as `packing.py` makes them: the same for every objective."""
+"""Rows of the text of each language, as `data.py` packs them: the same for every objective."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ import numpy as np
 from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import SubwordRows
+from derivlang.training.data import pack
 from derivlang.training.masking import Keys
-from derivlang.training.packing import pack
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import RowSource, Stream, StreamInputs
 from derivlang.training.streams.bitext import FilePairs, read_pairs
