@@ -1344,28 +1344,11 @@ def _(folder: Path, data: bytes) -> str | None:
     return None if all(isinstance(name, str) for name in found) else "names that are no text"
 
 
-@reader("note of a stage", "json", lambda: [b'{"gone": ["a", "b/c"], "record": "r"}'], "store.folders")
-def _(folder: Path, data: bytes) -> str | None:
-    """A stranger's note, too, removes only files of the folder."""
-    from derivlang.store.folders import settle
-
-    for name in ("out/a", "out/b/c", "out/d", ".out.derivlang/a", ".out.derivlang/r", "a", "b/c", "d"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x", "utf-8")
-    (folder / ".out.derivlang" / ".complete.json").write_bytes(data)
-    try:
-        settle(folder / "out")
-    finally:
-        lost = [name for name in ("a", "b/c", "d") if not (folder / name).exists()]
-    return f"removed: {lost}" if lost else None
-
-
-@reader("note of a folder at a URL", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.url_folders")
+@reader("note of a folder at a URL", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.folders")
 def _(folder: Path, data: bytes) -> str | None:
     """A stranger's note, too, removes only files of the folder."""
     from derivlang.formats.places import located
-    from derivlang.store.folders import replace_folder
-    from derivlang.store.url_folders import NOTE
+    from derivlang.store.folders import NOTE, replace_folder
     from derivlang.store.url_store import UrlStore
 
     store = UrlStore(f"memory://derivlang-{folder.name}")
