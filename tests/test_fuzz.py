@@ -36,7 +36,6 @@ EXEMPT = {
     "store.hub_push": "bytes for a hash, and a record that is compared",
     "store.files": "what it has just written",
     "store.storage": "bytes for the readers that are tried",
-    "store.parquet": "tables for the readers that are tried",
     "training.data": "a file whose hash was just compared",
     "transforms.scripts": "tables of the package",
     "transforms.letters": "a table of the package",

@@ -26,7 +26,7 @@ from derivlang.engine.build import Known, asked_for, reference_of, working
 from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import count_documents, layout, look_at, numbered
-from derivlang.engine.plan_file import give, take
+from derivlang.engine.stored import give, take
 from derivlang.engine.vocabulary import TypeCounts
 from derivlang.engine.watch import FileStamp, unchanged
 from derivlang.sources.corpus import CorpusFile, FileSpan
@@ -34,9 +34,8 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import DIGEST, NAME, read_manifest
 from derivlang.store.record import check_record, record_text
-from derivlang.store.set_plan import BEGUN, DRAFT, begun_plan, difference_of_sets, read_draft, stage_of
+from derivlang.store.set_plan import BEGUN, DRAFT, TaskRecord, begun_plan, difference_of_sets, read_draft, stage_of
 from derivlang.store.storage import Store, store_at
-from derivlang.store.task_record import TaskRecord
 
 _SPAN = {"sha256?": DIGEST, "documents": int, "lines": int}
 _ENTRY = {"task": str, "draft": str, "spans": [_SPAN]}  # of a record

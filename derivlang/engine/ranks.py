@@ -27,13 +27,11 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
 from derivlang.engine.counting import Counting, NotReady, begin, open_draft, remove_draft
-from derivlang.engine.events import Events
-from derivlang.engine.job import run_task
+from derivlang.engine.job import Events, run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
-from derivlang.engine.plan_file import differences, give, take
-from derivlang.engine.stored import with_stamps
+from derivlang.engine.stored import differences, give, take, with_stamps
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
 from derivlang.pipeline import Pipeline

@@ -28,11 +28,10 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
 from derivlang.formats.places import is_remote
-from derivlang.store.disk import disk, if_dead, locked, stage_lock_of, stage_of
+from derivlang.store.disk import STAGE, disk, if_dead, locked, stage_lock_of, stage_of
 from derivlang.store.foreign import files_below, is_named, refuse_foreign, split_files, warn_of_kept
 from derivlang.store.record import read_record, record_text
 from derivlang.store.storage import Store, check_claim, put_draft, store_at
-from derivlang.store.task_record import STAGE
 
 NOTE = f"{STAGE}/folder.json"
 _LONGEST_PATH = 4096  # characters, as file systems have it

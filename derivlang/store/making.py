@@ -1,7 +1,7 @@
 """A set that is being made: its plan, the records of its tasks, and how the finished set comes to its place.
 
     .derivlang/plan.json                                         the hash of the plan, and what was asked for
-    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.record      a finished task of this plan (task_record.py)
+    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.record      a finished task of this plan
     .derivlang/3f0c9a12b4d5e6f7/data/train-00000-of-00002.parquet    its shard, in a local folder
     data/train-00000-of-00002.parquet                            its shard, at a URL: it stays there
 
@@ -25,7 +25,7 @@ from derivlang.core.messages import counted
 from derivlang.core.seal import is_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store import disk
-from derivlang.store.disk import LOCK
+from derivlang.store.disk import LOCK, STAGE
 from derivlang.store.manifest import NAME, Derived, read_manifest, shards_of
 from derivlang.store.record import difference, record_text
 from derivlang.store.set_plan import (
@@ -37,6 +37,7 @@ from derivlang.store.set_plan import (
     PLAN,
     SHARD,
     Target,
+    TaskRecord,
     begun_plan,
     difference_of_sets,
     is_of_set,
@@ -46,7 +47,6 @@ from derivlang.store.set_plan import (
     stage_of,
 )
 from derivlang.store.storage import store_at
-from derivlang.store.task_record import STAGE, TaskRecord
 
 Warn = Callable[[str], None]
 

@@ -17,9 +17,8 @@ from typing import Any, ClassVar, Protocol
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.places import is_remote
-from derivlang.store.disk import disk, remove
+from derivlang.store.disk import STAGE, disk, remove
 from derivlang.store.listing import file_hash
-from derivlang.store.task_record import STAGE
 
 
 class Store(Protocol):

@@ -349,7 +349,7 @@ def _shard() -> Path:
     return next((derived_set() / "data").iterdir())
 
 
-@reader("shard", "parquet", lambda: [_shard().read_bytes()], "store.shards", "store.load", "core.from_table")
+@reader("shard", "parquet", lambda: [_shard().read_bytes()], "store.shards", "store.manifest", "core.from_table")
 def _(folder: Path, data: bytes) -> str | None:
     return use(with_file(folder, f"data/{_shard().name}", data), changed=data != _shard().read_bytes())
 
@@ -390,7 +390,7 @@ def _unfinished(folder: Path, name: str, data: bytes) -> str | None:
 @cache
 def _stopped() -> Path:
     """A run of three shards that was stopped after two; beside it its source, and the whole set."""
-    from derivlang.engine.events import Events
+    from derivlang.engine.job import Events
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     (folder / "a.tokens").write_text("The cat sat on the mat .\nAnn saw it .\n" * 8, "utf-8")
@@ -416,7 +416,7 @@ def _record() -> Path:
     return sorted((_stopped() / ".derivlang").glob("*/*.record"))[0]
 
 
-@reader("record of a task", "ipc", lambda: [_record().read_bytes()], "store.task_record")
+@reader("record of a task", "ipc", lambda: [_record().read_bytes()], "store.set_plan")
 def _(folder: Path, data: bytes) -> str | None:
     return _unfinished(folder, f"{_record().parent.name}/{_record().name}", data)
 
