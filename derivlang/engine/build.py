@@ -250,6 +250,8 @@ def _run(workers: int, events: Events, planned: Planned) -> dict[str, Any]:
     """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
     making = planned.making
     todo = planned.todo
+    if making.follows:  # from here on, ranks need not count
+        making.begin()
     with working(planned.job, todo):
         for result in run_tasks(planned.job, todo, making.target, workers) if todo else ():
             making.check_current([result.task.name])

@@ -292,7 +292,7 @@ def _with_tuples(value: Any) -> Any:
     return {name: _with_tuples(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-FORMAT = 2  # of plans and drafts
+FORMAT = 2  # of plans
 _FILE = {"format": FORMAT, "facts": {"*": str | None}, "texts": {"*": DIGEST}, "job": dict}
 # What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
 Facts = Mapping[str, str | None]
@@ -303,7 +303,7 @@ _KEPT = f"{SPEC_FILES}/"
 def give(
     job: Job, tasks: Plan, kept: Mapping[str, bytes], request: SourceRequest
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what the file of a plan or draft says of a job, JSON values, and the texts beside it, by name.
+    """Return what the file of a plan says of a job, JSON values, and the texts beside it, by name.
 
     kept: the content of the files that the spec names, by name. request: as of `stored`.
     """
@@ -322,11 +322,11 @@ def give(
 def take(
     out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: bool
 ) -> tuple[Job, Plan, dict[str, bytes]]:
-    """Return the job of a plan or draft, its tasks, and the content of the files that the spec names.
+    """Return the job of a plan, its tasks, and the content of the files that the spec names.
 
     StoreError if it was damaged, DataError if other versions have stored it.
 
-    out: the place of the set. name: of the file that says `given`. hash: of the plan or draft. fitted: whether the
+    out: the place of the set. name: of the file that says `given`. hash: of the plan. fitted: whether the
     lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
     """
     store, stage, where = store_at(out), stage_of(hash), str(out / name)

@@ -1,4 +1,4 @@
-"""The plan of a set that is being made: what its tasks write and where, and what `plan.json` and `draft.json` say."""
+"""The plan of a set that is being made: what its tasks write and where, and what `plan.json` says."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _ENTRY = {
     **dict.fromkeys(("documents", "sentences", "tokens", "articles?"), int),
     "counts": {"*": int},
     "byte_order_marks?": {"*": int},
+    "spans?": [{"sha256?": DIGEST, "documents": int, "lines": int}],  # of a task that counts (engine/counting.py)
 }
 _VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
 
@@ -65,11 +66,8 @@ class TaskRecord:
         return sha256(body).hexdigest().encode() + b"\n" + body
 
     @classmethod
-    def load(cls, content: bytes | None, form: Mapping[str, Any] = _ENTRY) -> TaskRecord | None:
-        """Return the record in some bytes; None if there are none, or if they were damaged.
-
-        form: of the entry (`check_record`).
-        """
+    def load(cls, content: bytes | None) -> TaskRecord | None:
+        """Return the record in some bytes; None if there are none, or if they were damaged."""
         if content is None:
             return None
         digest, _, body = content.partition(b"\n")
@@ -79,7 +77,7 @@ class TaskRecord:
             with parse_errors("record", "record of a task", error=StoreError):
                 line, _, stream = body.partition(b"\n")
                 entry = json.loads(line)
-                check_record(entry, form)
+                check_record(entry, _ENTRY)
                 table = pa.ipc.open_stream(stream).read_all().combine_chunks()
                 if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
                     raise ValueError("it has no vocabulary")
@@ -92,7 +90,6 @@ class TaskRecord:
 DATA = "data"
 FILES = {NAME, LEXICON, CARD}
 PLAN = f"{STAGE}/plan.json"
-DRAFT = f"{STAGE}/draft.json"  # of a plan whose source is still counted (engine/counting.py)
 SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
 BEGUN = "begun, but not finished: "  # the state of a set
 # The difference of two sets of which only the hashes of their plans differ.
@@ -127,7 +124,7 @@ class Target:
     def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord | None]:
         """Yield the records of tasks, in their order, as `record` returns them."""
         first, second = tee(tasks)
-        for task, content in zip(first, self.store.get_all(map(self._record, second)), strict=True):
+        for task, content in zip(first, self.store.get_all(map(self.record_file, second)), strict=True):
             record = TaskRecord.load(content)
             if record is not None:
                 entry = record.entry
@@ -171,10 +168,16 @@ class Target:
     def commit(self, task: str, record: TaskRecord) -> None:
         """Write the record of a task, whose shard is there."""
         entry = {"task": task, "plan": self.plan, **record.entry}
-        self.store.put(self._record(task), TaskRecord(entry, record.types, record.counts).dump())
+        self.store.put(self.record_file(task), TaskRecord(entry, record.types, record.counts).dump())
 
-    def _record(self, task: str) -> str:
+    def record_file(self, task: str) -> str:
+        """Return the name of the file of a task's record."""
         return f"{stage_of(self.plan)}/{task}.record"
+
+    def recorded(self, tasks: Iterable[str]) -> set[str]:
+        """Return the tasks that have a record, which is not read."""
+        there = self.store.sizes(stage_of(self.plan))
+        return {task for task in tasks if self.record_file(task) in there}
 
 
 def difference_of_sets(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
@@ -210,25 +213,9 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     content = store.get(PLAN)
     if content is None:
         return None
-    return _sealed(content, "plan")
-
-
-def read_draft(content: bytes | None) -> dict[str, Any] | None:
-    """Return what `draft.json` says, given its content; {} if it is damaged, None if there is none."""
-    return None if content is None else _sealed(content, "draft")
-
-
-def _sealed(content: bytes, name: str) -> dict[str, Any]:
-    """Return the content of a plan or a draft, {} if it is damaged. name: of its hash, which names a folder."""
     with suppress(ValueError, RecursionError):
         found = json.loads(content)
-        check_record(found, {name: DIGEST, "asked": {"source?": dict}})
+        check_record(found, {"plan": DIGEST, "asked": {"source?": dict}})  # the hash names a folder
         if is_intact(found):
             return dict(found)
     return {}
-
-
-def of_draft(store: Store) -> set[str]:
-    """Return what a draft has in the stage: its file, and the folder of its records. They stay until it is planned."""
-    draft = read_draft(store.get(DRAFT))
-    return {DRAFT, stage_of(draft["draft"])} if draft else set()
