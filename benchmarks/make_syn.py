@@ -66,7 +66,7 @@ def parsed(settings: Settings, name: str, text: Path) -> tuple[Path, Usage | Non
 def main(sets: list[Path]) -> None:
     """Make all sets; print the words and the CPU seconds."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
-    from derivlang.engine.events import Events
+    from derivlang.engine.job import Events
     from derivlang.engine.make import make
     from derivlang.engine.options import MakeOptions
     from derivlang.pipeline import Pipeline

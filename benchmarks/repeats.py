@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of
 from derivlang.core.keys import hash_types, sequence_keys
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse
 from derivlang.formats import conllu

@@ -37,8 +37,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import CorpusFile
 from derivlang.sources.infer import infer, unify, without_nli
 from derivlang.sources.labels import decided
-from derivlang.store.features import arrow_schema
 from derivlang.store.manifest import OUTPUT_VERSION
+from derivlang.store.shards import arrow_schema
 from derivlang.transforms.fitting import read_lexicon
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from derivlang.core.batch import Batch
 from derivlang.core.policies import Policies
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.file_piece import WHOLE, Piece

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shlex
@@ -434,54 +433,6 @@ def test_a_space_inside_a_word_is_u00a0_and_counted(treebank: Path, tmp_path: Pa
     assert links[1] == "0-1 1-0 2-2"
     for line, pairs in zip((tmp_path / "t").read_text("utf-8").splitlines(), links, strict=True):
         assert len(line.split(" ")) == len(pairs.split())
-
-
-FORMULAS = ["=1+1", "+a", "-x, y", "@SUM(A1)", "-", "@", "-1.5", "+3", "--", "a=b", "'=1", '"=1"', "-1+2", "=\u0645"]
-
-
-@pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_formulas_are_counted_and_escaped(kind: str, tmp_path: Path) -> None:
-    """Without the option, cells are as they are; with it, they differ in the apostrophes before formulas alone."""
-    texts = [{"text": f"{text} \u0661", "=label": text} for text in FORMULAS]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, texts)), "utf-8")
-    make("identity", tmp_path / "a.jsonl", tmp_path / "out", "--words", "space")
-
-    def cells(*options: str) -> tuple[list[list[str]], str]:
-        ran = run("export", tmp_path / "out", "--format", kind, "-o", tmp_path / "x", "--force", "--json", *options)
-        with (tmp_path / "x").open(encoding="utf-8", newline="") as file:
-            quoting = csv.QUOTE_MINIMAL if kind == "csv" else csv.QUOTE_NONE
-            found = list(csv.reader(file, delimiter=",\t"[kind == "tsv"], quoting=quoting))
-        formulas = 0 if "--escape-formulas" in options else int(re.findall(r"may run (\d+) cell", ran.err)[0])
-        assert not formulas or formulas == ran.json["formulas"]
-        return found, ran.err
-
-    plain, warned = cells()
-    escaped, silent = cells("--escape-formulas")
-    header = kind == "csv"
-    assert plain[header:] == [list(row.values()) for row in texts]
-    assert "warning" not in silent
-    changed = [(a, b) for x, y in zip(plain, escaped, strict=True) for a, b in zip(x, y, strict=True) if a != b]
-    assert all(b == f"'{a}" for a, b in changed)
-    assert f"run {len(changed)} cells" in warned
-    harmless = {"-", "@", "-1.5", "+3"}
-    quoted = {'"=1"', '"=1" \u0661'} if kind == "tsv" else set()  # a field in quotation marks, to a spreadsheet
-    risky = {c for row in plain for c in row if c[0] in "=+-@" and c not in harmless}
-    assert {a for a, _ in changed} == risky | quoted
-
-
-def test_formulas_among_words_and_tags(tmp_path: Path) -> None:
-    make("identity", commands.entities(tmp_path, "=x O\n- B-LOC\n-- O\n\n@y O\n"), tmp_path / "out")
-    options = ("--force", "--escape-formulas", "--json")
-    ran = run("export", tmp_path / "out", "--format", "tsv", "-o", tmp_path / "x", *options)
-    assert ran.json["formulas"] == 3
-    assert (tmp_path / "x").read_text() == "'=x\tO\n-\tB-LOC\n'--\tO\n\n'@y\tO\n"
-
-
-@pytest.mark.parametrize("kind", ["text", "jsonl", "conllu", "pharaoh"])
-def test_no_other_format_has_formulas(kind: str, treebank: Path, tmp_path: Path) -> None:
-    ran = run("export", treebank, "--format", kind, "-o", tmp_path / "x", "--escape-formulas", code=2)
-    assert "--escape-formulas: does not apply" in ran.err
-    assert not (tmp_path / "x").exists()
 
 
 def test_formats_that_do_not_fit(text: Path, treebank: Path, tmp_path: Path) -> None:

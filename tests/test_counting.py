@@ -18,13 +18,19 @@ import pytest
 from derivlang.core.seal import sealed
 from derivlang.engine import counting, ranks
 from derivlang.parsing.model import PACKAGE
+from derivlang.store.storage import FolderStore
 from tests import commands
 from tests.commands import make, run, snapshot, written
 from tests.test_ranks import SOURCES, SPEC, TEXT, text, whole
 
 __all__ = ["text", "whole"]  # fixtures
-DRAFT, PLAN = ".derivlang/draft.json", ".derivlang/plan.json"
+PLAN = ".derivlang/plan.json"
 SMALL = ("--shard-tokens", 100)
+
+
+def counts(out: Path) -> bool:
+    """Whether ranks have something to count."""
+    return (out / PLAN).exists() and json.loads((out / PLAN).read_text("utf-8")).get("stage") == "count"
 
 
 def deferred(source: object, out: Path, *options: object, spec: str = SPEC) -> int:
@@ -66,10 +72,10 @@ def test_every_file_is_that_of_make(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     wanted = snapshot(tmp_path / "made")
     out = tmp_path / "out"
     tasks = deferred(source, out, *options, spec=spec)
-    assert not list((out / ".derivlang").rglob("*.count"))
+    assert not list((out / ".derivlang").rglob("*.record"))
     monkeypatch.chdir("/")
     assert worked(out, world, "--stage", "count") == {"counted": tasks, "made": 0, "found": 0}
-    assert not (out / DRAFT).exists()
+    assert not counts(out)
     made = worked(out, world)
     assert (made["counted"], made["made"] > 0) == (0, True)
     run("finish", out)
@@ -140,10 +146,10 @@ def test_another_rank_plans_when_the_last_one_died(
 
     monkeypatch.setattr(ranks, "prepare", killed)
     run("work", out, "--rank", 0, "--world", 1, code=130)
-    assert (out / DRAFT).exists()
+    assert counts(out)
     monkeypatch.setattr(ranks, "prepare", prepare)
     assert run("work", out, "--rank", 1, "--world", 2, "--json", "--stage", stage).json["counted"] == 0
-    assert not (out / DRAFT).exists()
+    assert not counts(out)
     worked(out)
     run("finish", out)
     assert snapshot(out) == whole
@@ -209,7 +215,7 @@ def test_no_other_set_is_begun_beside_the_counts(
         ran = run(command, "--t", spec, text, "-o", out, *SMALL, *more, code=1)
         assert "begun, but not finished" in ran.err
         assert "[other-plan]" in ran.err
-    assert len(list(out.rglob("*.count"))) == 3
+    assert len(list(out.rglob("*.record"))) == 3
     worked(out)
     run("finish", out)
     assert snapshot(out) == whole
@@ -241,29 +247,27 @@ def test_a_saved_lexicon_that_does_not_fit_is_refused_at_once(tmp_path: Path, te
     assert not (tmp_path / "out").exists()
 
 
-def test_a_link_to_a_draft_counts_nothing(tmp_path: Path, text: Path) -> None:
+def test_a_link_to_a_plan_counts_nothing(tmp_path: Path, text: Path) -> None:
     """Somebody else may make it who knows only its path."""
     deferred(text, tmp_path / "mine", *SMALL)
     theirs = tmp_path / "theirs" / ".derivlang"
     theirs.mkdir(parents=True)
-    (theirs / "draft.json").symlink_to(tmp_path / "mine" / DRAFT)
+    (theirs / "plan.json").symlink_to(tmp_path / "mine" / PLAN)
     assert "[trust]" in run("work", theirs.parent, "--rank", 0, "--world", 1, code=2).err
-    assert [path.name for path in theirs.iterdir()] == ["draft.json"]
+    assert [path.name for path in theirs.iterdir()] == ["plan.json"]
 
 
-def test_a_kill_between_plan_and_draft(
+def test_a_kill_between_the_plan_and_the_removal_of_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path, whole: dict[str, bytes]
 ) -> None:
-    out = tmp_path / "out"
+    out, remove = tmp_path / "out", FolderStore.remove
     deferred(text, out, *SMALL)
     with monkeypatch.context() as patch:
-        patch.setattr(ranks, "remove_draft", lambda out: None)
+        patch.setattr(FolderStore, "remove", lambda self, *names: remove(self, *names) if counts(out) else None)
         worked(out, 1, "--stage", "count")
-    assert (out / DRAFT).exists()
-    assert (out / PLAN).exists()
+    assert len(list(out.rglob("*.record"))) == 6
     assert run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer", "--json").json["stage"] == "derive"
     assert worked(out)["counted"] == 0
-    assert not (out / DRAFT).exists()
     run("finish", out)
     assert snapshot(out) == whole
 
@@ -298,7 +302,7 @@ def test_planning_again(tmp_path: Path, text: Path, whole: dict[str, bytes]) -> 
     run("plan", "--t", "perm", text, "-o", out, "--defer", "--force")
     assert deferred(text, out, *SMALL, "--force") == tasks
     worked(out)
-    # the plan that was made of the draft goes on, whatever `--force` says
+    # the plan that was made of the counts goes on, whatever `--force` says
     for more in ((), ("--force",)):
         again = run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--defer", "--json", *more).json
         assert (again["stage"], again["tasks"], again["done"]) == ("derive", 6, 6)
@@ -330,7 +334,7 @@ def test_make_goes_on_without_the_counts(tmp_path: Path, text: Path, whole: dict
     assert snapshot(out) == whole
     deferred(text, out, *SMALL, "--force")
     run("plan", "--t", SPEC, text, "-o", out, *SMALL, "--force")
-    assert not (out / DRAFT).exists()
+    assert not counts(out)
 
 
 @pytest.mark.parametrize("when", ["count", "derive"])
@@ -363,7 +367,7 @@ def test_a_file_that_changes_while_it_is_counted(tmp_path: Path, monkeypatch: py
     deferred(text, out, *SMALL)
     monkeypatch.setattr(counting, "count_vocabulary", changes)
     assert "[source-changed]" in run("work", out, "--rank", 0, "--world", 1, code=1).err
-    assert not list(out.rglob("*.count"))
+    assert not list(out.rglob("*.record"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "of another task"])
@@ -371,7 +375,7 @@ def test_a_damaged_record_is_counted_again(tmp_path: Path, text: Path, whole: di
     out = tmp_path / "out"
     deferred(text, out, *SMALL)
     run("work", out, "--rank", 0, "--world", 2, "--stage", "count")
-    first, second, _ = sorted(out.rglob("*.count"))
+    first, second, _ = sorted(out.rglob("*.record"))
     first.write_bytes(first.read_bytes()[:-3] if damage == "cut" else second.read_bytes())
     assert worked(out, 2, "--stage", "count")["counted"] == 4
     worked(out)
@@ -379,7 +383,7 @@ def test_a_damaged_record_is_counted_again(tmp_path: Path, text: Path, whole: di
     assert snapshot(out) == whole
 
 
-def test_somebody_elses_draft_counts_nothing_unasked(
+def test_somebody_elses_plan_counts_nothing_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: Path
 ) -> None:
     out = tmp_path / "out"
@@ -388,7 +392,7 @@ def test_somebody_elses_draft_counts_nothing_unasked(
     ran = run("work", out, "--rank", 0, "--world", 1, code=2)
     assert "--trust" in ran.err
     assert "[trust]" in ran.err
-    assert not list(out.rglob("*.count"))
+    assert not list(out.rglob("*.record"))
     assert worked(out, 1, "--trust")["made"] == 6
 
 
@@ -445,21 +449,21 @@ def values(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from values(one, (*path, name))
 
 
-def test_a_draft_with_values_of_other_types_is_one_message(tmp_path: Path, text: Path) -> None:
+def test_a_plan_with_values_of_other_types_is_one_message(tmp_path: Path, text: Path) -> None:
     """Each place has three of seven values, in turn."""
     out, kinds = tmp_path / "out", cycle((None, -1, "x", [], {}, [1], True))
     deferred(text, out, "--shard-tokens", 300)
-    whole = (out / DRAFT).read_text("utf-8")
+    whole = (out / PLAN).read_text("utf-8")
     for path, other in ((path, other) for path in values(json.loads(whole)) for other in islice(kinds, 3)):
-        draft = json.loads(whole)
-        place = draft
+        plan = json.loads(whole)
+        place = plan
         for name in path[:-1]:
             place = place[name]
         place[path[-1]] = other
-        written(out / DRAFT, json.dumps(sealed(draft)))
+        written(out / PLAN, json.dumps(sealed(plan)))
         ran = run("work", out, "--rank", 0, "--world", 1, "--no-wait", "--stage", "count", code=None)
         assert ran.code in (0, 1, 2, 75), (path, other)
         assert "Traceback" not in ran.err, (path, other)
-        for record in out.rglob("*.count"):
+        for record in out.rglob("*.record"):
             record.unlink()
         (out / PLAN).unlink(missing_ok=True)

@@ -10,7 +10,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import pytest
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.store.disk import disk, file_lock
-from derivlang.store.folders import settle
-from tests.commands import leftovers, make, run, wiki
+from derivlang.store.folders import NOTE, is_free, replace_folder
+from derivlang.store.storage import FolderStore
+from tests.commands import leftovers, make, run, wiki, written
 
 
 def work(folder: Path, log: Path, times: int, pause: float) -> None:
@@ -85,36 +87,80 @@ def test_an_error_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def fill(folder: Path) -> None:
+    written(folder / "record", "new")
+
+
 @pytest.mark.parametrize("name", ["../thesis.txt", "{place}", "sub/../../thesis.txt", "link/thesis.txt"])
-@pytest.mark.parametrize("how", ["gone", "new"])
-def test_a_stage_that_somebody_else_wrote_reaches_no_file_outside(name: str, how: str, tmp_path: Path) -> None:
-    """A folder from elsewhere may hold a stage that looks complete: nothing outside is removed or written over."""
-    thesis = tmp_path / "thesis.txt"
-    thesis.write_text("mine")
-    out, stage = tmp_path / "out", tmp_path / ".out.derivlang"
-    for folder in (out, stage):
-        folder.mkdir()
+def test_a_note_that_somebody_else_wrote_reaches_no_file_outside(name: str, tmp_path: Path) -> None:
+    """A folder from elsewhere may hold a note: nothing outside is removed or written over."""
+    thesis, out = written(tmp_path / "thesis.txt", "mine"), tmp_path / "out"
+    written(out / NOTE, json.dumps({"files": [name.format(place=thesis)], "record": "record"}))
     (out / "link").symlink_to(tmp_path)
-    gone = [name.format(place=thesis)] if how == "gone" else []
-    if how == "new":
-        (stage / "link").mkdir()
-        (stage / "link" / "thesis.txt").write_text("theirs")
-    (stage / ".complete.json").write_text(json.dumps({"gone": gone, "record": ""}))
-    with pytest.raises(StoreError, match="outside") if how == "new" else nullcontext():
-        settle(out)
+    replace_folder(out, fill, ["record"], record="record", warn=lambda message: None)
     assert thesis.read_text() == "mine"
+    assert (out / "record").read_text() == "new"
 
 
-LONG = json.dumps({"gone": ["[" * 100_000], "record": ""})  # a pattern that takes the square of its length
+@pytest.mark.parametrize("name", [".derivlang", "sub"])
+def test_a_link_in_a_folder_leads_no_file_outside(name: str, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    written(other / "mine.txt", "mine")
+    out.mkdir()
+    (out / name).symlink_to(other)
+    with pytest.raises(StoreError, match=r"link|would be written"):
+        replace_folder(out, lambda folder: fill(folder / "sub"), ["sub/record"], record="sub/record")
+    assert [path.name for path in other.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("note", ["", "[]", '{"gone": 1, "record": ""}', '{"gone": []}', "\udcff", LONG])
-def test_a_damaged_note_of_a_stage_is_one_message(note: str, tmp_path: Path) -> None:
-    stage = tmp_path / ".out.derivlang"
-    stage.mkdir()
-    (stage / ".complete.json").write_bytes(note.encode("utf-8", "surrogateescape"))
+LONG = json.dumps({"files": ["[" * 100_000], "record": ""})  # a pattern that takes the square of its length
+
+
+@pytest.mark.parametrize("note", ["", "[]", '{"files": 1, "record": ""}', '{"files": []}', "\udcff", LONG])
+def test_a_damaged_note_is_one_message(note: str, tmp_path: Path) -> None:
+    written(tmp_path / "out" / NOTE, "").write_bytes(note.encode("utf-8", "surrogateescape"))
     with pytest.raises(StoreError, match="note"):
-        settle(tmp_path / "out")
+        is_free(tmp_path / "out")
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_a_process_that_is_killed_leaves_no_result_of_two(after: int, tmp_path: Path) -> None:
+    """At every step: the earlier result, the next one, or none that a reader takes for whole; foreign files stay."""
+    out = tmp_path / "out"
+    for name, text in {"record": "old", "a.txt": "old", "b.txt": "old", "mine.md": "mine"}.items():
+        written(out / name, text)
+
+    def write(folder: Path) -> None:
+        for name in ("record", "a.txt", "c.txt"):
+            written(folder / name, "new")
+
+    def found() -> dict[str, str]:
+        return {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
+
+    states = [found(), {**dict.fromkeys(("record", "a.txt", "c.txt"), "new"), "mine.md": "mine"}]
+    names = ["record", "*.txt"]
+    with pytest.MonkeyPatch.context() as patch, suppress(KeyboardInterrupt):
+        steps = count()
+
+        def stopping(method: Any) -> Any:
+            def stopped(self: FolderStore, *given: Any) -> None:
+                if next(steps) >= after:
+                    raise KeyboardInterrupt
+                method(self, *given)
+
+            return stopped
+
+        for name in ("put", "remove", "take"):
+            patch.setattr(FolderStore, name, stopping(getattr(FolderStore, name)))
+        replace_folder(out, write, names, record="record", warn=lambda message: None)
+    now = found()
+    assert now["mine.md"] == "mine"
+    assert "record" not in now or now in states
+    assert is_free(out) == ("record" not in now)
+    replace_folder(out, write, names if "record" in now else (), record="record", warn=lambda message: None)
+    assert found() == states[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert not (out / ".derivlang").exists()
 
 
 # Errors of the system in files that other libraries write

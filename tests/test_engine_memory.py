@@ -11,7 +11,7 @@ import pytest
 FAULTS = """
 import resource, sys
 import numpy as np
-from derivlang.engine.memory import keep_freed
+from derivlang.engine.job import keep_freed
 if sys.argv[1] == "kept":
     keep_freed()
 for _ in range(4):

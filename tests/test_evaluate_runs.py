@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.core.seal import sealed
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation import evaluate as evaluating
 from derivlang.evaluation.evaluate import evaluate

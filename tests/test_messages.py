@@ -21,7 +21,7 @@ from derivlang.cli.messages import warn as cli_warn
 from derivlang.cli.streams import message
 from derivlang.core.messages import warn
 from derivlang.core.visible import visible
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.formats.progress import stage
 from tests.commands import ROOT, run
 from tests.helpers import CONTROLS, obeyed

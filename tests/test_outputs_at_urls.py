@@ -14,10 +14,8 @@ import pytest
 import derivlang
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.formats.places import located
-from derivlang.store import url_files
 from derivlang.store.files import write_texts
-from derivlang.store.folders import is_free, replace_folder
-from derivlang.store.url_folders import NOTE
+from derivlang.store.folders import NOTE, is_free, replace_folder
 from derivlang.store.url_store import UrlStore
 from tests import runs
 from tests.commands import make, pairs, run, snapshot, trees, wiki, written
@@ -254,15 +252,15 @@ def test_two_processes_in_one_folder(bucket: Bucket) -> None:
 
 def test_two_processes_with_one_file(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for a file with its record: the one whose record came first ends with an error."""
-    out, put = located(f"{bucket.url}/d.tsv"), url_files.put
+    out, put = located(f"{bucket.url}/d.tsv"), UrlStore.take
     first, second = ({"d.tsv": text, "d.tsv.recipe.json": f"{{{text}}}"} for text in ("first", "second"))
 
-    def interrupted(store: UrlStore, name: str, *given: Any) -> None:
-        put(store, name, *given)
-        monkeypatch.setattr(url_files, "put", put)
+    def interrupted(self: UrlStore, path: Path, name: str) -> None:
+        put(self, path, name)
+        monkeypatch.setattr(UrlStore, "take", put)
         write_texts(out, second)
 
-    monkeypatch.setattr(url_files, "put", interrupted)
+    monkeypatch.setattr(UrlStore, "take", interrupted)
     with pytest.raises(StoreError, match="at the same time"):
         write_texts(out, first)
     assert files_of(bucket) == {name: text.encode() for name, text in second.items()}
@@ -271,7 +269,7 @@ def test_two_processes_with_one_file(bucket: Bucket, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", ["a.csv", "r.json"])
 def test_another_process_while_a_file_is_sent(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """What the first one has replaced goes again: no result passes for whole, and the command of the other mends it."""
-    out, writing = located(f"{bucket.url}/out"), UrlStore.writing
+    out, take = located(f"{bucket.url}/out"), UrlStore.take
 
     def fill(text: str) -> Any:
         def write(folder: Path) -> None:
@@ -280,15 +278,13 @@ def test_another_process_while_a_file_is_sent(bucket: Bucket, monkeypatch: pytes
 
         return lambda: replace_folder(out, write, ["*"], record="r.json")
 
-    @contextmanager
-    def slow(self: UrlStore, sent: str) -> Iterator[Path]:
-        with writing(self, sent) as path:
-            yield path
-            if sent == name:
-                monkeypatch.setattr(UrlStore, "writing", writing)
-                fill("second")()
+    def slow(self: UrlStore, path: Path, sent: str) -> None:
+        if sent == name:
+            monkeypatch.setattr(UrlStore, "take", take)
+            fill("second")()
+        take(self, path, sent)
 
-    monkeypatch.setattr(UrlStore, "writing", slow)
+    monkeypatch.setattr(UrlStore, "take", slow)
     with pytest.raises(StoreError, match="at the same time"):
         fill("first")()
     left = bucket.snapshot("out")
@@ -341,7 +337,7 @@ def test_a_model_is_written_to_a_store(bucket: Bucket, tmp_path: Path) -> None:
     run(*line, f"{bucket.url}/model")
     assert bucket.snapshot("model") == snapshot(tmp_path / "model")
     assert "is not empty" in run(*line, f"{bucket.url}/model", code=1).err
-    with failing(5):
+    with failing(8):
         run(*line, f"{bucket.url}/model", "--force", code=1)
     assert "model/config.json" not in files_of(bucket)
     run(*line, f"{bucket.url}/model")

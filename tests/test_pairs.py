@@ -22,8 +22,7 @@ from derivlang.lexical.bitext import open_writer
 from derivlang.lexical.segments import links_of, segments
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing_all
-from derivlang.store.load import load
-from derivlang.store.manifest import Derived
+from derivlang.store.manifest import Derived, load
 from derivlang.transforms import registry
 from tests.commands import change, pairs, questions, run, shards, trees
 from tests.helpers import make

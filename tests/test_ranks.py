@@ -23,8 +23,7 @@ import derivlang
 from derivlang.core.errors import DataError
 from derivlang.core.seal import sealed
 from derivlang.engine import engines, ranks
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job, Result, ShardTask
+from derivlang.engine.job import Events, Job, Result, ShardTask
 from derivlang.engine.launchers import rank_of
 from derivlang.engine.options import RankOptions
 from derivlang.store.making import Target

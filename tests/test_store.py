@@ -21,8 +21,7 @@ import pytest
 import derivlang.engine.engines as engines
 from derivlang.core.errors import StoreError
 from derivlang.engine import build
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job, Result, ShardTask, run_task
+from derivlang.engine.job import Events, Job, Result, ShardTask, run_task
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline

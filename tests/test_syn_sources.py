@@ -16,7 +16,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.core.policies import Policies
 from derivlang.engine.batches import Source
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
 from derivlang.pipeline import Pipeline

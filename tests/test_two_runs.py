@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import StoreError
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as parse_set

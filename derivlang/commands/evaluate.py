@@ -76,7 +76,7 @@ class Evaluate(Command["DataFrame"], EvaluateChoice):
     def each(self) -> Iterator[tuple[int | None, Evaluated, Path]]:
         """Yield (step, what was evaluated, the run) of each checkpoint that is asked for."""
         require_torch()
-        from derivlang.engine.events import Events
+        from derivlang.engine.job import Events
         from derivlang.evaluation.asked import asked_for
         from derivlang.evaluation.evaluate import Evaluation
         from derivlang.evaluation.targets import targets_of

@@ -49,9 +49,9 @@ class Export(Command[dict[str, Any]], ExportOptions):
     )  # fmt: skip
 
     def __call__(self) -> dict[str, Any]:
-        """Return {"out", "rows", "spaces"}, and of tsv and csv "formulas": the numbers of rows, of words with a space,
-        and of cells that a spreadsheet would run. Of a model return {"out", "language", "entries"}: the language and
-        the size of its tokenizer; also "token_type_ids" if the model needs them."""
+        """Return {"out", "rows", "spaces"}: the numbers of rows and of words with a space. Of a model return {"out",
+        "language", "entries"}: the language and the size of its tokenizer; also "token_type_ids" if the model needs
+        them."""
         from derivlang.store.export import export, format_of
 
         derived, options = located(self.derived), self.part(ExportOptions)
@@ -71,7 +71,7 @@ class Export(Command[dict[str, Any]], ExportOptions):
         from derivlang.training.config import TOKEN_TYPES
         from derivlang.training.languages import DERIVED, SOURCE
 
-        for word in typed(self, ("split", "documents", "escape_formulas")):
+        for word in typed(self, ("split", "documents")):
             option = word.partition("=")[0]
             raise UsageError(
                 "does not apply to the model of a run", where=option, fix=f"leave {option} out", id="unused-option"

@@ -110,7 +110,7 @@ class ParseSource(MakingSource["DerivedSet"], RunOptions):
     def __call__(self) -> DerivedSet:
         """Return the set, which `make` takes as its source."""
         from derivlang.commands.results import DerivedSet
-        from derivlang.engine.events import Events
+        from derivlang.engine.job import Events
         from derivlang.engine.parse import parse, parses_folder
 
         options = self.part(MakeOptions, out=self.out or Path())
@@ -145,7 +145,7 @@ class PlanSet(MakingSource[dict[str, Any]], RunOptions, ColumnOptions):
         """Return {"out", "stage", "plan", "tasks", "done"}: the stage that comes next, "count" or "derive"; the hash of
         the plan, None before it is made; the numbers of all tasks of that stage, and of those that are done. Without
         transforms, a parse of the source is planned."""
-        from derivlang.engine.events import Events
+        from derivlang.engine.job import Events
         from derivlang.engine.ranks import plan
 
         if self.spec is None and self.seed is not None:
@@ -171,7 +171,7 @@ class WorkOnSet(Command[dict[str, Any]], RankOptions):
     def __call__(self) -> dict[str, Any]:
         """Return {"out", "rank", "world", "counted", "made", "found", "words", "seconds"}: the numbers of tasks that
         were counted, that were made and that had been made already, and of words of those made now."""
-        from derivlang.engine.events import Events
+        from derivlang.engine.job import Events
         from derivlang.engine.launchers import rank_of
         from derivlang.engine.ranks import work
 
@@ -193,7 +193,7 @@ class FinishSet(Command["DerivedSet"]):
     def __call__(self) -> DerivedSet:
         """Return the set. Raise StoreError if a task is not done."""
         from derivlang.commands.results import DerivedSet
-        from derivlang.engine.events import Events
+        from derivlang.engine.job import Events
         from derivlang.engine.ranks import finish
 
         return DerivedSet(self.place, finish(located(self.place), Events()))

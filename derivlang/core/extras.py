@@ -15,7 +15,6 @@ EXTRAS = {
     "fit": ("scipy",),
     "explore": ("gradio",),
     "stanza": ("stanza",),
-    "datatrove": ("datatrove",),
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),
     "align": ("eflomal",),

@@ -14,8 +14,7 @@ from derivlang.sources.corpus import FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.read import Reading, batches
 from derivlang.sources.request import SourceRequest
-from derivlang.store.load import load
-from derivlang.store.manifest import Derived
+from derivlang.store.manifest import Derived, load
 from derivlang.transforms.fitting import read_lexicon
 
 

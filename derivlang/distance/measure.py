@@ -22,8 +22,7 @@ from derivlang.distance.settings import StatsOptions
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.store.files import writing
-from derivlang.store.load import load
-from derivlang.store.manifest import Derived
+from derivlang.store.manifest import Derived, load
 
 if TYPE_CHECKING:
     from derivlang.distance.subwords import Encoder

@@ -17,8 +17,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job, count_vocabulary, read_task
+from derivlang.engine.job import Events, Job, count_vocabulary, read_task
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import look, make_plan, source_files

@@ -22,8 +22,7 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
 from derivlang.engine.engines import in_processes, modules_of, run_tasks
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job, Plan, ShardTask, count_vocabulary
+from derivlang.engine.job import Events, Job, Plan, ShardTask, count_vocabulary
 from derivlang.engine.manifest import Files, SplitResult, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import (
@@ -251,6 +250,8 @@ def _run(workers: int, events: Events, planned: Planned) -> dict[str, Any]:
     """Run the tasks that are not done yet, and finish the set. Returns its manifest."""
     making = planned.making
     todo = planned.todo
+    if making.follows:  # from here on, ranks need not count
+        making.begin()
     with working(planned.job, todo):
         for result in run_tasks(planned.job, todo, making.target, workers) if todo else ():
             making.check_current([result.task.name])

@@ -14,12 +14,11 @@ from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, over_own_source, summary
 from derivlang.engine.engines import check_main
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job
+from derivlang.engine.job import Events, Job
+from derivlang.engine.manifest import continued, recipe_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import warn_of_uncut
-from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.places import located
 from derivlang.formats.progress import LOOKING, stage

@@ -1,24 +1,30 @@
-"""What a finished set says of itself: the plan's hash and the manifest."""
+"""What a finished set says of itself: the plan's hash, the manifest, and the options of the command that makes it."""
 
 from __future__ import annotations
 
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.registry import LAYERS
+from derivlang.core.policies import Policies
 from derivlang.core.sentences import RULE_VERSION
+from derivlang.core.settings import declared, typed
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan
+from derivlang.engine.options import MakeOptions
 from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import find_parser
+from derivlang.sources.corpus import Corpus
+from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
 from derivlang.transforms.registry import TRANSFORMS
 
@@ -46,7 +52,7 @@ class SplitResult:
     shards: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Add the entry of a task's record (`store/task_record.py`)."""
+        """Add the entry of a task's record (`store/set_plan.py`)."""
         self.documents += entry["documents"]
         self.sentences += entry["sentences"]
         self.tokens += entry["tokens"]
@@ -198,3 +204,61 @@ def _entities(counts: Counter[str]) -> dict[str, dict[str, Any]]:
         broken = counts[f"{name}-split"] + counts[f"{name}-dropped"]
         out[name] = {"entities": total, "broken": broken, "broken_percent": round(100 * broken / max(total, 1), 2)}
     return out
+
+
+_OF_SOURCE = (
+    "word_column", "text_column", "header", "quoting", "delimiter", "words", "lang", "encoding", "format",
+    "column_names",
+)  # fmt: skip
+_RULES = ("limit", "sentences", "repair_tags", "parser")  # the other settings say how a run goes
+
+
+def continued(corpus: Corpus, options: MakeOptions) -> MakeOptions:
+    """Return the options for a derived set as the source: its sentences stay, and its policies hold for all transforms.
+
+    Raises UsageError for a policy that would undo the set's policy, and for another rule of sentences.
+    """
+    rule = corpus.options["sentences"]
+    if options.sentences not in (rule, declared(MakeOptions)["sentences"].default):
+        raise UsageError(
+            f"the set has its sentences already, by the rule {rule}",
+            where="--sentences",
+            fix="leave --sentences out, or make the set from its first source",
+            id="unused-option",
+        )
+    for name, one in declared(Policies).items():
+        policy = getattr(corpus.options["policies"], name)
+        if policy not in (one.default, getattr(options.policies, name)):
+            raise UsageError(
+                f"the source was made with --{name} {policy}, which must hold for all transforms of a set",
+                where=f"--{name}",
+                fix=f"give --{name} {policy}, or make the set from its first source",
+                id="other-policy",
+            )
+    limit = options.limit and min(options.limit, corpus.options["limit"] or options.limit)
+    return replace(options, sentences=rule, limit=limit)
+
+
+def recipe_of(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> list[str]:
+    """Return the options of the one command that makes the set. A derived source was read with its own options.
+
+    its own --words=space --columns=source --limit=9, and now --limit=5  ->  ["--words=space", "--limit=5"]
+    """
+    if corpus.format != "derived":
+        return options_of(request, options)
+    later = options_of(SourceRequest(request.source), options)
+    names = {option.partition("=")[0] for option in later} | {"--columns"}
+    return [*(option for option in corpus.options["recipe"] if option.partition("=")[0] not in names), *later]
+
+
+def options_of(request: SourceRequest, options: MakeOptions) -> list[str]:
+    """Return the options that differ from their defaults, each as one word of a command line."""
+    if options.parser and "/" in options.parser:
+        options = replace(options, parser=f"{Path(options.parser).name}/")
+    return [
+        *typed(request, _OF_SOURCE),
+        *typed(options, ("splits", "columns")),
+        *([f"--lexicon={LEXICON}"] if options.lexicon else []),
+        *typed(options, _RULES),
+        *typed(options.policies, declared(Policies)),
+    ]

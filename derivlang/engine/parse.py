@@ -23,12 +23,10 @@ from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, look_at_source, summary
 from derivlang.engine.engines import check_main
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job
-from derivlang.engine.manifest import plan_hash
+from derivlang.engine.job import Events, Job
+from derivlang.engine.manifest import plan_hash, recipe_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import source_files, warn_of_uncut
-from derivlang.engine.recipe import recipe_of
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline

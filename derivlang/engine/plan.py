@@ -7,7 +7,7 @@ pipeline that draws in sequence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -173,12 +173,11 @@ def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -
         warn("under --limit no file is cut, so --shard-tokens has no effect")
         return
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
-    whole: dict[str, list[str]] = {}  # names by the reason
-    for part in job.corpus.parts:
-        if part.split in wanted and _stays_whole(job, part, options):
-            whole.setdefault(_why_whole(job, part), []).append(part.name)
-    for why, names in whole.items():
-        warn(f"--shard-tokens does not cut {first_names(names)}: {why}")
+    whole = [part.name for part in job.corpus.parts if part.split in wanted and _stays_whole(job, part, options)]
+    if whole:
+        why = "only plain files in UTF-8 are cut, before a row, a sentence or a row group"
+        why = "--answers atomic keeps files whole" if _stays_together(job) else why
+        warn(f"--shard-tokens does not cut {first_names(whole)}: {why}")
 
 
 def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
@@ -188,14 +187,6 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
     shard = int(options.shard_tokens * _BYTES_A_WORD)
     size = bytes_of_file(part.path) if part.path.is_file() else 0  # a broken link is an error later
     return size > shard and len(_pieces(job, part, max(shard, size // 2))) == 1
-
-
-def _why_whole(job: Job, part: CorpusFile) -> str:
-    if not read.is_cut(job.corpus, part, job.encoding):
-        return "only plain files in UTF-8 are cut"
-    if _stays_together(job):
-        return "--answers atomic keeps files whole"
-    return "a file is cut only before a row, a sentence or a row group"
 
 
 def _pieces(job: Job, part: CorpusFile, size: int | None) -> list[Piece]:
@@ -215,8 +206,9 @@ def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
 
     StoreError for a shard of a derived set that is not the one its manifest lists.
     """
-    with stage("hashing", total=source_size(job, splits)):
-        return {part.path: look_at(job, part) for part in job.corpus.parts if part.split in splits}
+    parts = [part for part in job.corpus.parts if part.split in splits]
+    with stage("hashing", total=total_size([ShardTask("", tuple(map(FileSpan, parts)))])):
+        return {part.path: look_at(job, part) for part in parts}
 
 
 def look_at(job: Job, part: CorpusFile) -> FileStamp:
@@ -255,29 +247,14 @@ def stamp_of(job: Job, part: CorpusFile) -> FileStamp:
     return FileStamp((0, 0, 0, 0), base.content_hash(part, job.corpus.options["made"]))
 
 
-def size_of(task: ShardTask) -> int | None:
-    """Return the bytes of the source that a task reads, or None if unknown: with a limit, or for a set on the hub."""
-    if any(span.limit is not None for span in task.spans):
-        return None
-    try:
-        return sum(
-            (bytes_of_file(s.part.path) if s.piece.end is None else s.piece.end) - s.piece.begin for s in task.spans
-        )
-    except OSError:
-        return None
-
-
-def total_size(tasks: list[ShardTask]) -> int | None:
-    """Return the bytes of the source that some tasks read, or None if unknown."""
-    sizes = [size_of(task) for task in tasks]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
-
-
-def source_size(job: Job, splits: list[str]) -> int | None:
-    """Return the bytes of the files of some splits, or None if unknown: on the hub, or if a file is missing."""
-    if job.corpus.format == "hub":
-        return None
-    try:
-        return sum(bytes_of_file(part.path) for part in job.corpus.parts if part.split in splits)
-    except OSError:
-        return None
+def total_size(tasks: Iterable[ShardTask]) -> int | None:
+    """Return the bytes of the source that some tasks read, or None if unknown: with a limit, or on the hub."""
+    size = 0
+    for span in (span for task in tasks for span in task.spans):
+        if span.limit is not None:
+            return None
+        try:
+            size += (bytes_of_file(span.part.path) if span.piece.end is None else span.piece.end) - span.piece.begin
+        except OSError:
+            return None
+    return size

@@ -26,14 +26,12 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine import build
 from derivlang.engine.build import Planned, assemble, prepare, summary, working
-from derivlang.engine.counting import Counting, NotReady, begin, open_draft, remove_draft
-from derivlang.engine.events import Events
-from derivlang.engine.job import run_task
+from derivlang.engine.counting import NotReady, begin, open_counting
+from derivlang.engine.job import Events, run_task
 from derivlang.engine.make import job_of
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse_job
-from derivlang.engine.plan_file import differences, give, take
-from derivlang.engine.stored import with_stamps
+from derivlang.engine.stored import differences, give, take, with_stamps
 from derivlang.formats.places import is_remote
 from derivlang.formats.progress import stage as showing
 from derivlang.pipeline import Pipeline
@@ -41,7 +39,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.store.making import Making
 from derivlang.store.manifest import NAME, read_manifest
 from derivlang.store.record import check_record
-from derivlang.store.set_plan import DRAFT, PLAN, begun_plan, read_plan, stage_of
+from derivlang.store.set_plan import PLAN, begun_plan, read_plan, stage_of
 from derivlang.store.storage import store_at
 
 _PAUSES = (1.0, 30.0)  # seconds between two looks for a plan: at first, at most
@@ -68,7 +66,7 @@ def plan(
     else:
         job, options = job_of(pipeline, request, options, events, parses=not defer)
     if defer:
-        counting = begin(job, request, options)
+        counting = begin(job, request, options, events)
         if counting is not None:
             numbers = {"tasks": len(counting.all()), "done": len(counting.all()) - len(counting.missing())}
             return {"out": str(options.out), "stage": "count", "plan": None, **numbers}
@@ -128,7 +126,7 @@ def finish(out: Path, events: Events) -> dict[str, Any]:
     StoreError if a task is not done yet, or for a place without a plan.
     """
     began = time.perf_counter()
-    if (counting := _draft(out)) is not None:
+    if (counting := open_counting(out)) is not None:
         raise counting.unfinished(StoreError)
     if not _is_finished(out):
         planned = open_plan(out)
@@ -153,10 +151,10 @@ def _count(
     last task plans the set. After some time in which nobody has counted anything, a rank that waits counts what is
     missing, and plans: so no rank waits for one that has died, or fails as that one did.
     """
-    counting = _draft(out)
+    counting = open_counting(out)
     if counting is None:
         return 0, True
-    if not (trust or _is_mine(out / DRAFT)):
+    if not (trust or _is_mine(out / PLAN)):
         raise UsageError(
             "somebody else may have made this plan, and what its files hold would be counted into the place",
             where="--trust",
@@ -168,7 +166,7 @@ def _count(
         lost = time.monotonic() - since > _PATIENCE
         ran = 0 if stage == "derive" and not lost else counting.run(*((0, 1) if lost else (rank, world)))
         done += ran
-        if not counting.is_current():
+        if not counting.making.is_current():
             goes_on = counting.is_planned()
             if not goes_on:
                 events.warn(f"{out}: another set has been begun here, so this rank ends")
@@ -176,7 +174,7 @@ def _count(
         missing = counting.missing()
         # Who has waited leaves it to the rank that counted the last task.
         if not missing and (ran or left < 0 or lost):
-            go_on = partial(keep, counting.request, counting.options, events, draft=counting.hash)
+            go_on = partial(keep, counting.request, counting.options, events, counted=counting.making.plan)
             with suppress(NotReady):  # a record was damaged: it is counted again
                 prepare(counting.job, counting.options, events, go_on, counting.result())
                 return done, True
@@ -222,26 +220,16 @@ def _derive(out: Path, rank: int, world: int, events: Events, *, trust: bool) ->
     return made, len(done), words
 
 
-def _draft(out: Path) -> Counting | None:
-    """Return what is to be counted in a place, None if its set is planned, or if there is no draft of a plan."""
-    counting = open_draft(out)
-    if counting is not None and begun_plan(counting.store).get("draft") == counting.hash:
-        remove_draft(out)  # whoever planned it was killed just before that
-        return None
-    return counting
-
-
 def keep(
-    request: SourceRequest, options: MakeOptions, events: Events, planned: Planned, *, draft: str | None = None
+    request: SourceRequest, options: MakeOptions, events: Events, planned: Planned, *, counted: str | None = None
 ) -> dict[str, Any]:
-    """Store a prepared plan for ranks. draft: the hash of the draft that it was made of.
+    """Store a prepared plan for ranks. counted: the hash of the plan whose tasks counted for it.
 
     Returns {"plan", "tasks", "done"} as `plan`; only the first for a set that is finished.
     """
     making = planned.making
     if options.force and _has_finished(making):  # ranks would find it complete
         making.sweep()
-        remove_draft(options.out)
         events.found(options.out)
         return {"plan": making.plan}
     given, files = give(planned.job, planned.plan, making.kept, request)
@@ -252,9 +240,10 @@ def keep(
         making.done.clear()
     for name, content in files.items():
         making.store.put(f"{stage}/{name}", content)
-    of_draft = {} if draft is None else {"draft": draft}
-    making.begin({**given, "files": planned.files, "limit": planned.limit, **of_draft})
-    remove_draft(options.out)
+    of_counts = {} if counted is None else {"counted": counted}
+    making.begin({**given, "files": planned.files, "limit": planned.limit, **of_counts})
+    if making.follows:
+        making.store.remove(f"{stage_of(making.follows)}/")
     return {"plan": making.plan, "tasks": len(planned.tasks), "done": len(making.done)}
 
 

@@ -1,6 +1,10 @@
 """A job and its tasks as JSON, so that processes that share nothing but a store can work on one set.
 
-    stored(job, plan, request)  ──▶  .derivlang/plan.json  ──▶  restored(…)  in every rank
+    give(job, plan, …)  ──▶  .derivlang/plan.json                    versions, hashes of these texts, the job, its tasks
+                             .derivlang/HASH16/lexicon.tsv           the lexicon
+                             .derivlang/HASH16/source-lexicon.tsv    the lexicon of a derived source
+                             .derivlang/HASH16/files/                the files that the spec names
+                        ──▶  take(…)  in every rank
 
 A plan may have been written by somebody else. So nothing in it is run, and a rank reads only such files
 as have the content that the plan states (`with_stamps`): a plan reaches no file whose content its author does not know.
@@ -11,20 +15,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.layers.registry import LAYERS
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
+from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.plan import stamp_of
 from derivlang.engine.watch import FileStamp
@@ -32,15 +41,18 @@ from derivlang.formats.file_piece import Piece
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.places import located
 from derivlang.formats.registry import GENERATED, NO_FILES, find_format
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.formats.spec_paths import files_of
 from derivlang.formats.store_errors import changed_file
+from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile, FileSpan
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.manifest import SCHEMA
+from derivlang.store.manifest import DIGEST, LEXICON, SCHEMA
 from derivlang.store.record import check_record
-from derivlang.store.task_record import TASK
+from derivlang.store.set_plan import TASK, is_of_set, stage_of
+from derivlang.store.storage import Store, store_at
 
 # Fields of a corpus that are JSON values as they are.
 _PLAIN = {
@@ -125,7 +137,7 @@ def restored(
     """Return the job and the tasks of `stored`.
 
     lexicon, source_lexicon: the texts of lexicon.tsv and of the derived source's. folder: its `files/` are those that
-    the spec names. where: for messages. fitted: as of `take` (plan_file.py). Raise DerivlangError for a plan that
+    the spec names. where: for messages. fitted: as of `take`. Raise DerivlangError for a plan that
     cannot be used.
     """
     with parse_errors(where, "plan", id="plan", fix="plan the set again, in another place"):
@@ -278,3 +290,109 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_with_tuples, value))
     return {name: _with_tuples(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+FORMAT = 2  # of plans
+_FILE = {"format": FORMAT, "facts": {"*": str | None}, "texts": {"*": DIGEST}, "job": dict}
+# What the bytes of a shard depend on besides the job: a process with other facts would write other shards.
+Facts = Mapping[str, str | None]
+_SOURCE_LEXICON = "source-lexicon.tsv"
+_KEPT = f"{SPEC_FILES}/"
+
+
+def give(
+    job: Job, tasks: Plan, kept: Mapping[str, bytes], request: SourceRequest
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return what the file of a plan says of a job, JSON values, and the texts beside it, by name.
+
+    kept: the content of the files that the spec names, by name. request: as of `stored`.
+    """
+    texts = {LEXICON: job.lexicon_text, _SOURCE_LEXICON: job.corpus.lexicon_text}
+    files = {name: text.encode() for name, text in texts.items() if text is not None}
+    files |= {f"{_KEPT}{name}": content for name, content in kept.items()}
+    given = {
+        "format": FORMAT,
+        "facts": facts_of(job),
+        "texts": {name: sha256(content).hexdigest() for name, content in files.items()},
+        "job": stored(job, tasks, request),
+    }
+    return given, files
+
+
+def take(
+    out: Path, name: str, hash: str, given: Mapping[str, Any], *, fitted: bool
+) -> tuple[Job, Plan, dict[str, bytes]]:
+    """Return the job of a plan, its tasks, and the content of the files that the spec names.
+
+    StoreError if it was damaged, DataError if other versions have stored it.
+
+    out: the place of the set. name: of the file that says `given`. hash: of the plan. fitted: whether the
+    lexicon is fitted; else its text is the saved lexicon to start from, and the files of the source have no hashes yet.
+    """
+    store, stage, where = store_at(out), stage_of(hash), str(out / name)
+    with parse_errors(where, "plan", error=StoreError, id="plan", fix="plan the set again, in another place"):
+        check_record(given, _FILE)
+        _check_facts(versions(), {name: given["facts"].get(name) for name in versions()}, out)
+        files = {name: _content(store, stage, name, digest) for name, digest in given["texts"].items()}
+        kept = {name.removeprefix(_KEPT): content for name, content in files.items() if name.startswith(_KEPT)}
+        lexicon, of_source = (files[name].decode() if name in files else None for name in (LEXICON, _SOURCE_LEXICON))
+        try:
+            job, tasks = restored(given["job"], lexicon, of_source, out / stage, where, fitted=fitted)
+        except UsageError as error:  # in its spec: nobody typed it here
+            raise ValueError(error.what) from error
+    _check_facts(facts_of(job), given["facts"], out)
+    return job, tasks, kept
+
+
+def _content(store: Store, stage: str, name: str, digest: str) -> bytes:
+    """Return a file that was stored with the plan. ValueError if it is not the same."""
+    if name not in (LEXICON, _SOURCE_LEXICON) and not is_of_set(name):
+        raise ValueError(f"{name!r} is not a file of a plan")
+    content = store.get(f"{stage}/{name}")
+    if content is None or sha256(content).hexdigest() != digest:
+        raise ValueError(f"{name} is missing or was changed")
+    return content
+
+
+def _check_facts(here: Facts, planned: Facts, out: Path) -> None:
+    """Raise DataError if this process would write other bytes than the one that made the plan."""
+    if told := differences(planned, here):
+        raise DataError(
+            f"the set was planned with {told}: this process would write other bytes",
+            where=str(out),
+            fix="install the same versions, or plan the set again with those that are here: all its tasks run again",
+            id="other-workers",
+        )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this process, by name."""
+    return {
+        "derivlang": __version__,
+        "pyarrow": pa.__version__,
+        "numpy": np.__version__,
+        "unicode": unicodedata.unidata_version,
+        "spacy": version("spacy"),
+    }
+
+
+def facts_of(job: Job) -> dict[str, str | None]:
+    """Return the versions, and the fingerprints of pipeline and parser, which cover the files that a spec names.
+
+    DerivlangError if this process cannot read what the job names.
+    """
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language).fingerprint
+    return {**versions(), "pipeline": job.pipeline.fingerprint(job.lexicon_text), "parser": parser}
+
+
+def differences(actual: Facts, expected: Facts) -> str:
+    """Return what differs, for a message: "numpy 2.1.0 (here 2.4.6), …"; "" if nothing does.
+
+    expected: of this process. Facts that only one of them has differ, too.
+    """
+    names = dict.fromkeys([*expected, *actual])
+    return ", ".join(
+        f"{name} {actual.get(name)} (here {expected.get(name)})"
+        for name in names
+        if actual.get(name) != expected.get(name)
+    )

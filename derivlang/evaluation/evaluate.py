@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from derivlang.engine.events import Events
+from derivlang.engine.job import Events
 from derivlang.evaluation import results
 from derivlang.evaluation.checks import check_asked, fitting, with_seen_regimes
 from derivlang.evaluation.encoded import EncodedText, OpenedRun

@@ -35,7 +35,7 @@ from derivlang.core.seal import HASH, hash_of
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import LARGEST_COUNT, formula_of, value_of
 from derivlang.store.files import writing
-from derivlang.store.parquet import read_parquet
+from derivlang.store.shards import read_parquet
 
 FACTS = b"derivlang"  # the key of the metadata
 SCHEMA = pa.schema(

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
-from derivlang.engine.events import Events
-from derivlang.engine.job import Job
+from derivlang.engine.job import Events, Job
 from derivlang.engine.plan import source_files
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, SPLITS
 from derivlang.evaluation.heldout import Heldout, check_files

@@ -37,8 +37,8 @@ from derivlang.evaluation.formulas import formula_of
 from derivlang.evaluation.plan import PLAN
 from derivlang.evaluation.scores import FACTS, SCHEMA, check_counts
 from derivlang.store.files import writing
-from derivlang.store.parquet import for_arrow
 from derivlang.store.record import check_record
+from derivlang.store.shards import for_arrow
 
 if TYPE_CHECKING:
     from pandas import DataFrame

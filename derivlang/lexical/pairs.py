@@ -28,8 +28,7 @@ from derivlang.lexical.segments import Segments, links_of, segment_keys, segment
 from derivlang.lexical.settings import PairOptions, number, portion
 from derivlang.store.artifact import check_replaceable
 from derivlang.store.files import held_file, is_stream, writing_all
-from derivlang.store.load import Loaded, load
-from derivlang.store.manifest import Derived
+from derivlang.store.manifest import Derived, Loaded, load
 from derivlang.store.record import record_text
 
 RULE_VERSION = 1

@@ -35,7 +35,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find, name_of, request_of_text
 from derivlang.sources.request import SourceRequest
 from derivlang.store.artifact import Artifact, check_hashes
-from derivlang.store.parquet import read_parquet
+from derivlang.store.shards import read_parquet
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,6 +21,7 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import warn
 
 LOCK = ".derivlang.lock"  # in a folder that is held
+STAGE = ".derivlang"  # the folder of what is being made
 _TEXT = re.compile(rb"([0-9a-f]{16}|[0-9a-f]{64}) .+|", re.DOTALL)  # of a lock: the plan, and the plan for people
 _LONGEST = 1 << 16  # bytes of it that are read
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK  # names of ours are opened so that no link is followed, no pipe waited for

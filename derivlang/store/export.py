@@ -10,7 +10,7 @@ squad       question sets as JSON
 bracketed   a tree in brackets for each row
 
 A space inside a word (CoNLL-U allows it) becomes U+00A0 in `text`, so that the links of `pharaoh` fit its words. Such
-words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run as formulas (`formats/formulas.py`).
+words are counted.
 """
 
 from __future__ import annotations
@@ -35,17 +35,14 @@ from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
-from derivlang.formats.formulas import Formulas
 from derivlang.formats.objects import closed
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import FORMATS as FILE_FORMATS
 from derivlang.formats.registry import NO_FILES, find_format, suffixes
 from derivlang.store.files import held_file, writing
-from derivlang.store.load import Loaded, load
-from derivlang.store.manifest import Derived
+from derivlang.store.manifest import Derived, Loaded, load
 from derivlang.store.settings import ExportOptions
 
-_OF_SPREADSHEETS = ("tsv", "csv")
 # The format of a file, by its suffix: what --format need not say.
 _BY_SUFFIX = {
     ".txt": "text",
@@ -77,8 +74,7 @@ def format_of(options: ExportOptions, out: Path) -> str:
 def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     """Write a split in another format.
 
-    Return {"out", "rows", "spaces"}, and of tsv and csv "formulas". spaces: the number of words with a space. formulas:
-    the number of cells that a spreadsheet would run; a warning gives it unless they are escaped.
+    Return {"out", "rows", "spaces"}. spaces: the number of words with a space.
     """
     format = format_of(options, out)
     if out.is_dir():
@@ -100,14 +96,8 @@ def export(folder: Path, options: ExportOptions, out: Path) -> dict[str, Any]:
     doing = f"export of {folder}, {format}"
     with held_file(out, doing, format, options), writing(out, replace=options.force) as stream:
         groups = map(counted_group, load(derived, split))  # map keeps no group, as a generator would
-        formulas = _WRITERS[format](groups, derived.schema, options, stream)
-    if formulas and not options.escape_formulas:
-        warn(
-            f"a spreadsheet may run {counted(formulas, 'cell')} as formulas (=, +, -, @, a tab or a carriage return at "
-            "the beginning); --escape-formulas puts an apostrophe before each"
-        )
-    result = {"out": str(out), "rows": rows, "spaces": spaces}
-    return result if formulas is None else result | {"formulas": formulas}
+        _WRITERS[format](groups, derived.schema, options, stream)
+    return {"out": str(out), "rows": rows, "spaces": spaces}
 
 
 def undo(folder: Path, split: str | None, out: Path, *, force: bool = False) -> dict[str, Any]:
@@ -280,28 +270,22 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, ou
         warn(f"{counted(emptied, 'sentence')} without words left out: CoNLL-U cannot hold them")
 
 
-def _tsv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> int:
-    formulas = Formulas(escape=options.escape_formulas, quoted=False)
+def _tsv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     tables = (labelled(group.source if options.source else group.derived, schema) for group in groups)
     tags = _tag_column(schema)
-    if tags is not None:
-        words = schema.sides[0].words
-        renamed = (t.rename_columns(["tokens" if n == words else n for n in t.column_names]) for t in tables)
-        tagged.write(formulas.tables(renamed, ["tokens", tags]), out, tag_column=tags)
-        return formulas.found
-    plain, columns = _plain_columns(tables, schema)
-    delimited.write(formulas.tables(plain, columns), out, columns=columns)
-    return formulas.found
+    if tags is None:
+        plain, columns = _plain_columns(tables, schema)
+        delimited.write(plain, out, columns=columns)
+        return
+    words = schema.sides[0].words
+    renamed = (t.rename_columns(["tokens" if n == words else n for n in t.column_names]) for t in tables)
+    tagged.write(renamed, out, tag_column=tags)
 
 
-def _csv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> int:
-    formulas = Formulas(escape=options.escape_formulas, quoted=True)
+def _csv(groups: Iterator[Loaded], schema: Schema, options: ExportOptions, out: BinaryIO) -> None:
     tables = (labelled(group.source if options.source else group.derived, schema) for group in groups)
     plain, columns = _plain_columns(tables, schema)
-    header = formulas.names(columns)
-    cells = (table.select(columns).rename_columns(header) for table in formulas.tables(plain, columns))
-    csv.write(cells, out, columns=header, newline="\n")
-    return formulas.found
+    csv.write((table.select(columns) for table in plain), out, columns=columns, newline="\n")
 
 
 def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator[pa.Table], list[str]]:
@@ -331,9 +315,7 @@ def _bracketed(groups: Iterator[Loaded], schema: Schema, options: ExportOptions,
         )
 
 
-# Each writes a file, and returns the number of its cells that a spreadsheet would run; None: no spreadsheet opens the
-# format.
-_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportOptions, BinaryIO], int | None]] = {
+_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportOptions, BinaryIO], None]] = {
     "text": _text,
     "jsonl": _jsonl,
     "conllu": _conllu,
@@ -375,7 +357,6 @@ def _refuse_unfit(schema: Schema, format: str, options: ExportOptions) -> None:
     unfit = {
         "--source": options.source and format in ("jsonl", "pharaoh"),
         "--documents": options.documents and format != "text",
-        "--escape-formulas": options.escape_formulas and format not in _OF_SPREADSHEETS,
     }
     for option in (name for name, is_unfit in unfit.items() if is_unfit):
         raise UsageError(

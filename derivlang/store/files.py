@@ -5,7 +5,16 @@
     .OUT.derivlang.lock      the lock of the process that writes
     .OUT.lock                the lock of a command that makes the file, from its beginning (`held_file`)
 
-Standard output, pipes and devices are written to as they are. At a URL nothing is held or renamed (`url_files.py`).
+Standard output, pipes and devices are written to as they are. Of several files the record comes first, as it names the
+others, and then they come:
+
+    OUT.recipe.json
+    OUT
+
+At a URL nothing can be held or renamed. There files are written on the local disk, and sent when all of them are
+complete. A process that is killed leaves a record whose files are missing, which no reader takes for whole, and the
+same command writes them again. Of two commands with other settings, the earlier ends with an error once the later one
+has put its record.
 """
 
 from __future__ import annotations
@@ -17,16 +26,18 @@ import stat
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from filecmp import cmp
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.core.visible import visible
 from derivlang.formats.places import is_remote
-from derivlang.store.disk import create, disk, held, locked, remove, stage_lock_of, stage_of
+from derivlang.store.disk import create, disk, held, locked, stage_lock_of, stage_of
+from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
+from derivlang.store.storage import put_draft, store_at
 
 
 def is_stream(out: Path) -> bool:
@@ -57,36 +68,8 @@ def writing(out: Path, *, replace: bool | None = None) -> Iterator[BinaryIO]:
     for another file of a result, which replaces what has its name: a link is not followed, and a pipe not written to.
     StoreError if it is not replaced, or if `out` cannot be written.
     """
-    if replace is not None and is_stream(out):
-        with _open_stream(out) as stream:
-            yield stream
-        return
-    if is_remote(out):
-        with writing_all([out], replace=replace) as (stream,):
-            yield stream
-        return
-    place = out.parent.resolve() / out.name if replace is None else out.resolve()
-    fresh = stage_of(place)
-    with disk(out):
-        if place.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        place.parent.stat()  # a lock would make the folder
-    with locked(stage_lock_of(place), where=out), disk(out):
-        try:
-            with create(fresh) as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            if replace is False and place.exists() and not cmp(fresh, place, shallow=False):
-                raise StoreError(
-                    "holds something else than this command writes",
-                    where=str(out),
-                    fix="name another file, or --force; the file is as it was",
-                    id="out-exists",
-                )
-            fresh.replace(place)
-        finally:
-            fresh.unlink(missing_ok=True)
+    with writing_all([out], replace=replace) as (stream,):
+        yield stream
 
 
 @contextmanager
@@ -98,18 +81,66 @@ def writing_all(
     outs: the first is the one that the user has named; the last of several is the record, which is always replaced and
     appears first. gone: files of an earlier result, removed if they are there. replace: as of `writing`.
     """
-    if is_remote(outs[0]):
-        from derivlang.store.url_files import writing_at  # imported late: most files are local
-
-        with writing_at(outs, gone, replace=replace) as streams:
-            yield streams
-        return
     others = [None if replace else replace] * (len(outs) - 2)  # links at names that nobody gave are not followed
     ways = [replace, *others, None][: len(outs)]
-    with ExitStack() as files:
-        yield [files.enter_context(writing(out, replace=way)) for out, way in zip(outs, ways, strict=True)]
-    for out in gone:
-        remove(out)
+    drafts: dict[Path, Path] = {}
+    claim: list[tuple[str, bytes]] = []  # at a URL: the record and its content, once it is complete
+    with ExitStack() as places:
+        with ExitStack() as opened:
+            streams: list[BinaryIO] = []
+            for out, way in zip(outs, ways, strict=True):
+                if way is not None and is_stream(out):
+                    streams.append(opened.enter_context(_open_stream(out)))
+                    continue
+                drafts[out] = places.enter_context(_in_place(out, way is not None, claim))
+                streams.append(opened.enter_context(create(drafts[out])))
+            yield [*streams]
+            for out, stream in zip(outs, streams, strict=True):
+                stream.flush()
+                if out in drafts:
+                    os.fsync(stream.fileno())
+        for out, way in zip(outs, ways, strict=True):
+            if way is False and out in drafts and out.exists() and file_hash(out) != file_hash(drafts[out]):
+                raise StoreError(
+                    "holds something else than this command writes",
+                    where=str(out),
+                    fix="name another file, or --force; the file is as it was",
+                    id="out-exists",
+                )
+        old = list(gone)
+        if is_remote(outs[-1]) and len(outs) > 1:
+            old += outs[:-1]  # beside the new record, an earlier file would pass for a new one
+            claim.append((outs[-1].name, drafts[outs[-1]].read_bytes()))
+        if old:
+            store_at(outs[-1].parent).remove(*(out.name for out in old))
+
+
+@contextmanager
+def _in_place(out: Path, follow: bool, claim: list[tuple[str, bytes]]) -> Iterator[Path]:
+    """Give the draft of a file, which takes the place of the file after the block.
+
+    follow: whether a link is followed. claim: says whose the place is, as of `storage.put_draft`; not of the record.
+    """
+    if is_remote(out):
+        store = store_at(out.parent)
+        if out.is_dir():
+            raise StoreError("cannot write here: Is a directory", where=str(out), id="cannot-write")
+        with TemporaryDirectory(prefix="derivlang-") as folder, disk(folder):
+            draft = Path(folder, out.name)
+            yield draft
+            put_draft(store, out.name, draft, next((one for one in claim if one[0] != out.name), None))
+        return
+    place = out.resolve() if follow else out.parent.resolve() / out.name
+    with disk(out):
+        if place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        place.parent.stat()  # a lock would make the folder
+    with locked(stage_lock_of(place), where=out), disk(out):
+        try:
+            yield stage_of(place)
+            stage_of(place).replace(place)
+        finally:
+            stage_of(place).unlink(missing_ok=True)
 
 
 def write_texts(out: Path, texts: Mapping[str, str], gone: Sequence[str] = (), *, replace: bool | None = None) -> None:
@@ -131,9 +162,7 @@ def held_file(out: Path, told: str, *plan: Any, warn: Callable[[str], None] = wa
         yield
         return
     if is_remote(out):
-        from derivlang.store.url_files import store_beside
-
-        store_beside(out).sizes(out.name)  # a place that cannot be written is refused before anything is done
+        store_at(out.parent).sizes(out.name)  # a place that cannot be written is refused before anything is done
         yield
         return
     with disk(out):

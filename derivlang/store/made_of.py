@@ -19,7 +19,7 @@ from typing import Any
 from derivlang.core.errors import StoreError
 from derivlang.core.seal import sealed
 from derivlang.store.disk import file_lock
-from derivlang.store.folders import replace_folder, settle
+from derivlang.store.folders import replace_folder
 from derivlang.store.listing import below, file_hash
 from derivlang.store.record import digest, read_record, record_text
 
@@ -52,7 +52,6 @@ def made(
 
     if not os.path.lexists(folder):
         with file_lock(folder):
-            settle(folder)
             if not os.path.lexists(folder):
                 replace_folder(folder, fill)
     return checked(folder)

@@ -1,7 +1,7 @@
 """A set that is being made: its plan, the records of its tasks, and how the finished set comes to its place.
 
     .derivlang/plan.json                                         the hash of the plan, and what was asked for
-    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.record      a finished task of this plan (task_record.py)
+    .derivlang/3f0c9a12b4d5e6f7/train-00000-of-00002.record      a finished task of this plan
     .derivlang/3f0c9a12b4d5e6f7/data/train-00000-of-00002.parquet    its shard, in a local folder
     data/train-00000-of-00002.parquet                            its shard, at a URL: it stays there
 
@@ -25,28 +25,25 @@ from derivlang.core.messages import counted
 from derivlang.core.seal import is_intact, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store import disk
-from derivlang.store.disk import LOCK
+from derivlang.store.disk import LOCK, STAGE
 from derivlang.store.manifest import NAME, Derived, read_manifest, shards_of
 from derivlang.store.record import difference, record_text
 from derivlang.store.set_plan import (
     BEGUN,
     DATA,
-    DRAFT,
     FILES,
     OTHER_PLAN,
     PLAN,
     SHARD,
     Target,
+    TaskRecord,
     begun_plan,
     difference_of_sets,
     is_of_set,
-    of_draft,
-    read_draft,
     read_plan,
     stage_of,
 )
 from derivlang.store.storage import store_at
-from derivlang.store.task_record import STAGE, TaskRecord
 
 Warn = Callable[[str], None]
 
@@ -78,6 +75,7 @@ class Making:
         self.done: set[str] = set()
         self._own_data = f"{DATA}-{plan[:8]}"  # the folder of the shards at a URL where an older set is replaced
         self._seen: tuple[bytes | None, bool] = (None, False)  # the last `plan.json`, and whether it was of this plan
+        self.follows: str | None = None  # the hash of the plan whose tasks counted for this one (engine/counting.py)
         self._begun_before = False  # whether an earlier run of this plan has left something that must stay
         self._take(begun)
 
@@ -176,20 +174,24 @@ class Making:
         return False
 
     def open(
-        self, tasks: Iterable[str], *, force: bool = False, warn: Warn = lambda message: None
+        self,
+        tasks: Iterable[str],
+        *,
+        force: bool = False,
+        counts: bool = False,
+        warn: Warn = lambda message: None,
     ) -> dict[str, Any] | None:
         """Prepare the place, which must be held, for the run. Returns the manifest if this plan is already done there.
 
-        tasks: the names of all tasks of the plan. StoreError as in `finished`, and for an unfinished set of another
-        plan.
+        tasks: the names of all tasks of the plan. counts: whether they only count the source; else a plan of the same
+        set that counts may be there, which this one then follows. StoreError as in `finished`, and for an unfinished
+        set of another plan.
         """
         finished = self.finished(force=force, warn=warn)
         if finished is not None:
             self.sweep()
             return finished
         there, begun, is_local = self.store.listing(), begun_plan(self.store), self.store.is_local
-        if DRAFT in there:
-            self.check_draft(force=force)
         if begun.get("plan") == self.plan:
             self._take(begun)
             self._begun_before, self.done = True, self.target.done_of(tasks)
@@ -198,19 +200,25 @@ class Making:
             self.done = self.target.done_of(tasks)
             self._begun_before = bool(self.done)
         # In a held place nothing is lost with a plan that has no finished task, unless ranks are about to begin.
+        told = difference_of_sets(begun.get("asked", {}), self.asked)
+        if begun.get("stage") == "count" and not (counts or told):
+            self.follows, self.done = begun["plan"], self.target.done_of(tasks)
         others = PLAN in there
         if is_local:
             others = bool(begun) and ("job" in begun or Target(self.store, begun["plan"]).has_rows())
-        if others and not force:
-            raise self.other(begun.get("asked", {}), BEGUN)
-        if is_local and not self._begun_before:
+        if others and not (force or self.follows):
+            why = "its source was changed, or is counted in another way" if counts else ""
+            raise self.other(begun.get("asked", {}), BEGUN, told or why)
+        if is_local and not (self._begun_before or self.follows):
             self._clean(None)
-        if not is_local and (PLAN in there or NAME in there):
+        if not is_local and ((PLAN in there and not self.follows) or NAME in there):
             # A folder of its own: the set that is there may be of this plan, too, and lies in another one.
             used = {name.partition("/")[0] for name in self.older_files()}
             self._data = DATA if self._own_data in used else self._own_data
         shards = {name for name in there if SHARD.fullmatch(name) and not name.startswith(f"{self._data}/")}
         self._replaces = shards | self.older_files()
+        if self.follows:  # what was counted stays until this plan is complete
+            return None
         try:
             self.begin(over=PLAN in there)  # with `force`: one put, so that at every moment there is a plan
         except StoreError:
@@ -247,8 +255,6 @@ class Making:
             gone = {name for name in there if name in FILES | self._replaces and not SHARD.fullmatch(name)}
             self.store.remove(*(gone - own))
         put(NAME)
-        if DRAFT in there:
-            self.store.remove(DRAFT)
         self._clean(own)
 
     def begin(self, details: Mapping[str, Any] = {}, *, over: bool = False) -> None:
@@ -258,7 +264,8 @@ class Making:
         """
         plan = {"plan": self.plan, "asked": self.asked, "replaces": sorted(self._replaces), "data": self._data}
         content = record_text(sealed({**plan, **details})).encode()
-        if over or (details and self.is_current()):
+        follows = self.follows is not None and begun_plan(self.store).get("plan") == self.follows
+        if over or follows or (details and self.is_current()):
             self.store.put(PLAN, content)
             return
         self.store.put_new(PLAN, content)
@@ -285,7 +292,7 @@ class Making:
         Nothing is removed if `plan.json` is of another plan, or was damaged.
         """
         begun = read_plan(self.store)
-        if begun is not None and begun.get("plan") != self.plan:
+        if begun is not None and begun.get("plan") not in (self.plan, self.follows):
             return
         self._take(begun or {})
         is_whole = begun is not None and self._older_plan() == self.plan
@@ -300,13 +307,12 @@ class Making:
         self.store.remove(f"{stage_of(self.plan)}/", *made)
 
     def _clean(self, own: Collection[str] | None) -> None:
-        """Remove the stage but for a draft, its plan last, and what the finished set has replaced.
+        """Remove the stage, its plan last, and what the finished set has replaced.
 
         own: the names of its files; None to remove the stage only.
         """
-        there, stays = self.store.listing(), of_draft(self.store) | {PLAN}
-        staged = (name for name in there if name.startswith(f"{STAGE}/"))
-        gone = {name for name in staged if "/".join(name.split("/")[:2]) not in stays}
+        there = self.store.listing()
+        gone = {name for name in there if name.startswith(f"{STAGE}/")} - {PLAN}
         if own is not None:  # the plan says what was replaced, and shards have names of their own
             gone |= {name for name in there if name in self._replaces or SHARD.fullmatch(name)} - set(own)
         self._remove(gone)
@@ -370,12 +376,6 @@ class Making:
         with suppress(StoreError):
             return str(read_manifest(self.out).get("plan"))
         return None
-
-    def check_draft(self, *, force: bool = False) -> None:
-        """Raise StoreError if ranks count for another set here, which is not to be replaced."""
-        draft = read_draft(self.store.get(DRAFT))
-        if draft and not force and (told := difference_of_sets(draft["asked"], self.asked)):
-            raise self.other(draft["asked"], BEGUN, told)
 
     def other(self, recorded: Mapping[str, Any], state: str = "", told: str = "") -> StoreError:
         """Return the error for a set of another plan. recorded: what its manifest or its plan says of it.

@@ -10,12 +10,18 @@ import glob
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DerivlangError, StoreError
+import pyarrow as pa
+
+from derivlang.core.batch import Batch
+from derivlang.core.errors import DerivlangError, LayerError, StoreError
+from derivlang.core.from_table import from_table
 from derivlang.core.layers.registry import LAYERS
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
@@ -27,6 +33,7 @@ from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.record import read_record, record_text
+from derivlang.store.shards import read_shard
 
 NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
@@ -275,3 +282,41 @@ def _usable(path: Path) -> Iterator[None]:
 def dump(manifest: dict[str, Any]) -> str:
     """Return the text of derivlang.json: the manifest, and as its last field the hash of all others."""
     return record_text(sealed(manifest))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A row group of a shard: its columns, and the batches that they describe."""
+
+    first_row: int
+    table: pa.Table
+    source: Batch
+    derived: Batch
+    order: Order
+
+
+def load(derived: Derived, split: str) -> Iterator[Loaded]:
+    """Yield the row groups of a split, in order.
+
+    StoreError with the name of a damaged file, before the first of its rows: a shard must have the hash that the
+    manifest lists.
+    """
+    for shard in derived.shards(split):
+        row = 0
+        for table in read_shard(derived.folder / shard["file"], codes=True, sha256=shard["sha256"]):
+            yield _loaded(derived, shard["file"], row, table)
+            row += table.num_rows
+
+
+def _loaded(derived: Derived, file: str, row: int, table: pa.Table) -> Loaded:
+    """Return a row group. file: of the shard. row: its first one."""
+    try:
+        with parse_errors(file, "row", error=LayerError, id="row"):
+            return Loaded(row, table, *from_table(table, derived.schema, derived.lexicon))
+    except LayerError as error:
+        raise StoreError(
+            f"rows {row} to {row + table.num_rows - 1} do not fit together: {error.what}",
+            where=str(derived.folder / file),
+            fix="`derivlang verify` names the first bad row; make the set again",
+            id="damaged",
+        ) from error

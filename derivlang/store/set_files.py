@@ -10,12 +10,11 @@ from contextlib import suppress
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
-from derivlang.store.disk import LOCK
+from derivlang.store.disk import LOCK, STAGE
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import CARD, Derived, data_folder
 from derivlang.store.set_plan import begun_plan
 from derivlang.store.storage import store_at
-from derivlang.store.task_record import STAGE
 
 
 def foreign_files(derived: Derived) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The plan of a set that is being made: where its tasks write, and what `plan.json` and `draft.json` say."""
+"""The plan of a set that is being made: what its tasks write and where, and what `plan.json` says."""
 
 from __future__ import annotations
 
@@ -7,21 +7,89 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import is_intact
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
+from derivlang.store.disk import STAGE
 from derivlang.store.manifest import CARD, DIGEST, LEXICON, NAME
 from derivlang.store.record import check_record, difference
 from derivlang.store.storage import Store
-from derivlang.store.task_record import STAGE, TASK, TaskRecord
+
+TASK = re.compile(r"[^/\\\0]+-\d{5,}-of-\d{5,}")  # name of a task
+_ENTRY = {
+    **dict.fromkeys(("task", "plan"), str),
+    "shard": {"file": str, "sha256": str, **dict.fromkeys(("bytes", "rows", "words"), int)},
+    **dict.fromkeys(("documents", "sentences", "tokens", "articles?"), int),
+    "counts": {"*": int},
+    "byte_order_marks?": {"*": int},
+    "spans?": [{"sha256?": DIGEST, "documents": int, "lines": int}],  # of a task that counts (engine/counting.py)
+}
+_VOCABULARY = pa.schema([("type", pa.string()), ("count", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What a finished task has made: its shard, its counts, and the vocabulary of what it read.
+
+        3f0c…                                                   SHA-256 of all that follows
+        {"task": "train-00000-of-00002", "plan": …, "shard": …}  the entry, one line of JSON
+        ARROW1…                                                 types and their counts, an Arrow stream
+
+    A record is written after its shard, whole or not at all. So a task with a record is done, and the records of all
+    tasks are what a finished set is made of. A record that was damaged is as if it were not there: the task runs again.
+
+    entry: JSON values. types, counts: the vocabulary, Arrow strings [T] and int64[T].
+    """
+
+    entry: dict[str, Any]
+    types: pa.Array
+    counts: Int64
+
+    def dump(self) -> bytes:
+        """Return the record as bytes."""
+        table = pa.table({"type": self.types, "count": to_arrow(self.counts)}, schema=_VOCABULARY)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        line = json.dumps(self.entry, ensure_ascii=False).encode()
+        body = b"\n".join((line, sink.getvalue().to_pybytes()))
+        return sha256(body).hexdigest().encode() + b"\n" + body
+
+    @classmethod
+    def load(cls, content: bytes | None) -> TaskRecord | None:
+        """Return the record in some bytes; None if there are none, or if they were damaged."""
+        if content is None:
+            return None
+        digest, _, body = content.partition(b"\n")
+        if digest.decode("latin-1") != sha256(body).hexdigest():
+            return None
+        try:
+            with parse_errors("record", "record of a task", error=StoreError):
+                line, _, stream = body.partition(b"\n")
+                entry = json.loads(line)
+                check_record(entry, _ENTRY)
+                table = pa.ipc.open_stream(stream).read_all().combine_chunks()
+                if table.schema != _VOCABULARY or any(column.null_count for column in table.columns):
+                    raise ValueError("it has no vocabulary")
+                types = table["type"].chunk(0) if table.num_rows else string_array([])
+                return cls(entry, types, to_numpy(table["count"]))
+        except DerivlangError:  # written by somebody else: the task runs again
+            return None
+
 
 DATA = "data"
 FILES = {NAME, LEXICON, CARD}
 PLAN = f"{STAGE}/plan.json"
-DRAFT = f"{STAGE}/draft.json"  # of a plan whose source is still counted (engine/counting.py)
 SHARD = re.compile(rf"data(-[0-9a-f]{{8}})?/{TASK.pattern}\.parquet")
 BEGUN = "begun, but not finished: "  # the state of a set
 # The difference of two sets of which only the hashes of their plans differ.
@@ -56,7 +124,7 @@ class Target:
     def records(self, tasks: Iterable[str]) -> Iterator[TaskRecord | None]:
         """Yield the records of tasks, in their order, as `record` returns them."""
         first, second = tee(tasks)
-        for task, content in zip(first, self.store.get_all(map(self._record, second)), strict=True):
+        for task, content in zip(first, self.store.get_all(map(self.record_file, second)), strict=True):
             record = TaskRecord.load(content)
             if record is not None:
                 entry = record.entry
@@ -100,10 +168,16 @@ class Target:
     def commit(self, task: str, record: TaskRecord) -> None:
         """Write the record of a task, whose shard is there."""
         entry = {"task": task, "plan": self.plan, **record.entry}
-        self.store.put(self._record(task), TaskRecord(entry, record.types, record.counts).dump())
+        self.store.put(self.record_file(task), TaskRecord(entry, record.types, record.counts).dump())
 
-    def _record(self, task: str) -> str:
+    def record_file(self, task: str) -> str:
+        """Return the name of the file of a task's record."""
         return f"{stage_of(self.plan)}/{task}.record"
+
+    def recorded(self, tasks: Iterable[str]) -> set[str]:
+        """Return the tasks that have a record, which is not read."""
+        there = self.store.sizes(stage_of(self.plan))
+        return {task for task in tasks if self.record_file(task) in there}
 
 
 def difference_of_sets(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
@@ -139,25 +213,9 @@ def read_plan(store: Store) -> dict[str, Any] | None:
     content = store.get(PLAN)
     if content is None:
         return None
-    return _sealed(content, "plan")
-
-
-def read_draft(content: bytes | None) -> dict[str, Any] | None:
-    """Return what `draft.json` says, given its content; {} if it is damaged, None if there is none."""
-    return None if content is None else _sealed(content, "draft")
-
-
-def _sealed(content: bytes, name: str) -> dict[str, Any]:
-    """Return the content of a plan or a draft, {} if it is damaged. name: of its hash, which names a folder."""
     with suppress(ValueError, RecursionError):
         found = json.loads(content)
-        check_record(found, {name: DIGEST, "asked": {"source?": dict}})
+        check_record(found, {"plan": DIGEST, "asked": {"source?": dict}})  # the hash names a folder
         if is_intact(found):
             return dict(found)
     return {}
-
-
-def of_draft(store: Store) -> set[str]:
-    """Return what a draft has in the stage: its file, and the folder of its records. They stay until it is planned."""
-    draft = read_draft(store.get(DRAFT))
-    return {DRAFT, stage_of(draft["draft"])} if draft else set()

@@ -25,9 +25,6 @@ class ExportOptions(Settings):
     source: bool = setting(False, "Write the source side instead, row for row; of a run, take the source's tokenizer.")
     target: str | None = setting(None, "Language whose tokenizer is written, of a run of several.")
     documents: bool = setting(False, "Write one document per line (of running text, a paragraph); text only.")
-    escape_formulas: bool = setting(
-        False, "Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only."
-    )
     force: bool = setting(False, "Replace a file that holds something else, or a model.")
 
 

@@ -3,27 +3,31 @@
 A row group holds one batch, and its dictionary only the types of that batch. The settings of the writer were chosen by
 measurement: no statistics, `write_batch_size` 2^16, lists and elements that are not nullable, columns of int32 PLAIN,
 zstd level 1.
+
+`datasets` reads class labels from a note in the Parquet schema. The note is written here in the form of `datasets`,
+without importing it, so that `load_dataset(folder)` returns `ClassLabel` features.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from derivlang.core.arrow import is_string
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.schema import Schema
+from derivlang.core.schema import Field, Schema
+from derivlang.formats.places import is_remote
 from derivlang.formats.progress import bytes_read
 from derivlang.store.disk import disk
-from derivlang.store.features import arrow_schema
-from derivlang.store.parquet import for_arrow
 
 _BUFFER = 1 << 20
 _MOST_PACKED = 1 << 15  # highest compression ratio that is accepted; zstd reaches some 2^14 for runs of one byte
@@ -210,3 +214,79 @@ def _leaf(kind: pa.DataType) -> pa.DataType:
 def _leaf_path(field: pa.Field) -> str:
     kind = field.type
     return f"{field.name}.list.element" if pa.types.is_list(kind) else field.name
+
+
+def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
+    """Return the schema of the shards, with the note. Lists and elements that cannot be null are declared so."""
+    fields = []
+    for name, column in columns.items():
+        source_label = name.startswith("source_") and schema.field(name.removeprefix("source_")) is not None
+        nullable = source_label or _may_be_null(name, schema)
+        fields.append(pa.field(name, column.type if nullable else _tight(column.type, schema.field(name)), nullable))
+    # `datasets` has no name for a map, and finds the type of a column without a note by itself.
+    named = {f.name: _feature(f.name, f.type, schema) for f in fields if "map<" not in str(f.type)}
+    note = {"info": {"features": named}}
+    return pa.schema(fields, metadata={"huggingface": json.dumps(note)})
+
+
+def _may_be_null(name: str, schema: Schema) -> bool:
+    field = schema.field(name)
+    if field is None:
+        return name.startswith("source_")
+    # `datasets` takes a class label from the note only if the column and its elements are nullable.
+    return field.kind in ("value", "answers") or field.classes is not None
+
+
+def _tight(kind: pa.DataType, field: Field | None) -> pa.DataType:
+    if not pa.types.is_list(kind) or pa.types.is_nested(kind.value_type):
+        return kind
+    value = kind.value_type
+    if field is not None and field.kind == "tags" and not (is_string(value) or pa.types.is_dictionary(value)):
+        return kind  # numbers that a file gives its words; an inserted word has none
+    return pa.list_(pa.field("element", kind.value_type, nullable=False))
+
+
+def _feature(name: str, kind: pa.DataType, schema: Schema) -> dict[str, Any]:
+    field = schema.field(name.removeprefix("source_")) if name != "source" else None
+    classes = field.classes if field is not None else None
+    return describe(kind, classes)
+
+
+def describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return the description of a type in the form of `datasets`."""
+    if pa.types.is_list(kind):
+        return {"feature": describe(kind.value_type, classes), "_type": "List"}
+    if pa.types.is_large_list(kind):
+        return {"feature": describe(kind.value_type, classes), "_type": "LargeList"}
+    if pa.types.is_fixed_size_list(kind):
+        return {"feature": describe(kind.value_type, classes), "length": kind.list_size, "_type": "List"}
+    if pa.types.is_struct(kind):
+        return {kind.field(i).name: describe(kind.field(i).type) for i in range(kind.num_fields)}
+    if classes is not None and pa.types.is_integer(kind):
+        return {"names": list(classes), "_type": "ClassLabel"}
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return {"dtype": _NAMES.get(str(kind), str(kind)), "_type": "Value"}
+
+
+# The names of `datasets` for types that Arrow names otherwise.
+_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "halffloat": "float16",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+}
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """Return the table of a file. Raise OSError or an error of Arrow if it cannot be read."""
+    from pyarrow.parquet import ParquetFile
+
+    with for_arrow(path) as source, ParquetFile(source) as file:
+        return file.read()
+
+
+def for_arrow(path: Path) -> AbstractContextManager[Any]:
+    """Return what pyarrow opens: the path, or of a store's file a stream, closed at the end of the block."""
+    return path.open("rb") if is_remote(path) else nullcontext(path)

@@ -6,6 +6,7 @@ renames them when they are complete. It can be held, and renames whole folders. 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -16,9 +17,8 @@ from typing import Any, ClassVar, Protocol
 
 from derivlang.core.errors import StoreError
 from derivlang.formats.places import is_remote
-from derivlang.store.disk import disk, remove
+from derivlang.store.disk import STAGE, disk, remove
 from derivlang.store.listing import file_hash
-from derivlang.store.task_record import STAGE
 
 
 class Store(Protocol):
@@ -43,6 +43,9 @@ class Store(Protocol):
 
     def put_new(self, name: str, content: bytes) -> bool:
         """Write a file unless there is one of this name. Returns whether it was written."""
+
+    def take(self, path: Path, name: str) -> None:
+        """Move a file of the local disk to its place. It is on the disk of a local store."""
 
     def prepare(self, files: Mapping[str, bytes], folder: str) -> Callable[[str], None]:
         """Return what puts one of some files in its place, given its name. It needs no more room on a local disk.
@@ -145,17 +148,19 @@ class FolderStore:
         path = self.folder / name
         with _fresh(path) as fresh:
             yield fresh
-            with disk(path):
-                if fresh.exists():
-                    fresh.replace(path)
+            if fresh.exists():
+                self.take(fresh, name)
+
+    def take(self, path: Path, name: str) -> None:
+        place = self.folder / name
+        with disk(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(place)
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file or a folder, if it is there."""
-        path = self.folder / new
-        with disk(path), suppress(FileNotFoundError):
-            (self.folder / name).stat()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).replace(path)
+        if os.path.lexists(self.folder / name):
+            self.take(self.folder / name, new)
 
     def listing(self) -> dict[str, int]:
         with disk(self.folder):
@@ -194,6 +199,32 @@ def store_at(out: Path) -> Store:
     from derivlang.store.url_store import UrlStore  # imported late: most sets are made in local folders
 
     return UrlStore(str(out))
+
+
+def put_draft(store: Store, name: str, draft: Path, claim: tuple[str, bytes] | None) -> None:
+    """Move a file of the local disk to its place. claim: the file that says whose the place is, and its content.
+
+    StoreError if another process has claimed the place meanwhile. Then the file goes again: it may have replaced one of
+    that process, whose result must not pass for whole with it.
+    """
+    check_claim(store, name, claim)
+    store.take(draft, name)
+    try:
+        check_claim(store, name, claim)
+    except StoreError:
+        store.remove(name)
+        raise
+
+
+def check_claim(store: Store, name: str, claim: tuple[str, bytes] | None) -> None:
+    """Raise StoreError if another process has claimed the place of a file. claim: as of `put_draft`."""
+    if claim is not None and store.get(claim[0]) != claim[1]:
+        raise StoreError(
+            "another command writes here at the same time",
+            where=store.where(name),
+            fix="run the same command again when that one has ended, or name another place with -o",
+            id="other-run",
+        )
 
 
 @contextmanager

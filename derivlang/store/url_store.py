@@ -88,8 +88,12 @@ class UrlStore:
             path = Path(folder, Path(name).name)
             yield path
             if path.exists():
-                with self._asking(name):
-                    self._fs.put_file(str(path), self._path(name))
+                self.take(path, name)
+
+    def take(self, path: Path, name: str) -> None:
+        with self._asking(name):
+            self._fs.put_file(str(path), self._path(name))
+        path.unlink()
 
     def listing(self) -> dict[str, int]:
         return self.sizes()

@@ -34,11 +34,10 @@ from derivlang.core.schema import left_out
 from derivlang.core.seal import is_intact
 from derivlang.core.to_table import to_table
 from derivlang.pipeline import Pipeline
-from derivlang.store.features import describe
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import NAME, Derived
 from derivlang.store.set_files import foreign_files, notes_on_files
-from derivlang.store.shards import read_shard
+from derivlang.store.shards import describe, read_shard
 
 # The column to report for each id of an error, if the source of a row cannot be rebuilt.
 _COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}

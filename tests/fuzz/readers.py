@@ -349,7 +349,7 @@ def _shard() -> Path:
     return next((derived_set() / "data").iterdir())
 
 
-@reader("shard", "parquet", lambda: [_shard().read_bytes()], "store.shards", "store.load", "core.from_table")
+@reader("shard", "parquet", lambda: [_shard().read_bytes()], "store.shards", "store.manifest", "core.from_table")
 def _(folder: Path, data: bytes) -> str | None:
     return use(with_file(folder, f"data/{_shard().name}", data), changed=data != _shard().read_bytes())
 
@@ -390,7 +390,7 @@ def _unfinished(folder: Path, name: str, data: bytes) -> str | None:
 @cache
 def _stopped() -> Path:
     """A run of three shards that was stopped after two; beside it its source, and the whole set."""
-    from derivlang.engine.events import Events
+    from derivlang.engine.job import Events
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     (folder / "a.tokens").write_text("The cat sat on the mat .\nAnn saw it .\n" * 8, "utf-8")
@@ -416,7 +416,7 @@ def _record() -> Path:
     return sorted((_stopped() / ".derivlang").glob("*/*.record"))[0]
 
 
-@reader("record of a task", "ipc", lambda: [_record().read_bytes()], "store.task_record")
+@reader("record of a task", "ipc", lambda: [_record().read_bytes()], "store.set_plan")
 def _(folder: Path, data: bytes) -> str | None:
     return _unfinished(folder, f"{_record().parent.name}/{_record().name}", data)
 
@@ -1300,28 +1300,11 @@ def _(folder: Path, data: bytes) -> str | None:
     return None if all(isinstance(name, str) for name in found) else "names that are no text"
 
 
-@reader("note of a stage", "json", lambda: [b'{"gone": ["a", "b/c"], "record": "r"}'], "store.folders")
-def _(folder: Path, data: bytes) -> str | None:
-    """A stranger's note, too, removes only files of the folder."""
-    from derivlang.store.folders import settle
-
-    for name in ("out/a", "out/b/c", "out/d", ".out.derivlang/a", ".out.derivlang/r", "a", "b/c", "d"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x", "utf-8")
-    (folder / ".out.derivlang" / ".complete.json").write_bytes(data)
-    try:
-        settle(folder / "out")
-    finally:
-        lost = [name for name in ("a", "b/c", "d") if not (folder / name).exists()]
-    return f"removed: {lost}" if lost else None
-
-
-@reader("note of a folder at a URL", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.url_folders")
+@reader("note of a folder at a URL", "json", lambda: [b'{"files": ["a", "b/c"], "record": "r"}'], "store.folders")
 def _(folder: Path, data: bytes) -> str | None:
     """A stranger's note, too, removes only files of the folder."""
     from derivlang.formats.places import located
-    from derivlang.store.folders import replace_folder
-    from derivlang.store.url_folders import NOTE
+    from derivlang.store.folders import NOTE, replace_folder
     from derivlang.store.url_store import UrlStore
 
     store = UrlStore(f"memory://derivlang-{folder.name}")

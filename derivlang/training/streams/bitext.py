@@ -26,7 +26,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import lift_links
-from derivlang.store.parquet import read_parquet
+from derivlang.store.shards import read_parquet
 from derivlang.training.batch import Pieces
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.pair_source import PairLinks, PairSource
