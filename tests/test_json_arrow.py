@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats import json_arrow
-from derivlang.formats.json_arrow import table_of
-from derivlang.formats.jsonl import _objects, _table, read
+from derivlang.formats.jsonl import _by_arrow, _objects, _table, read, types
 from derivlang.formats.rows import ROWS_PER_TABLE
 
 SCHEMA = pa.schema([("text", pa.string()), ("n", pa.int64()), ("words", pa.list_(pa.string()))])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _any_length() -> Iterator[None]:
-    """Let Arrow try texts of any length, not only those that take Python's reader longer."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_arrow, "SHORT", 0)
-        yield
 
 
 def one_by_one(lines: list[str]) -> pa.Table | None:
@@ -38,11 +27,9 @@ def one_by_one(lines: list[str]) -> pa.Table | None:
         return None
 
 
-def by_arrow(lines: list[str], end: str = "\n") -> pa.Table | None:
+def by_arrow(lines: list[str]) -> pa.Table | None:
     """The table by Arrow's reader; None where it does not take the lines."""
-    text = "".join(f"{line}{end}" for line in lines).encode()
-    (stretch,) = json_arrow.stretches(iter([text]), 1, rows=ROWS_PER_TABLE, limit=None)
-    return table_of(stretch, SCHEMA)
+    return _by_arrow([line for line in lines if line and not line.isspace()], SCHEMA)
 
 
 texts = st.text(st.sampled_from('ab "\\/{}[]:,\u00e9\u2028\U0001f600\ufeff\x7f'), max_size=6)
@@ -69,18 +56,18 @@ def some_lines(draw: st.DrawFn) -> list[str]:
     return lines if any(line and not line.isspace() for line in lines) else ["{}"]
 
 
-@given(some_lines(), st.sampled_from(["\n", "\r\n"]))
-def test_it_gives_the_same_table_or_none(lines: list[str], end: str) -> None:
-    found = by_arrow(lines, end)
+@given(some_lines())
+def test_it_gives_the_same_table_or_none(lines: list[str]) -> None:
+    found = by_arrow(lines)
     assert found is None or found.equals(one_by_one([line for line in lines if line and not line.isspace()]))
 
 
-@given(st.lists(usual, min_size=1, max_size=4), st.booleans(), st.sampled_from(["\n", "\r\n"]))
-def test_it_takes_usual_rows(rows: list[dict[str, Any]], ascii: bool, end: str) -> None:
+@given(st.lists(usual, min_size=1, max_size=4), st.booleans())
+def test_it_takes_usual_rows(rows: list[dict[str, Any]], ascii: bool) -> None:
     lines = [json.dumps(row, ensure_ascii=ascii) for row in rows]
     expected = one_by_one(lines)
     assert expected is not None
-    found = by_arrow(lines, end)
+    found = by_arrow(lines)
     assert found is not None
     assert found.equals(expected)
     assert found.schema.equals(expected.schema)
@@ -132,11 +119,13 @@ def test_of_two_faults_the_first_is_named(tmp_path: Path) -> None:
         assert (error.value.id, error.value.where) == ("json", f"{path}:{at + 1}")
 
 
-def test_blank_lines_between_rows_do_not_matter() -> None:
-    lines = ['{"text":"a","n":1,"words":[]}', '{"text":"b","n":2,"words":["c"]}']
-    whole = by_arrow(lines)
-    assert whole is not None
-    assert by_arrow(["", lines[0], "", "\r", lines[1], ""]) == whole
+def test_the_types_are_of_all_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    rows = [{"n": n} for n in range(2 * ROWS_PER_TABLE)] + [{"n": 0.5, "more": "a"}]
+    path.write_text("".join(f"{json.dumps(row)}\n\n\r\n" for row in rows), "utf-8")
+    found = types(path)
+    assert found == pa.schema([("n", pa.float64()), ("more", pa.string())])
+    assert sum(part.table.num_rows for part in read(path, types=found)) == len(rows)
 
 
 @pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])

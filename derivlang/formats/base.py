@@ -76,9 +76,9 @@ class Format:
     `cut(path, size, target, **options)` declares that several tasks may read one large plain file: it returns the bytes
     at which pieces of about `target` bytes begin, the first of them 0. `read` and `count` then take a `piece`, and the
     rows of all pieces are the rows of the file. None: each file is one task. size: returns the bytes that are cut, if
-    they are not the file's. `types(path, *, rows, encoding)` returns the columns of a file and their types, for a
-    format in which the first row does not fix them; rows: how many to look at first. `read` then takes `types`,
-    which hold for all files of the source, and `required`, the names of the columns that no row may lack.
+    they are not the file's. `types(path, *, encoding)` returns the columns of a file and their types, for a format in
+    which the first row does not fix them. `read` then takes `types`, which hold for all files of the source, and
+    `required`, the names of the columns that no row may lack.
     """
 
     name: str
@@ -158,15 +158,12 @@ class Format:
             last = int(rows.documents[-1]) + 1 if len(rows.documents) else last
         return last, 0
 
-    def types_of(self, path: Path, encoding: str, options: Mapping[str, Any], *, rows: int = SAMPLE) -> pa.Schema:
-        """Return the columns of a file and their types; without a `types` function, as the first row has them.
-
-        rows: the number of rows to look at first.
-        """
+    def types_of(self, path: Path, encoding: str, options: Mapping[str, Any]) -> pa.Schema:
+        """Return the columns of a file and their types; without a `types` function, as the first row has them."""
         if self.types is None:
             return next(self.rows(path, encoding=encoding, limit=1, options=options)).table.schema
         with parse_errors(str(path), self.noun, id="format"):
-            return self.types(path, rows=rows, **({} if self.binary else {"encoding": encoding}), **options)
+            return self.types(path, **({} if self.binary else {"encoding": encoding}), **options)
 
     def looked_at(self, paths: Sequence[Path], asked: ReadOptions) -> Look:
         """Return what the files hold; without a `look` function, the columns of the first rows."""

@@ -1,6 +1,6 @@
 """JSON Lines: an object per line. A key that a row lacks, at any depth, is null in it.
 
-`types` finds the columns and their types, which may need all rows; `read` brings every row to them.
+`types` finds the columns and their types in all rows; `read` brings every row to them. Arrow's reader takes usual rows.
 
     {"tokens":["le","chat"],"label":1}    ->   columns tokens list<string>, label int64
 """
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int64, UInt8, offsets_of
+from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import array_of, is_string, list_array, scalar, string_array, to_numpy, whole
 from derivlang.core.errors import DataError
 from derivlang.core.keys import string_buffers
@@ -26,20 +26,16 @@ from derivlang.core.schema import Schema
 from derivlang.core.unify import fits, place_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.json_arrow import Stretch, is_blank, stretches, table_of
 from derivlang.formats.json_text import load_json
-from derivlang.formats.line_cuts import blocks_of_lines, count_full, count_lines, cut_lines, has_words
-from derivlang.formats.opening import empty_file, whole_lines
+from derivlang.formats.line_cuts import count_full, count_lines, cut_lines, has_words
+from derivlang.formats.opening import open_lines
 from derivlang.formats.places import located
-from derivlang.formats.rows import ROWS_PER_TABLE, Rows, in_tables
+from derivlang.formats.rows import Rows, in_tables
 
 Row: TypeAlias = dict[str, Any]
-_NEWLINE, _QUOTE, _COLON = b'\n":'
 _WRITTEN = 1 << 13  # rows that are written at once
+_BY_ARROW = {pa.string(), pa.int64(), pa.list_(pa.string()), pa.list_(pa.int64())}  # the types of columns it may read
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_END = 8  # letters of a key that are compared
-# What stands before ": where no key ends: in a string it is \":, and a string may begin with a colon, [":)", " :", …].
-_IN_A_STRING = np.isin(np.arange(256), list(b"\\[, :"))
 
 _SPANS = (
     '; a list of numbers and texts such as [0, 3, "PER"] has no type: write a tag for each word, which moves with it, '
@@ -63,85 +59,30 @@ def read(
     Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
     key is missing, or is not among the types), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
-    path = located(path)
-    known, done = types, 0
-    blocks = whole_lines(path, encoding, piece)
-    for stretch in stretches(blocks, piece.line + 1, rows=ROWS_PER_TABLE, limit=limit):
-        for numbers, table in _tables(stretch, path, types, known, required, None if limit is None else limit - done):
-            known = table.schema
-            yield Rows.of_documents(path, table, numbers, done)
-            done += table.num_rows
-    if not done and limit != 0 and piece == WHOLE:
-        raise empty_file(path, "row")
+    path, known = located(path), types
+    lines = ((n, line) for n, line in open_lines(path, encoding, piece=piece) if line and not line.isspace())
+    for done, chunk in in_tables(lines, limit, path, "row", piece):
+        numbers, texts = [n for n, _ in chunk], [line for _, line in chunk]
+        table = None if known is None else _by_arrow(texts, known)
+        if table is None:
+            rows = _objects(path, numbers, texts, required)
+            table = _table(rows, types)
+            if table is None:
+                raise _misfit(path, numbers, rows, types)
+        known = table.schema
+        yield Rows.of_documents(path, table, np.array(numbers, np.int64), done)
 
 
-def types(path: Path | str, *, rows: int = ROWS_PER_TABLE, encoding: str = "utf-8") -> pa.Schema:
-    """Return the columns of a file and their types. Raises as `read`.
-
-    The first rows decide if they have all keys of the file, and a value for each; else all rows do.
-    rows: the number of the first rows, at most ROWS_PER_TABLE.
-    """
-    first = next(read(path, encoding=encoding, limit=rows)).table
-    if first.num_rows < rows or (not _has_null(first.schema) and _same_keys(path, encoding, first.schema)):
-        return first.schema
-    schema = pa.schema([])
+def types(path: Path | str, *, encoding: str = "utf-8") -> pa.Schema:
+    """Return the columns of a file and their types, which keep the values of all rows. Raises as `read`."""
+    kinds: dict[str, pa.DataType] = {}
     for some in read(path, encoding=encoding):
-        kinds = {field.name: field.type for field in schema}
         for field in some.table.schema:
             wider = unified(kinds.get(field.name, pa.null()), field.type)
             if wider is None:
                 raise types_differ(field.name, field.type, kinds[field.name], some.where(0), "the rows before")
             kinds[field.name] = wider
-        schema = pa.schema(list(kinds.items()))
-    return schema
-
-
-def _same_keys(path: Path | str, encoding: str, schema: pa.Schema) -> bool:
-    """Return whether all rows have the keys of a schema, at any depth. It costs little, and is seldom mistaken.
-
-    Each row has as many keys, and each key the last letters of one of the schema's.
-    """
-    keys = list(_keys(schema))
-    quoted = [json.dumps(name, ensure_ascii=False)[:-1].encode() for name in keys]
-    ends = b"".join(name.rjust(_END, b'"')[-_END:] for name in quoted)
-    known = np.zeros(1 << 16, bool)
-    known[_codes(np.frombuffer(ends, np.uint8), np.arange(_END - 1, len(ends), _END))] = True
-    for _, text in blocks_of_lines(located(path), WHOLE, encoding):
-        last = np.flatnonzero((text[1:-1] == _QUOTE) & (text[2:] == _COLON))  # the last letter of a key
-        last = last[~_IN_A_STRING[text[last]]]
-        n = len(keys)
-        if len(last) != n * np.count_nonzero(text == _NEWLINE) and len(last) != n * count_full(text, raw=True):
-            return False
-        if not known[_codes(text, last[last >= _END - 1])].all():
-            return False
-    return True
-
-
-def _codes(text: UInt8, last: Int64) -> Int64:
-    """Return int64[n], from 0 to 65,535, of the letters of keys from the quote on, or the last _END of them.
-
-    last: int64[n], where they end.
-    """
-    codes = np.zeros(len(last), np.uint16)
-    inside = np.ones(len(last), bool)  # since the quote was not met
-    for back in range(_END):
-        letters = text[last - back].astype(np.uint16)
-        codes = np.where(inside, codes * np.uint16(257) + letters, codes)
-        inside &= letters != _QUOTE
-    return codes.astype(np.int64)
-
-
-def _keys(kinds: Iterable[pa.Field]) -> Iterator[str]:
-    """Yield the names of columns, and of the keys of objects."""
-    for field in kinds:
-        yield field.name
-        yield from _keys(field.type if pa.types.is_struct(field.type) else ())
-
-
-def _has_null(kinds: Iterable[pa.Field]) -> bool:
-    """Return whether a type is not known yet: of no value, or of the values of empty lists."""
-    nested = ([kind.field(i) for i in range(kind.num_fields)] for kind in (field.type for field in kinds))
-    return any(pa.types.is_null(field.type) for field in kinds) or any(map(_has_null, nested))
+    return pa.schema(list(kinds.items()))
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
@@ -201,40 +142,29 @@ def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) ->
     return count_lines(located(path), piece, encoding, partial(count_full, raw=True))
 
 
-def _tables(
-    stretch: Stretch,
-    path: Path,
-    types: pa.Schema | None,
-    known: pa.Schema | None,
-    required: frozenset[str],
-    limit: int | None,
-) -> Iterator[tuple[Int64, pa.Table]]:
-    """Yield (lines, table) of the rows of a stretch, of which there are at most `limit`. Raises as `read`.
+def _by_arrow(lines: Sequence[str], schema: pa.Schema) -> pa.Table | None:
+    """Return the objects of some lines as a table, by Arrow's reader, or None if they have to be read one by one.
 
-    types, required: as of `read`. known: the types of the rows before, None for the first.
+    With the types given, Arrow refuses a key twice, new keys, other types, NaN and integers beyond 64 bits. What it
+    lets pass is looked for here: missing keys, which become null, and two objects on a line. No object goes on from a
+    line that ends with } to one that begins with {, so as many objects as such lines are one on each.
     """
-    if stretch.for_arrow:
-        if known is None:  # if Arrow takes all rows with the types of the first, all have them
-            first = next(_chunks(stretch, 1, path))
-            one = _table(_objects(path, *first, required), None)
-            known = None if one is None else one.schema
-        table = None if known is None else table_of(stretch, known)
-        if table is not None:
-            yield stretch.lines, table
-            return
-    for numbers, lines in _chunks(stretch, limit, path):
-        rows = _objects(path, numbers, lines, required)
-        table = _table(rows, types)
-        if table is None:
-            raise _misfit(path, numbers, rows, types)
-        yield np.array(numbers, np.int64), table
+    if not _BY_ARROW.issuperset(schema.types) or not all(line[0] == "{" and line[-1] == "}" for line in lines):
+        return None
+    from pyarrow import json  # imported late: few sources are JSON lines
 
-
-def _chunks(stretch: Stretch, limit: int | None, path: Path) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield (line numbers, lines) of at most a table, without line ends and blank lines."""
-    lines = ((n, line.removesuffix("\n").removesuffix("\r")) for n, line in enumerate(stretch.texts(), stretch.line))
-    for _, chunk in in_tables(((n, line) for n, line in lines if not is_blank(line)), limit, path, "row"):
-        yield [n for n, _ in chunk], [line for _, line in chunk]
+    text = "\n".join(lines).encode()
+    try:
+        table = json.read_json(
+            pa.BufferReader(text),
+            read_options=json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+            parse_options=json.ParseOptions(
+                explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="error"
+            ),
+        ).combine_chunks()
+    except pa.ArrowInvalid:
+        return None
+    return table if len(table) == len(lines) and not any(column.null_count for column in table.columns) else None
 
 
 def _objects(path: Path, numbers: Sequence[int], lines: Sequence[str], required: frozenset[str]) -> list[Row]:

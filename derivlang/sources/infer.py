@@ -24,7 +24,6 @@ from derivlang.core.unify import field_of, plain, types_differ, unified
 from derivlang.formats.base import Format
 from derivlang.formats.objects import has_translations, inner_texts, layout_of, longest_text, opened
 from derivlang.formats.parquet import class_names
-from derivlang.formats.rows import ROWS_PER_TABLE
 from derivlang.sources.corpus import CorpusFile
 from derivlang.sources.doubts import are_sentences, check_not_places, fitting, warn_of_unmoved
 from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, field_of_column, is_list, is_string_list
@@ -32,7 +31,6 @@ from derivlang.sources.labels import PER_WORD, Naming, asked_of, by_option, fiel
 WORDS = ("tokens", "words", "forms")
 _IN_OBJECTS = "lists in objects are not read as words: write them to a key of the row"
 _APART = "write each sentence as text in a row of its own, or as a list of its words"
-_FEW = 100  # rows of a further file that are looked at
 _MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 PAIRS = (
@@ -315,8 +313,7 @@ def types_of_files(
     found: dict[CorpusFile, pa.Schema] = {}
     for part in parts:
         with suppress(DerivlangError):
-            rows = _FEW if found else ROWS_PER_TABLE  # many small files are not read twice
-            found[part] = format.types_of(part.path, encoding, options, rows=rows)
+            found[part] = format.types_of(part.path, encoding, options)
     return found
 
 
