@@ -17,10 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DerivlangError
-from derivlang.formats import line_cuts
-from derivlang.formats.base import Format
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.registry import find_format, format_names
+from derivlang.formats import opening
+from derivlang.formats.base import Format, find_format, format_names
+from derivlang.formats.opening import WHOLE, Piece
 from derivlang.formats.words import Splitter
 from tests.commands import TREES as FRENCH
 from tests.commands import make, run, shards, written
@@ -135,7 +134,7 @@ def test_any_cut_is_the_file(
         with suppress(DerivlangError):
             options = options | {"types": format.types_of(path, "utf-8", options)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_cuts, "BLOCK", block)
+        patch.setattr(opening, "BLOCK", block)
         try:
             pieces = format.pieces(path, target, options=CONTENTS[name][1])
         except DerivlangError:

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats import line_cuts, text
-from derivlang.formats.file_piece import Piece
+from derivlang.formats import opening, text
+from derivlang.formats.opening import Piece
 from derivlang.formats.text import count
 from derivlang.formats.words import Splitter
 from tests.helpers import read_text
@@ -62,7 +62,7 @@ def test_blocks_of_any_size_count_the_same(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "a.txt"
     path.write_text("\ufeff\n one\n\n\u3000two\n \u00a0\nthree three three\n  ", "utf-8")
     for size in range(1, 40):
-        monkeypatch.setattr(line_cuts, "BLOCK", size)
+        monkeypatch.setattr(opening, "BLOCK", size)
         assert count(path, raw=True) == (3, 7)
 
 

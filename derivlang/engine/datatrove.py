@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.extras import module_of
+from derivlang.core.dependencies import module_of
 from derivlang.engine import ranks
 from derivlang.engine.events import Events
 from derivlang.formats.places import located

@@ -15,8 +15,8 @@ from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
-from derivlang.core.rules import Rule
 from derivlang.core.schema import left_out
+from derivlang.core.takes import Rule
 from derivlang.core.to_table import to_table
 from derivlang.engine.memory import keep_freed
 from derivlang.engine.vocabulary import TypeCounts, count_byte_order_marks, count_types

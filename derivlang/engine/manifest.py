@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError
-from derivlang.core.layers.registry import LAYERS
+from derivlang.core.layers.base import LAYERS
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan
-from derivlang.formats.registry import FORMATS
+from derivlang.formats.base import FORMATS
 from derivlang.parsing.registry import find_parser
 from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
 from derivlang.transforms.registry import TRANSFORMS

@@ -4,7 +4,12 @@
     "He said ""no"".",2        ->    text 'He said "no".', label '2'
 
 All values are strings. Blank lines are skipped. Another delimiter than the comma is found where it is clear
-(`delimiter.py`). With a tab, this is TSV with quoting. A file is one task, as a line may stand within a field.
+(`header.py`). With a tab, this is TSV with quoting. A file is one task, as a line may stand within a field.
+
+An exported cell that a spreadsheet would run as a formula begins with `=`, `+`, `-`, `@`, a tab or a carriage return.
+An apostrophe before it makes it text. A single `-` is text anyway, and `-1.5` a number.
+
+    =HYPERLINK("http://…";"a")      ->      '=HYPERLINK("http://…";"a")
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrow import string_array
+from derivlang.core.arrow import filled, is_string, string_array
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.delimiter import NAMES, find_delimiter
-from derivlang.formats.header import check_header, look_at_columns
+from derivlang.formats.header import NAMES, check_header, find_delimiter, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, as_strings, in_tables
@@ -156,3 +161,57 @@ FORMAT = Format(
     look=look,
     tabular=True,
 )
+
+
+_BEGINS = r"[=+\-@\t\r](?s:.)"
+_NUMBER = r"^[+-]\d+([.,]\d+)*$"
+
+
+class Formulas:
+    """Counts such cells, and escapes them if asked.
+
+    escape: whether to put an apostrophe before them. quoted: whether the file quotes fields; if not, a quotation mark
+    at the beginning of a cell is one to the spreadsheet, which takes it off. found: the number of cells so far.
+    """
+
+    def __init__(self, *, escape: bool, quoted: bool):
+        self.escape = escape
+        self.found = 0
+        self._pattern = f"^{_BEGINS}" if quoted else f'^"?{_BEGINS}'
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Return the cells of a header row."""
+        cells: list[str] = self._strings(pa.array(names, pa.string())).to_pylist()
+        return cells
+
+    def tables(self, tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield tables with the cells of these columns, which hold values or lists of values."""
+        for table in tables:
+            for name in columns:
+                number = table.schema.get_field_index(name)
+                table = table.set_column(number, name, self._column(table.column(name).combine_chunks()))
+            yield table
+
+    def _column(self, column: pa.Array) -> pa.Array:
+        kind = column.type
+        if pa.types.is_list(kind) and _is_text(kind.value_type):
+            flat = self._strings(column.flatten())
+            lengths = filled(pc.list_value_length(column), 0)
+            offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+            return pa.ListArray.from_arrays(offsets, flat, mask=column.is_null())
+        return self._strings(column) if _is_text(kind) else column
+
+    def _strings(self, cells: pa.Array) -> pa.Array:
+        cells = cells.cast(pa.string())
+        begins, numbers = (pc.match_substring_regex(cells, pattern) for pattern in (self._pattern, _NUMBER))
+        formulas = pc.and_not(begins, numbers)
+        self.found += pc.sum(formulas).as_py() or 0
+        if not self.escape:
+            return cells
+        return pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return is_string(kind)

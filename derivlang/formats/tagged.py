@@ -24,20 +24,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, UInt8, offsets_of
+from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.messages import warn
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, Piece
 from derivlang.formats.header import looks_like_header
-from derivlang.formats.line_cuts import NEWLINE, blocks_of_lines, bounds_of_lines, cut_lines
-from derivlang.formats.opening import open_lines, suffix_of
+from derivlang.formats.lines import (
+    LineBlock,
+    columns_of,
+    count_lines,
+    cut_lines,
+    join_columns,
+    line_blocks,
+    split_columns,
+    word_values,
+)
+from derivlang.formats.opening import WHOLE, Piece, open_lines, suffix_of
 from derivlang.formats.places import located
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
-from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 from derivlang.formats.tagged_columns import TAG, WHITE, TaggedColumns, begin, ends_with_tag, is_numbers, is_tag
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
@@ -47,8 +53,6 @@ _QUOTED, _UNQUOTED = (
     '""""',
     "write it without quotation marks around fields; in pandas, to_csv(…, quoting=3)",
 )
-_HASH = ord("#")
-_MAY_BE_EMPTY = np.isin(np.arange(256), list(f"{WHITE}{DOCUMENT_MARK[0]}".encode()))  # by the first byte of a line
 
 
 def read(
@@ -149,42 +153,8 @@ def cut(path: Path, size: int, target: int) -> list[int]:
 def count(path: Path | str, encoding: str = "utf-8", *, piece: Piece = WHOLE) -> tuple[int, int]:
     """Return the number of sentences, and of lines."""
     path = located(path)
-    sentences = lines = 0
-    held = np.zeros(0, np.uint8)  # lines of a sentence that the next block may continue
-    for _, text in chain(blocks_of_lines(path, piece, encoding), [(0, np.array([NEWLINE], np.uint8))]):
-        text = np.concatenate([held, text])
-        starts, ends = bounds_of_lines(text)
-        empty = _are_empty(text, starts, ends)
-        n_whole = int(np.flatnonzero(empty)[-1]) + 1 if empty.any() else 0
-        held = text[starts[n_whole] if n_whole < len(starts) else len(text) :]
-        lines += n_whole
-        sentences += _count_runs(path, encoding, text, starts[:n_whole], ends[:n_whole], empty[:n_whole])
-    return sentences, lines - 1
-
-
-def _are_empty(text: UInt8, starts: Int64, ends: Int64) -> Bool:
-    """Return which lines are read as empty ones."""
-    first = text[starts]
-    empty = np.asarray(starts == ends)
-    for line in np.flatnonzero(_MAY_BE_EMPTY[first] & ~empty).tolist():
-        content = text[starts[line] : ends[line]].tobytes()
-        empty[line] = content.isspace() or content.startswith(DOCUMENT_MARK.encode())
-    return empty
-
-
-def _count_runs(path: Path, encoding: str, text: UInt8, starts: Int64, ends: Int64, empty: Bool) -> int:
-    """Count the runs of lines that are not all comments; the last line is empty."""
-    run = np.cumsum(empty)
-    hashed = ~empty & (text[starts] == _HASH)
-    words = run[~empty & ~hashed]  # a line that begins otherwise is not a comment
-    n_runs = int(np.count_nonzero(np.diff(words, prepend=-1)))
-    for only in np.setdiff1d(run[hashed], words).tolist() if hashed.any() else ():
-        columns = begin(line_blocks(_lines(path, encoding)))[0]
-        n_runs += not all(
-            columns.is_comment(text[starts[i] : ends[i]].tobytes().decode().rstrip(WHITE))
-            for i in np.flatnonzero(hashed & (run == only)).tolist()
-        )
-    return n_runs
+    _, lines = count_lines(path, piece, encoding, len)
+    return sum(1 for _ in _sentences(path, encoding, piece)[1]), lines
 
 
 def _check_numbers(path: Path, first: int, sentences: Sequence[LineBlock], given: Sequence[str]) -> None:

@@ -18,9 +18,8 @@ from derivlang.core.arrays import Int64
 from derivlang.core.keys import strings_from
 from derivlang.core.schema import TEXT
 from derivlang.formats.base import Format, Look, ReadOptions
-from derivlang.formats.file_piece import WHOLE, Piece
-from derivlang.formats.line_cuts import NEWLINE, count_full, count_lines, cut_lines, full_lines, has_words
-from derivlang.formats.opening import BOM, suffix_of, whole_lines
+from derivlang.formats.lines import NEWLINE, count_full, count_lines, cut_lines, ended, full_lines, has_words
+from derivlang.formats.opening import BOM, WHOLE, Piece, suffix_of, whole_lines
 from derivlang.formats.rows import Rows
 
 
@@ -58,7 +57,7 @@ def _documents(blocks: Iterator[bytes], head: bool, raw: bool) -> Iterator[tuple
         if head and block.startswith(BOM):
             held, size, block = [BOM], len(BOM), block[len(BOM) :]
         head = False
-        begins = full_lines(np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8), raw=raw)
+        begins = full_lines(ended(block), raw=raw)
         if len(begins):
             bounds = np.append(0, (begins if begun else begins[1:]) + size)
             begun = True

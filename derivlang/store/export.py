@@ -10,7 +10,7 @@ squad       question sets as JSON
 bracketed   a tree in brackets for each row
 
 A space inside a word (CoNLL-U allows it) becomes U+00A0 in `text`, so that the links of `pharaoh` fit its words. Such
-words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run as formulas (`formats/formulas.py`).
+words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run as formulas (`formats/csv.py`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from derivlang.core.layers.tag_schemes import IOB2
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import bracketed, conllu, csv, delimited, jsonl, squad, tagged
+from derivlang.formats.base import FORMATS as FILE_FORMATS
+from derivlang.formats.base import NO_FILES, find_format, suffixes
 from derivlang.formats.base import Format as FileFormat
-from derivlang.formats.formulas import Formulas
+from derivlang.formats.csv import Formulas
 from derivlang.formats.objects import closed
 from derivlang.formats.opening import packing_of
-from derivlang.formats.registry import FORMATS as FILE_FORMATS
-from derivlang.formats.registry import NO_FILES, find_format, suffixes
 from derivlang.store.files import held_file, writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
